@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * calling_thread.c - see calling_thread.h.
+ * calling_thread.c - the calling thread as a program to unwind; see calling_thread.h.
  */
 #include <errno.h>
 #include <sys/auxv.h>
@@ -14,13 +14,14 @@
 #include "sys.h"
 #include "vma.h"
 
-/* Kernels put nothing else so near to the first thread's stack. */
+/* Kernels map nothing else within this distance below the end of the first thread's stack. */
 #define MAIN_STACK_GAP (64ull << 20)
 
 /*
- * The stack at @sp where there is no /proc, or no descriptor left: this page is certain, and
- * of the first thread's all up to what the kernel put there, if that can be read. Nothing is
- * asked for if calls may be forbidden.
+ * Returns the bounds of the stack at @sp where there is no /proc, or no descriptor left. Only the
+ * page of @sp is certain. The first thread's stack goes on up to the AT_RANDOM bytes that the
+ * kernel put there, if that can be read. @ask: the kernel may be asked whether it can be read;
+ * false where system calls may be forbidden.
  */
 static struct range stack_by_itself(const struct thread *t, uint64_t sp, bool ask)
 {
@@ -51,16 +52,19 @@ __attribute__((noinline)) bool own_look_up_stack(struct own *o, uint64_t sp)
 	}
 	if (!(vma.prot & VMA_READ))
 		return false;
-	o->stack = vma.range; /* whole pages: ends are aligned */
-	/* The main thread's TLS may lie anywhere, say in .data's mapping. */
+	o->stack = vma.range; /* whole pages, so both ends are aligned */
+	/* The main thread's TLS is not looked at: it may lie anywhere, say in .data's mapping. */
 	if (load_relaxed(&t->tid) != load_relaxed(&t->pid) && range_has(&vma.range, tp) && tp > sp)
-		o->stack.hi = tp & ~7ull; /* C libraries put it above the stack */
+		o->stack.hi = tp & ~7ull; /* C libraries put the TLS above the stack */
 	else if (!range_has(&vma.range, getauxval(AT_RANDOM)))
 		return true;
-	/* A capture that this one interrupts relies on the end and its memo. */
+	/*
+	 * If this capture interrupts another one, that one relies on the known end of the stack
+	 * and on the memo, so they stay.
+	 */
 	if (t->native_known) {
 		if (t->native.hi == o->stack.hi) {
-			t->native.lo = o->stack.lo; /* it has grown */
+			t->native.lo = o->stack.lo; /* the stack has grown */
 			return true;
 		}
 		if (!o->outermost)
@@ -102,7 +106,7 @@ static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf, size_t le
 	return 0;
 }
 
-/* Words of the program that are no stack of ours, and may be unmapped. */
+/* Reads memory of the program outside of the stack that is walked; it may be unmapped. */
 static int read_other(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * calling_thread.h - the calling thread as the unwinder sees it: which stack a frame lies on, what
- * is on it, and which module has an address.
+ * calling_thread.h - the calling thread as a program to unwind: which stack a frame lies on, what words
+ * are on it, and which module contains an address.
  */
 #ifndef SHSTK_CALLING_THREAD_H
 #define SHSTK_CALLING_THREAD_H
@@ -11,10 +11,10 @@
 
 /**
  * struct own - the calling thread, during one capture
- * @t: its state.
- * @stack: bounds of the stack that is walked.
- * @outermost: the capture interrupts no other one.
- * @view: see own_view().
+ * @t: the state of the thread.
+ * @stack: bounds of the stack that is walked; own_find_stack() sets them.
+ * @outermost: the capture does not interrupt another capture of the thread.
+ * @view: the thread as step.h sees it; own_view() sets it.
  */
 struct own {
 	struct thread *t;
@@ -23,10 +23,13 @@ struct own {
 	struct view view;
 };
 
-/* own_find_stack() for a stack that the thread does not know yet, or that is not its own. */
+/* Does what own_find_stack() does for a stack that is not, or not yet, known as the thread's. */
 bool own_look_up_stack(struct own *o, uint64_t sp);
 
-/* The stack @sp lies in: the thread's own is looked up once, others each time. */
+/*
+ * Sets @o->stack to the bounds of the stack that @sp lies in. The thread's own stack is looked up
+ * once, other stacks each time. Returns false if no readable memory is there.
+ */
 static inline bool own_find_stack(struct own *o, uint64_t sp)
 {
 	const struct thread *t = o->t;
@@ -39,19 +42,22 @@ static inline bool own_find_stack(struct own *o, uint64_t sp)
 }
 
 /*
- * The thread's stack is looked up again if a page of it from @sp outwards can't be read,
- * or the kernel can't say so: what is then found ends in front of that page. See
- * SHSTK_CHECK_STACK.
+ * Checks the thread's stack for SHSTK_CHECK_STACK: if a page from @sp outwards can't be read, or
+ * the kernel can't tell, the stack is looked up again when it is needed. The bounds found then
+ * end in front of the page that can't be read.
  */
 void own_check_stack(struct thread *t, uint64_t sp);
 
-/* Is @pc in a module's code? */
+/* Tells whether @pc lies in the code of a module. */
 bool own_is_code(uint64_t pc);
 
-/* What step.h wants to know, in @o->view. @full: every register is to be recovered. */
+/*
+ * Fills @o->view with the calling thread as step.h sees it, and returns it. @full: every register
+ * is to be recovered.
+ */
 const struct view *own_view(struct own *o, bool full);
 
-/* A frame of which three registers are known. */
+/* Makes @cur a frame of which only pc, sp and fp are known. */
 void own_cursor(struct cursor *cur, uint64_t pc, uint64_t sp, uint64_t fp);
 
 #endif

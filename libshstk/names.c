@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * names.c - names of sources and of ends of traces, and the number that names a trace.
+ * names.c - the names of sources and of ends of traces, and the identity of a trace.
  */
 #include "identity.h"
 #include "internal.h"

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * paths.c - see paths.h.
+ * paths.c - the cache of rules that the paths of functions lead to; see paths.h.
  */
 #include "paths.h"
 
 #define ENTRIES 1024
-#define BUSY 1ull /* no return address */
+#define BUSY 1ull /* the key of an entry that is being written; it is no return address */
 
-/* One cache line. The key is the address, with the generation in its upper 16 bits. */
+/* An entry is one cache line. Its key is the address with the generation in the upper 16 bits. */
 struct entry {
 	uint64_t key;
-	uint64_t counts; /* paths.n, and paths.lost above it */
+	uint64_t counts; /* paths.n in the lower half, paths.lost in the upper half */
 	uint64_t rule[PATHS_MOST];
 };
 
@@ -47,7 +47,7 @@ bool paths_find(uint64_t pc, uint64_t gen, struct paths *ret)
 	ret->lost = (uint32_t)(counts >> 32);
 	for (unsigned int i = 0; i < PATHS_MOST; i++)
 		ret->rule[i] = load_acquire(&e->rule[i]);
-	/* Pairs with the order of the stores below: the key first and last. */
+	/* Pairs with paths_keep(), which stores to the key before and after everything else. */
 	return load_relaxed(&e->key) == (pc | gen);
 }
 
@@ -56,7 +56,7 @@ void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p)
 	struct entry *e = entry_of(pc);
 	uint64_t old = load_relaxed(&e->key);
 
-	/* An address with bits where the generation is has no key. */
+	/* An address with bits in the place of the generation can have no key. */
 	if (pc >> 48 || old == BUSY ||
 	    !__atomic_compare_exchange_n(&e->key, &old, BUSY, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
@@ -68,9 +68,12 @@ void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p)
 }
 
 #define PLACES 256
-#define PAGE_SHIFT 12 /* where pages are larger each is several */
+#define PAGE_SHIFT 12 /* a larger page counts as several pages of this size */
 
-/* Pages without code: the number of each, and below it how often that may be said. */
+/*
+ * Pages without code. Each word holds the number of a page from bit 8 on, and in the lowest 8 bits
+ * how many more times the answer may be used.
+ */
 static uint64_t places[PLACES];
 
 bool paths_no_code(uint64_t pc)
@@ -80,7 +83,7 @@ bool paths_no_code(uint64_t pc)
 
 	if (is >> 8 != page || !(is & 0xff))
 		return false;
-	/* If somebody else counts at the same time, one of both does not matter. */
+	/* If another thread counts down at the same time, one of the two may be lost. */
 	store_relaxed(place, is - 1);
 	return true;
 }

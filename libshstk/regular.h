@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * regular.h - open a file whose name somebody else chose.
+ * regular.h - opens a file whose name another program chose.
  *
- * What lies there may be anything by now: to open a FIFO waits for whoever writes to it, to
- * open a device can do something, as a watchdog begins to count. So it is looked at first, and
- * opened only if it is a regular file.
+ * The file may be of any type by now. Opening a FIFO waits for a writer, and opening a device can
+ * start something, such as a watchdog timer. So these functions first look at the file, and open
+ * it only if it is a regular file.
  */
 #ifndef SHSTK_REGULAR_H
 #define SHSTK_REGULAR_H
@@ -17,7 +17,10 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-/* Of a place that was found: opened by number it is the same one still. */
+/*
+ * Opens the file that the O_PATH descriptor @place stands for. Because it is opened by the number
+ * of the descriptor, it is the same file that was looked at. Returns as regular_open_below().
+ */
 static inline int regular_reopen(int place)
 {
 	char path[32];
@@ -34,12 +37,13 @@ static inline int regular_reopen(int place)
 }
 
 /**
- * regular_open_below() - open a regular file to read it
- * @dir: the folder that is its root, out of which links do not lead; below 0: ours.
- * @path: the file.
+ * regular_open_below() - open a regular file for reading
+ * @dir: descriptor of the folder that is the root of @path; symbolic links do not lead out of
+ *	it. If it is negative, @path is opened as usual.
+ * @path: path of the file.
  * @flags: O_NOFOLLOW or 0.
  *
- * Return: a descriptor, or a negative errno; -EISDIR or -EINVAL: it is no regular file.
+ * Return: a descriptor; -EISDIR or -EINVAL: it is not a regular file; or another negative errno.
  */
 static inline int regular_open_below(int dir, const char *path, int flags)
 {
@@ -65,7 +69,7 @@ static inline int regular_open(const char *path)
 	return regular_open_below(-1, path, 0);
 }
 
-/* As it is seen below the folder @root: links do not lead out of that. */
+/* Opens the file @path with the folder @root as its root; links do not lead out of the folder. */
 static inline int regular_open_in(const char *root, const char *path)
 {
 	int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC), fd;
@@ -77,7 +81,7 @@ static inline int regular_open_in(const char *root, const char *path)
 	return fd;
 }
 
-/* As process @pid sees it. */
+/* Opens the file @path as process @pid sees it. */
 static inline int regular_open_of(int pid, const char *path)
 {
 	char root[32];

@@ -5,18 +5,19 @@
 #include "return_probes.h"
 #include "scratch.h"
 
-#define WORDS 512 /* of the stack in which the next return address is looked for */
-#define FUNCTIONS 4 /* that are looked through */
-#define FUNCTION_MAX 8192 /* bytes of one */
-#define CALL_MAX 15 /* bytes of a call, at most */
+#define WORDS 512 /* most words of the stack in which the next return address is looked for */
+#define FUNCTIONS 4 /* most functions that are searched for a call */
+#define FUNCTION_MAX 8192 /* most bytes of a function that are searched */
+#define CALL_MAX 15 /* most bytes of a call instruction */
 
-/* How well a call fits. */
+/* How well a call instruction fits the function that was called. */
 enum fit {
-	FIT_NOT, /* it leads elsewhere */
-	FIT_PERHAPS, /* through a pointer, or a stub of the linker */
-	FIT_WELL, /* to the function that was called */
+	FIT_NOT, /* it calls another function */
+	FIT_PERHAPS, /* it calls through a pointer or a stub of the linker */
+	FIT_WELL, /* it calls this function */
 };
 
+/* Tells how well the call in front of @site fits the function @called. */
 static enum fit fits(const struct view *v, uint64_t site, uint64_t called)
 {
 	uint64_t target = call_target(v, site);
@@ -26,7 +27,10 @@ static enum fit fits(const struct view *v, uint64_t site, uint64_t called)
 	return !target || call_is_forwarded(v, target) ? FIT_PERHAPS : FIT_NOT;
 }
 
-/* Does the function that goes on at @site, with these registers, return by the word at @slot? */
+/*
+ * Tells whether a function that is at return address @site with the registers of @c has its own
+ * return address in the word at @slot.
+ */
 static bool returns_by(const struct view *v, const struct cursor *c, struct module *mod,
 		       uint64_t site, uint64_t slot)
 {
@@ -39,7 +43,7 @@ static bool returns_by(const struct view *v, const struct cursor *c, struct modu
 	return cursor_reg(c, base) + rule_cfa_off(rule) + rule_ra_off(rule) == slot;
 }
 
-/* Is @site behind a call? */
+/* Tells whether @site lies right behind a call instruction. */
 static bool is_site(const struct view *v, const struct module *mod, uint64_t site)
 {
 	size_t before = 0, after = 0, n;
@@ -49,7 +53,7 @@ static bool is_site(const struct view *v, const struct module *mod, uint64_t sit
 	return code && v->m->after_call(code - n, n + 1);
 }
 
-/* The call in the function @fn that fits best. 0: there is none. */
+/* Returns the return address of the call in the function @fn that fits best, or 0. */
 static uint64_t find_site(const struct view *v, const struct cursor *c, const struct range *fn,
 			  uint64_t slot, uint64_t called)
 {
@@ -72,7 +76,7 @@ static uint64_t find_site(const struct view *v, const struct cursor *c, const st
 	return best;
 }
 
-/* The function that an address is in. */
+/* Finds the bounds of the function that contains @pc. Returns false if it finds none. */
 static bool function_at(const struct view *v, uint64_t pc, struct range *fn)
 {
 	struct module *mod = v->find(v->arg, pc);
@@ -105,9 +109,9 @@ uint64_t probed_caller(const struct view *v, const struct cursor *caller, uint64
 }
 
 /**
- * struct leave - looking for the caller's caller
+ * struct leave - the arguments of probed_leave()
  * @v: the program.
- * @c: the trampoline.
+ * @c: the frame of the trampoline.
  * @step: tells whether a frame leads further.
  */
 struct leave {
@@ -121,7 +125,10 @@ struct leave_room {
 	struct regs regs;
 };
 
-/* Does the call in front of @ra lead to the function that @pc is in, as far as it says so? */
+/*
+ * Tells whether the call in front of @ra may have called the function that @pc is in. The answer
+ * is yes where the target of the call is not known.
+ */
 static bool may_have_called(const struct view *v, uint64_t ra, uint64_t pc)
 {
 	uint64_t target = call_target(v, ra);
@@ -132,7 +139,10 @@ static bool may_have_called(const struct view *v, uint64_t ra, uint64_t pc)
 	return function_at(v, pc - 1, &fn) && fn.lo == target;
 }
 
-/* Is @ra, in the word at @slot, a return address that leads further? */
+/*
+ * Tells whether @ra, from the word at @slot, is a return address that leads further. If so,
+ * @room->frame is its frame.
+ */
 static bool try_return(const struct leave *l, struct leave_room *room, uint64_t slot, uint64_t ra)
 {
 	const struct view *v = l->v;
@@ -143,7 +153,7 @@ static bool try_return(const struct leave *l, struct leave_room *room, uint64_t 
 	room->frame = *l->c;
 	room->regs = l->c->regs;
 	cursor_set(&room->regs, v->m->sp, slot + 8);
-	/* The caller that is not known may have had a frame record. */
+	/* The unknown caller may have had a frame record. */
 	if (!v->m->record_low && fp + v->m->record_off + 8 == slot &&
 	    !cursor_read(v, fp + v->m->record_off, &saved))
 		cursor_set(&room->regs, v->m->fp, saved);

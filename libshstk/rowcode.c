@@ -1,32 +1,32 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rowcode.c - the rules of a function as a short string of bytes; see rowcode.h.
+ * rowcode.c - writes and reads the rules of a function as a short string of bytes; see rowcode.h.
  *
  * A function is a string of rows, each with the distance to the row before it:
  *
  *	byte 0	bits 0-2  enum row_op: how the rule differs from the last one
- *		bits 3-7  distance in instructions' alignment; 31: ULEB128 of the
- *			  rest follows
+ *		bits 3-7  distance in units of the instructions' alignment; with 31
+ *			  the rest of the distance follows as ULEB128
  *	ROW_CFA: ULEB128 cfa_off / 8
  *	ROW_OTHER: one byte, the low bits of the rule; for RULE_SP and RULE_FP
  *		also ULEB128 cfa_off / 8 and, where saved, -fp_off / 8, -ra_off / 8
  *		(this one only on machines with the return address in a register)
  *
- * Functions begin with the rule that holds right after a call, and end with
- * ROW_END. What compilers emit most, pushes, pops and the return to the state
- * before an epilogue, takes one byte a row.
+ * A function begins with the rule that holds right after a call instruction, and
+ * ends with ROW_END. The rows that are most frequent in compiled code (a push, a
+ * pop, the return to the state before an epilogue) take one byte each.
  */
 #include "rowcode.h"
 
 enum row_op {
 	ROW_UP, /* the CFA is 8 bytes further from sp */
-	ROW_DOWN, /* 8 bytes nearer */
-	ROW_BACK, /* as before the last epilogue */
-	ROW_END, /* the end of the function */
-	ROW_CFA, /* another distance from sp */
-	ROW_PUSH_FP, /* 8 bytes further, where fp is saved now */
+	ROW_DOWN, /* the CFA is 8 bytes nearer to sp */
+	ROW_BACK, /* the rule is the one before the last epilogue */
+	ROW_END, /* the function ends */
+	ROW_CFA, /* the CFA is at another distance from sp */
+	ROW_PUSH_FP, /* the CFA is 8 bytes further from sp, and fp is saved at sp */
 	ROW_FRAME, /* fp points at its saved value, below the return address */
-	ROW_OTHER,
+	ROW_OTHER, /* any other rule */
 };
 
 #define DELTA_LONG 31
@@ -40,7 +40,7 @@ static uint64_t saved_ra(const struct machine *m)
 	return RULE_RA_SAVED | RULE_RA_AT(8 * m->ra_off);
 }
 
-/* Right after a call instruction. */
+/* Returns the state at the first instruction of a function, right after the call instruction. */
 static struct rowcode_state state_at_entry(const struct machine *m)
 {
 	uint64_t rule = RULE_SP;
@@ -97,7 +97,7 @@ static void put_uleb(struct rowcode_writer *w, uint64_t v)
 	put(w, v);
 }
 
-/* The shortest row that turns the last rule into @rule. */
+/* Returns the kind of the shortest row that turns the last rule into @rule. */
 static enum row_op choose_op(const struct rowcode_writer *w, uint64_t rule)
 {
 	uint64_t last = w->s.rule;
@@ -139,7 +139,7 @@ void rowcode_put(struct rowcode_writer *w, uint64_t loc, uint64_t rule)
 	if (rule == w->s.rule)
 		return;
 	if ((loc - w->loc) % w->m->insn_align)
-		w->full = true; /* not between two instructions */
+		w->full = true; /* the address is not aligned like an instruction */
 	op = choose_op(w, rule);
 	put(w, op | min(delta, (uint64_t)DELTA_LONG) << 3);
 	if (delta >= DELTA_LONG)

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rowcode.h - the rules of a function as a short string of bytes.
+ * rowcode.h - the unwind rules of a function as a short string of bytes.
  *
- * Written by table.c when it compiles a chunk, read at each look-up in it. The bytes never
- * leave the process, so what is read is trusted.
+ * table.c writes these strings when it compiles a chunk, and reads them at each look-up in the
+ * chunk. The bytes never leave the process, so the reader trusts them.
  */
 #ifndef SHSTK_ROWCODE_H
 #define SHSTK_ROWCODE_H
@@ -11,10 +11,10 @@
 #include "rule.h"
 
 /**
- * struct rowcode_state - what writer and reader know after a row
- * @rule: the rule in force.
- * @body: the one before the last epilogue, which ROW_BACK returns to.
- * @down: an epilogue is going on: the frame has been getting smaller.
+ * struct rowcode_state - what the writer and the reader know after a row
+ * @rule: the rule that holds now.
+ * @body: the rule before the last epilogue; ROW_BACK returns to it.
+ * @down: the last row made the frame smaller, so an epilogue is going on.
  */
 struct rowcode_state {
 	uint64_t rule;
@@ -23,12 +23,12 @@ struct rowcode_state {
 };
 
 /**
- * struct rowcode_writer - a function that is being written
- * @m: its machine.
- * @p: the next byte.
- * @end: behind the last that there is room for.
+ * struct rowcode_writer - a function whose rules are being written
+ * @m: the machine of the function.
+ * @p: where the next byte is written; the caller sets the first value.
+ * @end: the end of the room for bytes; the caller sets it.
  * @loc: address of the last row.
- * @s: the state after it.
+ * @s: the state after the last row.
  * @full: not all of the function could be written.
  */
 struct rowcode_writer {
@@ -39,16 +39,19 @@ struct rowcode_writer {
 	bool full;
 };
 
-/* Begin a function that starts at @start; the caller sets @p and @end. */
+/* Begins a function that starts at @start. The caller sets @w->p and @w->end. */
 void rowcode_begin(struct rowcode_writer *w, const struct machine *m, uint64_t start);
 
 /*
- * Add that @rule holds from @loc on, which is not below the last row's. RULE_NONE ends
- * the function.
+ * Adds a row: @rule holds from @loc on, which is not below the address of the last row. RULE_NONE
+ * ends the function.
  */
 void rowcode_put(struct rowcode_writer *w, uint64_t loc, uint64_t rule);
 
-/* The rule at @vaddr in the function at @start whose bytes @p are. RULE_NONE: behind its end. */
+/*
+ * Returns the rule at @vaddr in the function that starts at @start and whose bytes are at @p, or
+ * RULE_NONE if @vaddr lies behind the end of the function.
+ */
 uint64_t rowcode_find(const struct machine *m, const uint8_t *p, uint64_t start, uint64_t vaddr);
 
 #endif

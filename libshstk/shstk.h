@@ -3,10 +3,11 @@
  * shstk.h - stack traces from shadow stacks: the whole public API.
  *
  * A trace is an array of code addresses, innermost first. Where the thread has
- * a hardware shadow stack it is copied from there; elsewhere the library keeps
- * a software one (the last trace, verified slot by slot) over an exact unwinder.
- * The caller does not choose: the same call takes the best source there is and
- * says in struct shstk_info which one that was and how the trace ended.
+ * a hardware shadow stack, the trace is copied from there. Elsewhere the library
+ * keeps a software shadow stack (the last trace, verified slot by slot) on top of
+ * an exact unwinder. The caller does not have to choose: the same call uses the
+ * best source there is, and reports in struct shstk_info which source it used and
+ * how the trace ended.
  *
  * Addresses: entry 0 of shstk_capture() is the return address into the caller
  * of shstk_capture(); entry 0 of the other calls is the program counter of the
@@ -38,14 +39,15 @@ extern "C" {
  * @SHSTK_SOURCE_NONE: no entries were captured.
  * @SHSTK_SOURCE_HARDWARE: copied from the shadow stack (x86 CET, arm64 GCS,
  *	riscv Zicfiss).
- * @SHSTK_SOURCE_MEMO: the software shadow stack: youngest frames unwound, the
- *	others re-read from the slots of the thread's last trace and compared.
- * @SHSTK_SOURCE_WALK: every frame unwound by its rules.
+ * @SHSTK_SOURCE_MEMO: the software shadow stack: the youngest frames were unwound;
+ *	the others were read again from the stack slots of the thread's last trace
+ *	and found unchanged.
+ * @SHSTK_SOURCE_WALK: every frame was unwound by its unwind rule.
  */
 enum shstk_source {
 	SHSTK_SOURCE_NONE = 0,
 	SHSTK_SOURCE_HARDWARE = 1,
-	/* 2 is SHSTK_SOURCE_MARKER of shstk_marker.h. */
+	/* shstk_marker.h defines SHSTK_SOURCE_MARKER as 2. */
 	SHSTK_SOURCE_MEMO = 3,
 	SHSTK_SOURCE_WALK = 4,
 };
@@ -57,14 +59,14 @@ enum shstk_source {
  * @SHSTK_END_NO_RULE: no unwind information covers the last entry, and no
  *	frame-pointer record could be verified there.
  * @SHSTK_END_BAD_RULE: the unwind information of the last entry is corrupt or
- *	uses what the library does not support.
- * @SHSTK_END_BAD_STACK: the next slot lies outside the stack, is misaligned or
- *	does not lie further out than the last one.
- * @SHSTK_END_BAD_PC: the next return address is no code address.
- * @SHSTK_END_NO_REGISTER: the rule needs a register whose value is not known.
+ *	uses a feature that the library does not support.
+ * @SHSTK_END_BAD_STACK: the next stack slot lies outside the stack, is misaligned
+ *	or does not lie further out than the last one.
+ * @SHSTK_END_BAD_PC: the next return address is not an address of code.
+ * @SHSTK_END_NO_REGISTER: the unwind rule needs a register whose value is not known.
  * @SHSTK_END_READ: the memory could not be read (remote and offline captures).
- * @SHSTK_END_BOUNDS: a shadow stack whose end is unknown was cut at the last
- *	page that is safe to read.
+ * @SHSTK_END_BOUNDS: the end of the shadow stack is not known, so the trace was cut
+ *	at the last page that is safe to read.
  */
 enum shstk_end {
 	SHSTK_END_COMPLETE = 0,
@@ -81,17 +83,18 @@ enum shstk_end {
 /**
  * DOC: marks
  *
- * One byte per entry, on request (&struct shstk_opts.marks).
+ * A capture can store one byte of marks for each entry (&struct shstk_opts.marks).
  *
  * SHSTK_MARK_PC: the entry is an interrupted program counter, not a return
- *	address: symbolise it as it is, return addresses minus one.
+ *	address. Symbolise it as it is; subtract one from a return address first.
  * SHSTK_MARK_SIGNAL: the entry is the signal return trampoline.
  * SHSTK_MARK_GUESS: the entry was found by a verified heuristic (frame-pointer
  *	record, return address on top of the stack), not by an unwind rule.
- * SHSTK_MARK_GAP: a signal interrupted a callee of this frame, and where it did
- *	is not known: one entry is missing in front of this one. riscv: where it
- *	interrupted may itself be known, but not whether that function's return
- *	address was on the shadow stack yet: one entry may be missing.
+ * SHSTK_MARK_GAP: a signal interrupted a callee of this frame, and the interrupted
+ *	program counter is not known: one entry is missing in front of this one.
+ *	On riscv the interrupted program counter may be known, but not whether the
+ *	return address of that function was already on the shadow stack: one entry
+ *	may be missing.
  */
 #define SHSTK_MARK_PC 0x01
 #define SHSTK_MARK_SIGNAL 0x02
@@ -99,9 +102,9 @@ enum shstk_end {
 #define SHSTK_MARK_GAP 0x08
 
 /*
- * Bytes of stack that a capture takes: room for this and for the kernel's signal frame
- * (see AT_MINSIGSTKSZ in getauxval(3)) is what stacks of threads and coroutines that are
- * sampled by a signal need below their own deepest frame.
+ * The number of bytes of stack that a capture uses. A thread or coroutine that is sampled
+ * by a signal needs this much stack below its own deepest frame, plus room for the kernel's
+ * signal frame (see AT_MINSIGSTKSZ in getauxval(3)).
  */
 #define SHSTK_STACK_NEED 1536
 
@@ -111,15 +114,16 @@ enum shstk_end {
 #define SHSTK_USE_WALK (1u << SHSTK_SOURCE_WALK)
 
 /*
- * Bit of &struct shstk_opts.flags: ask the kernel whether all of the stack from the
- * capture's frame outwards can be read. Without it the thread's stack must stay readable
- * once it was captured; a program that takes the access from a page of it (a guard, a
- * collector's barrier) would be ended by SIGSEGV. It is one system call for each capture,
- * madvise(MADV_POPULATE_READ): 1.5 us and 33 ns for each page of 4 KiB, measured on Linux
- * 6.18 in a virtual machine (EPYC, Zen 5), where the capture itself takes 20 ns. Where
- * there is none (before Linux 5.14) the mapping is looked up each time. Other stacks
- * (sigaltstack(), coroutines) are looked up each time anyway. Of a hardware shadow stack
- * it is asked likewise: if part of it was unmapped the trace ends there, with
+ * Bit of &struct shstk_opts.flags: each capture asks the kernel whether all of the stack
+ * from the capture's frame outwards can be read. Without this bit, a thread's stack must
+ * stay readable after its first capture: if the program removes the access to a page of it
+ * (for a guard page or a garbage collector's barrier), the next capture may die by SIGSEGV.
+ * The check is one system call for each capture, madvise(MADV_POPULATE_READ). It takes
+ * 1.5 us plus 33 ns for each page of 4 KiB, measured on Linux 6.18 in a virtual machine
+ * (EPYC, Zen 5), where the capture itself takes 20 ns. Before Linux 5.14, which does not
+ * have that call, the mapping is looked up each time. Other stacks (sigaltstack(),
+ * coroutines) are looked up each time with or without this bit. A hardware shadow stack is
+ * checked in the same way: if part of it was unmapped, the trace ends there with
  * SHSTK_END_BOUNDS.
  */
 #define SHSTK_CHECK_STACK 1u
@@ -130,10 +134,10 @@ enum shstk_end {
  * @sources: mask of SHSTK_USE_*; 0 means all.
  * @skip: number of innermost entries to leave out.
  * @flags: SHSTK_CHECK_STACK or 0.
- * @marks: NULL, or as many bytes as the array of entries has elements: receives
- *	SHSTK_MARK_* of each entry.
- * @sps: NULL, or as many words as the array of entries has elements: receives the stack
- *	pointer of each entry's frame. Used by shstk_unwind() only.
+ * @marks: NULL, or an array with as many elements as the array of entries; it receives
+ *	the SHSTK_MARK_* bits of each entry.
+ * @sps: NULL, or an array with as many elements as the array of entries; it receives the
+ *	stack pointer of each entry's frame. Only shstk_unwind() uses it.
  */
 struct shstk_opts {
 	uint32_t size;
@@ -146,13 +150,15 @@ struct shstk_opts {
 
 /**
  * struct shstk_info - what a capture did
- * @size: sizeof(struct shstk_info), set by the caller; no more is written.
- * @source: enum shstk_source; where a trace has several, the best one.
+ * @size: sizeof(struct shstk_info), set by the caller; the library writes no more than
+ *	this many bytes.
+ * @source: enum shstk_source; the best one where the trace comes from several sources.
  * @end: enum shstk_end.
- * @reused: entries that were verified instead of unwound (MEMO).
- * @guessed: entries that carry SHSTK_MARK_GUESS.
- * @end_pc: the address at which the trace ended: the last entry, or the
- *	rejected return address (SHSTK_END_BAD_PC).
+ * @reused: number of entries that were verified instead of unwound
+ *	(SHSTK_SOURCE_MEMO).
+ * @guessed: number of entries that carry SHSTK_MARK_GUESS.
+ * @end_pc: the address at which the trace ended: the last entry, or with
+ *	SHSTK_END_BAD_PC the rejected return address.
  */
 struct shstk_info {
 	uint32_t size;
@@ -170,18 +176,19 @@ struct shstk_info {
  * @opts: options, or NULL.
  * @info: receives how the capture went, or NULL.
  *
- * Context: async-signal-safe, reentrant; any thread, no registration; takes no
- * lock and allocates no heap memory. The first capture of a thread maps its
- * state (one mmap) and looks its stack up (one ioctl, or one read of
- * /proc/self/maps); the first time a module is met, its file is mapped. Does
- * not block on other threads. Takes at most SHSTK_STACK_NEED bytes of the stack it
- * is called on, shstk_capture_id() 128 more (built by gcc -O2; one that interrupts
- * another capture may take more). Not a cancellation point; the same holds for every
- * function here whose context is async-signal-safe.
+ * Context: async-signal-safe and reentrant; any thread may call it, without
+ * registration. It takes no lock, allocates no heap memory and does not wait for
+ * other threads. The first capture of a thread maps the thread's state (one mmap)
+ * and looks up its stack (one ioctl, or one read of /proc/self/maps). The first
+ * time a capture comes to a module, the module's file is mapped. A capture uses at
+ * most SHSTK_STACK_NEED bytes of the stack it is called on, and shstk_capture_id()
+ * 128 more (when built by gcc -O2; a capture that interrupts another capture may
+ * use more). It is not a cancellation point; the same is true of every function
+ * in this file whose context is async-signal-safe.
  *
- * Return: number of entries written, 0 to @max, or -EINVAL (@pcs NULL with
- * @max > 0, unknown sources or flags), or -EOPNOTSUPP (only the hardware
- * is allowed, and the thread has no active shadow stack).
+ * Return: number of entries written, 0 to @max; -EINVAL: @pcs is NULL with
+ * @max > 0, or sources or flags are unknown; -EOPNOTSUPP: only the hardware source
+ * is allowed, and the thread has no active shadow stack.
  */
 SHSTK_API int shstk_capture(uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
 			    struct shstk_info *info);
@@ -195,11 +202,11 @@ SHSTK_API int shstk_capture(uint64_t *pcs, unsigned int max, const struct shstk_
  * @opts: options, or NULL.
  * @info: receives how the capture went, or NULL.
  *
- * Exact at any instruction for which asynchronous unwind tables exist.
+ * The trace is exact at any instruction for which asynchronous unwind tables exist.
  *
- * Context: as shstk_capture().
+ * Context: as for shstk_capture().
  *
- * Return: as shstk_capture(); -EINVAL also for a NULL @ucontext.
+ * Return: as for shstk_capture(); also -EINVAL if @ucontext is NULL.
  */
 SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs, unsigned int max,
 				    const struct shstk_opts *opts, struct shstk_info *info);
@@ -209,90 +216,91 @@ SHSTK_API int shstk_capture_context(const void *ucontext, uint64_t *pcs, unsigne
  * @pcs: room for the trace; its content is undefined afterwards.
  * @max: capacity of @pcs in entries.
  * @info: receives how the capture went, or NULL.
- * @id: receives the identity: equal traces have equal ones, different traces
- *	different ones as far as 64 bits go.
+ * @id: receives the identity. Equal traces have equal identities; different traces
+ *	have different identities, as far as a hash of 64 bits can tell them apart.
  *
- * Context: as shstk_capture().
+ * Context: as for shstk_capture().
  *
- * Return: the number of entries of the trace; -EINVAL; -E2BIG: it has more than
- * @max.
+ * Return: the number of entries of the trace; -EINVAL; -E2BIG: the trace has more
+ * than @max entries.
  */
 SHSTK_API int shstk_capture_id(uint64_t *pcs, unsigned int max, struct shstk_info *info,
 			       uint64_t *id);
 
 /**
- * shstk_trace_id() - the identity of a trace that was captured
+ * shstk_trace_id() - compute the identity of a trace that was captured
  * @pcs: the trace.
  * @n: number of entries.
  *
  * Context: async-signal-safe.
  *
- * Return: what shstk_capture_id() returns for that trace.
+ * Return: the identity that shstk_capture_id() stores for the same trace.
  */
 SHSTK_API uint64_t shstk_trace_id(const uint64_t *pcs, unsigned int n);
 
 /**
  * shstk_thread_init() - prepare the calling thread ahead of its first capture
  *
- * Never required. Does now what the first capture would do later, so that a
- * handler need not do it.
+ * Calling this is never required. It does the preparation that the first capture
+ * would do otherwise, so that a signal handler does not have to do it.
  *
  * Context: async-signal-safe.
  *
- * Return: 0, or -ENOMEM: captures of this thread will walk every frame.
+ * Return: 0; -ENOMEM: captures of this thread will unwind every frame.
  */
 SHSTK_API int shstk_thread_init(void);
 
 /**
- * shstk_modules_changed() - say that code may have been unmapped
+ * shstk_modules_changed() - tell the library that code may have been unmapped
  *
  * The library finds new modules by itself, and notices when the loader has put
- * one in another's place. A program that replaces code by other means (a JIT, an
- * own loader) calls this after unmapping the old code.
+ * one module in the place of another. A program that replaces code by other means
+ * (a JIT, its own loader) calls this after it has unmapped the old code.
  *
  * Context: async-signal-safe; does not wait.
  */
 SHSTK_API void shstk_modules_changed(void);
 
 /**
- * shstk_register_frame() - unwind information of code made at run time
- * @eh_frame: entries in the format of .eh_frame, ended by one of length 0, as
- *	the program gives them to __register_frame(). They are copied.
+ * shstk_register_frame() - add the unwind information of code made at run time
+ * @eh_frame: entries in the format of .eh_frame, ended by an entry of length 0, as
+ *	a program gives them to __register_frame(). They are copied.
  *
- * For JITs. Their code is stepped over exactly then; otherwise by frame
- * pointers, and marked SHSTK_MARK_GUESS. `shstk record` passes on what its target
- * gives to __register_frame().
+ * This call is for JITs. The library unwinds frames of registered code exactly;
+ * frames of other code without a file are found by frame pointers and carry
+ * SHSTK_MARK_GUESS. `shstk record` registers by itself what its target gives to
+ * __register_frame().
  *
  * Context: maps memory, reads @eh_frame unchecked; not from a signal handler.
  *
- * Return: 0; -EINVAL if nothing can be made of it; -ENOSPC for more than 16384;
- * -ENOMEM.
+ * Return: 0; -EINVAL: @eh_frame describes no code that the library understands;
+ * -ENOSPC: there are already 16384 registrations; -ENOMEM.
  */
 SHSTK_API int shstk_register_frame(const void *eh_frame);
 
 /**
- * shstk_deregister_frame() - take back what was registered
- * @eh_frame: as given to shstk_register_frame(). It is not read.
+ * shstk_deregister_frame() - remove unwind information that was registered
+ * @eh_frame: the pointer that was given to shstk_register_frame(). It is not read.
  *
- * Call it before the code is freed; other code may then take its place.
+ * Call this before the code is freed. Other code may take its place afterwards.
  *
  * Context: not from a signal handler.
  *
- * Return: 0, or -ENOENT.
+ * Return: 0; -ENOENT: @eh_frame is not registered.
  */
 SHSTK_API int shstk_deregister_frame(const void *eh_frame);
 
 /**
- * struct shstk_stats - what the library holds, in bytes where not said otherwise
+ * struct shstk_stats - the library's memory use and counters
  * @size: sizeof(struct shstk_stats), set by the caller.
  * @threads: number of thread states.
- * @thread_bytes: memory of one thread state that is backed once it is full.
+ * @thread_bytes: bytes of memory that back one thread state when it is full.
  * @modules: number of modules known.
- * @module_bytes: memory of all compiled unwind tables.
+ * @module_bytes: bytes of memory of all compiled unwind tables.
  * @cache_entries: number of return addresses in the rule cache.
- * @cache_bytes: memory of the rule cache.
- * @captures: captures so far, of all living threads.
- * @memo_hits: those that reused frames of the last trace.
+ * @cache_bytes: bytes of memory of the rule cache.
+ * @captures: number of captures so far, of all living threads.
+ * @memo_hits: number of these captures that reused frames of the thread's last trace.
  */
 struct shstk_stats {
 	uint32_t size;
@@ -308,7 +316,7 @@ struct shstk_stats {
 
 /**
  * shstk_get_stats() - report memory and counters
- * @stats: filled up to @stats->size bytes.
+ * @stats: the library fills its first @stats->size bytes.
  *
  * Context: async-signal-safe; the figures of other threads are approximate.
  *
@@ -317,7 +325,7 @@ struct shstk_stats {
 SHSTK_API int shstk_get_stats(struct shstk_stats *stats);
 
 /**
- * enum shstk_arch - an instruction set whose stacks the library can unwind
+ * enum shstk_arch - the instruction sets whose stacks the library can unwind
  * @SHSTK_ARCH_X86: x86-64.
  * @SHSTK_ARCH_ARM64: AArch64.
  * @SHSTK_ARCH_RISCV: RV64.
@@ -331,16 +339,16 @@ enum shstk_arch {
 /**
  * struct shstk_regs - registers to unwind from
  * @size: sizeof(struct shstk_regs), set by the caller.
- * @known: bit n: @r[n] holds a value. The program counter and the stack pointer
- *	are always needed; what else is needed depends on the code.
+ * @known: bit n is set if @r[n] holds a value. The program counter and the stack
+ *	pointer are always needed; which others are needed depends on the code.
  * @pc: program counter.
- * @pac_mask: arm64: bits that pointer authentication uses, 0 if unknown
- *	(NT_ARM_PAC_MASK insn_mask). Otherwise 0.
+ * @pac_mask: on arm64 the address bits that pointer authentication uses
+ *	(NT_ARM_PAC_MASK insn_mask), or 0 if they are not known; 0 elsewhere.
  * @r: registers by their DWARF numbers (x86-64: 0 rax, 1 rdx, 2 rcx, 3 rbx,
  *	4 rsi, 5 rdi, 6 rbp, 7 rsp, 8-15; arm64: 0-30 x0-x30, 31 sp; riscv: 0-31
  *	x0-x31).
- * @thread_pointer: where thread-local variables lie (x86-64: fs_base; arm64: tpidr_el0),
- *	0 if unknown. Go's goroutines are found by it.
+ * @thread_pointer: the register that points to thread-local variables (x86-64: fs_base;
+ *	arm64: tpidr_el0), or 0 if not known. The library finds Go's goroutines by it.
  */
 struct shstk_regs {
 	uint32_t size;
@@ -358,26 +366,26 @@ struct shstk_regs {
  * @buf: receives @len bytes.
  * @len: bytes wanted, at most 64.
  *
- * Must return to its caller: it may not longjmp or throw.
+ * The function must return to its caller: it may not longjmp or throw.
  *
- * Return: 0, or a negative errno: nothing was read.
+ * Return: 0, or a negative errno if nothing was read.
  */
 typedef int (*shstk_read_fn)(void *arg, uint64_t addr, void *buf, size_t len);
 
 /**
  * struct shstk_space - the modules of another program (opaque)
  *
- * Not tied to a living process: it is filled from /proc/PID/maps, or module by
- * module for a core file or a dump from another machine.
+ * A space is not tied to a living process: it is filled from /proc/PID/maps, or
+ * module by module for a core file or a dump from another machine.
  *
- * A space may be used by one thread at a time.
+ * Only one thread at a time may use a space.
  */
 struct shstk_space;
 
 /**
  * shstk_space_create() - make an empty space
  * @arch: enum shstk_arch of the program.
- * @ret: receives the space; give it to shstk_space_destroy().
+ * @ret: receives the space; release it by shstk_space_destroy().
  *
  * Context: allocates; not from a signal handler.
  *
@@ -394,10 +402,10 @@ SHSTK_API int shstk_space_create(int arch, struct shstk_space **ret);
 SHSTK_API void shstk_space_destroy(struct shstk_space *space);
 
 /**
- * struct shstk_section - bytes of a section
- * @data: the bytes, by malloc(3); NULL if there are none.
- * @size: their number.
- * @vaddr: virtual address in the file's own numbering.
+ * struct shstk_section - the contents of a section of an ELF file
+ * @data: the bytes, in memory of malloc(3); NULL if there are none.
+ * @size: number of bytes.
+ * @vaddr: virtual address of the section as the file states it.
  */
 struct shstk_section {
 	void *data;
@@ -406,11 +414,11 @@ struct shstk_section {
 };
 
 /**
- * struct shstk_debug - unwind information from outside of a mapped file
+ * struct shstk_debug - unwind information that the mapped part of a file does not have
  * @size: sizeof(struct shstk_debug), set by the library.
  * @reserved: 0.
- * @eh_frame: .eh_frame.
- * @debug_frame: .debug_frame.
+ * @eh_frame: the section .eh_frame.
+ * @debug_frame: the section .debug_frame.
  */
 struct shstk_debug {
 	uint32_t size;
@@ -422,24 +430,26 @@ struct shstk_debug {
 /**
  * typedef shstk_debug_fn - look for more unwind information of a file
  * @arg: the argument given to shstk_space_set_debug().
- * @path: the file, as given to shstk_space_add_file().
- * @image: its bytes.
+ * @path: path of the file, as given to shstk_space_add_file().
+ * @image: the bytes of the file.
  * @size: number of bytes.
- * @ret: receives sections, which become the library's.
+ * @ret: receives sections; the library frees their data.
  *
- * The command's one (libshstk/symbol/unwindinfo.c in the sources, not installed) reads
- * compressed sections, .gnu_debugdata and separate debug files. Must return to its caller.
+ * The command shstk uses such a function (libshstk/symbol/unwindinfo.c in the sources, not
+ * installed) that reads compressed sections, .gnu_debugdata and separate debug files. The
+ * function must return to its caller: it may not longjmp or throw.
  *
- * Return: 0, or a negative errno: there is nothing.
+ * Return: 0, or a negative errno if there is no more unwind information.
  */
 typedef int (*shstk_debug_fn)(void *arg, const char *path, const void *image, size_t size,
 			      struct shstk_debug *ret);
 
 /**
- * shstk_space_set_debug() - where to look for what files do not have mapped
+ * shstk_space_set_debug() - set the function that looks for more unwind information
  * @space: the space.
- * @find: called at most once for each file that is added from now on, when
- *	nothing in it describes an address of its code; NULL: nothing is called.
+ * @find: called at most once for each file that is added from now on: when the mapped
+ *	part of the file does not describe an address of its code. NULL: no function
+ *	is called.
  * @arg: passed to @find; must live as long as @space.
  *
  * Context: not from a signal handler.
@@ -454,12 +464,13 @@ SHSTK_API void shstk_space_set_debug(struct shstk_space *space, shstk_debug_fn f
  * @end: first address behind that mapping.
  * @offset: offset in the file that is mapped at @start, in bytes.
  *
- * One executable mapping is enough: the others follow from the file.
+ * The caller gives one executable mapping; the library computes the others from the
+ * file.
  *
  * Context: allocates and reads files; not from a signal handler.
  *
- * Return: 0; -EINVAL for a bad range; -ENOEXEC if the file is no ELF file of
- * this architecture or is corrupt; -ENOMEM; or the errno of open(2)/mmap(2).
+ * Return: 0; -EINVAL for a bad range; -ENOEXEC if the file is not an ELF file of
+ * this architecture or is corrupt; -ENOMEM; or the errno of open(2) or mmap(2).
  */
 SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path, uint64_t start,
 				   uint64_t end, uint64_t offset);
@@ -474,7 +485,7 @@ SHSTK_API int shstk_space_add_file(struct shstk_space *space, const char *path, 
  *
  * Context: allocates; not from a signal handler.
  *
- * Return: as shstk_space_add_file().
+ * Return: as for shstk_space_add_file().
  */
 SHSTK_API int shstk_space_add_image(struct shstk_space *space, const void *image, size_t size,
 				    uint64_t start);
@@ -485,8 +496,8 @@ SHSTK_API int shstk_space_add_image(struct shstk_space *space, const void *image
  * @start: first address.
  * @end: first address behind it.
  *
- * Code made at run time, or of a file that is not at hand: frames of it are
- * found by frame pointers, and carry SHSTK_MARK_GUESS.
+ * This is for code that was made at run time, or whose file is not at hand. Its
+ * frames are found by frame pointers and carry SHSTK_MARK_GUESS.
  *
  * Context: allocates; not from a signal handler.
  *
@@ -495,12 +506,13 @@ SHSTK_API int shstk_space_add_image(struct shstk_space *space, const void *image
 SHSTK_API int shstk_space_add_code(struct shstk_space *space, uint64_t start, uint64_t end);
 
 /**
- * struct shstk_frame_shape - a frame of code that no file describes
+ * struct shstk_frame_shape - the layout of a frame of code that no file describes
  * @size: sizeof(struct shstk_frame_shape), set by the caller.
- * @cfa: bytes from the stack pointer to behind the return address.
- * @fp_saved: the caller's frame pointer lies below the return address.
- * @slack: all may lie further out, by up to so many bytes (64 at most), as behind an alignment
- *	of the stack pointer. The first place that has a return address is taken.
+ * @cfa: bytes from the stack pointer to the address behind the return address.
+ * @fp_saved: not 0 if the caller's frame pointer lies just below the return address.
+ * @slack: the number of bytes, at most 64, by which the saved words may lie further out
+ *	than @cfa says, as they do where the function aligns the stack pointer. The first
+ *	place that holds a return address is used.
  */
 struct shstk_frame_shape {
 	uint32_t size;
@@ -510,37 +522,38 @@ struct shstk_frame_shape {
 };
 
 /**
- * typedef shstk_shape_fn - tell what a frame looks like
+ * typedef shstk_shape_fn - tell the layout of a frame
  * @arg: the argument given to shstk_space_set_shapes().
  * @pc: program counter, or a return address, in memory that was added by
  *	shstk_space_add_code().
- * @exact: @pc is where the thread stopped, no return address.
- * @ret: receives the shape, or NULL: only asked whether @pc is known.
+ * @exact: 1 if @pc is a program counter, 0 if it is a return address.
+ * @ret: receives the layout; NULL if the library only asks whether @pc is known.
  *
- * Must return to its caller: it may not longjmp or throw.
+ * The function must return to its caller: it may not longjmp or throw.
  *
- * Return: 0; -ENOENT: not known, frame pointers are followed; -ESRCH: no frame pointers are
- * kept there either.
+ * Return: 0; -ENOENT: the frame is not known, and the library follows frame pointers;
+ * -ESRCH: the frame is not known, and the code does not keep frame pointers either.
  */
 typedef int (*shstk_shape_fn)(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret);
 
 /**
- * shstk_space_set_shapes() - who knows frames of code that no file describes
+ * shstk_space_set_shapes() - set the function that knows frames of code without a file
  * @space: the space.
- * @find: called for each frame of such code; NULL: nothing is called.
+ * @find: called for each frame of code that no file describes; NULL: no function is called.
  * @arg: passed to @find; must live as long as @space.
  *
- * What it says is verified as far as can be, and the entries carry SHSTK_MARK_GUESS.
+ * The library verifies the layout that @find tells as far as it can. The entries carry
+ * SHSTK_MARK_GUESS.
  */
 SHSTK_API void shstk_space_set_shapes(struct shstk_space *space, shstk_shape_fn find, void *arg);
 
 /**
- * shstk_space_add_pid() - add all that a process has mapped
- * @space: the space; modules it has are kept.
- * @pid: process ID. Reading it needs ptrace access (PTRACE_MODE_READ).
+ * shstk_space_add_pid() - add all modules that a process has mapped
+ * @space: the space; it keeps the modules that it has already.
+ * @pid: process ID. The caller needs ptrace access to it (PTRACE_MODE_READ).
  *
- * Files are opened through /proc/PID/root, so that containers work; the vdso
- * is read from the process.
+ * Files are opened through /proc/PID/root, so that processes in containers work; the
+ * vdso is read from the process.
  *
  * Context: allocates and reads files; not from a signal handler.
  *
@@ -549,7 +562,7 @@ SHSTK_API void shstk_space_set_shapes(struct shstk_space *space, shstk_shape_fn 
 SHSTK_API int shstk_space_add_pid(struct shstk_space *space, int pid);
 
 /**
- * shstk_unwind() - unwind from registers, reading memory by a callback
+ * shstk_unwind() - unwind from given registers, reading memory by a callback
  * @space: the program's modules.
  * @regs: registers to start from.
  * @read: reads the program's memory.
@@ -557,7 +570,7 @@ SHSTK_API int shstk_space_add_pid(struct shstk_space *space, int pid);
  * @pcs: receives up to @max code addresses; entry 0 is @regs->pc.
  * @max: capacity of @pcs in entries.
  * @opts: options, or NULL; sources must be 0 or contain SHSTK_USE_WALK.
- * @info: receives how it went, or NULL.
+ * @info: receives how the unwinding went, or NULL.
  *
  * Context: not from a signal handler.
  *
@@ -571,10 +584,10 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
  * struct shstk_shadow - the shadow stack of a stopped thread
  * @size: sizeof(struct shstk_shadow), set by the caller.
  * @arch: enum shstk_arch.
- * @pc: program counter: entry 0.
- * @ssp: shadow stack pointer.
- * @end: first address behind the shadow stack; 0 if it is not known: the trace
- *	then ends at the first word that cannot be read, which may be too late.
+ * @pc: program counter; it becomes entry 0 of the trace.
+ * @ssp: shadow stack pointer (SSP, GCSPR).
+ * @end: first address behind the shadow stack, or 0 if it is not known. With 0 the
+ *	trace ends at the first word that cannot be read, which may lie behind the end.
  */
 struct shstk_shadow {
 	uint32_t size;
@@ -589,43 +602,44 @@ struct shstk_shadow {
  * @tid: thread ID; the caller is its tracer and it is stopped.
  * @ret: filled; @ret->size is set by the caller.
  *
- * Uses the register sets NT_PRSTATUS and NT_X86_SHSTK, NT_ARM_GCS or
- * NT_RISCV_USER_CFI, and /proc/TID/maps for the end.
+ * Reads the register sets NT_PRSTATUS and NT_X86_SHSTK, NT_ARM_GCS or
+ * NT_RISCV_USER_CFI, and finds the end in /proc/TID/maps.
  *
  * Context: not from a signal handler.
  *
- * Return: 0; -EINVAL; -ENODATA: its shadow stack is not on; -ESRCH or what else
- * ptrace(2) says.
+ * Return: 0; -EINVAL; -ENODATA: the thread's shadow stack is not on; -ESRCH or
+ * another negative errno of ptrace(2).
  */
 SHSTK_API int shstk_shadow_get(int tid, struct shstk_shadow *ret);
 
 /**
- * shstk_shadow_pointer() - as shstk_shadow_get(), without the end
+ * shstk_shadow_pointer() - find a thread's shadow stack, but not the end of it
  * @tid: thread ID; the caller is its tracer and it is stopped.
- * @ret: filled but for @ret->end, which becomes 0; @ret->size is set by the
- *	caller.
+ * @ret: filled as by shstk_shadow_get(), except that @ret->end becomes 0; @ret->size
+ *	is set by the caller.
  *
- * For callers that know the mappings of the process: it stays stopped for the
- * time of two system calls, not of reading its maps.
+ * This is for callers that know the mappings of the process: the thread must stay
+ * stopped only for two system calls, not for a read of its maps.
  *
  * Context: async-signal-safe.
  *
- * Return: as shstk_shadow_get().
+ * Return: as for shstk_shadow_get().
  */
 SHSTK_API int shstk_shadow_pointer(int tid, struct shstk_shadow *ret);
 
 /**
  * shstk_unwind_shadow() - trace a stopped thread by its shadow stack
- * @shadow: where it lies.
+ * @shadow: the shadow stack, from shstk_shadow_get() or shstk_shadow_pointer().
  * @read: reads the program's memory.
  * @arg: passed to @read.
  * @pcs: receives up to @max code addresses; entry 0 is @shadow->pc.
  * @max: capacity of @pcs in entries.
  * @opts: options, or NULL; sources must be 0 or contain SHSTK_USE_HARDWARE.
- * @info: receives how it went, or NULL.
+ * @info: receives how the unwinding went, or NULL.
  *
- * Needs neither modules nor unwind information. The pc that a signal interrupted is
- * not on the shadow stack: the entry behind the gap carries SHSTK_MARK_GAP.
+ * Needs neither modules nor unwind information. The program counter that a signal
+ * interrupted is not on the shadow stack, so the entry that should follow it carries
+ * SHSTK_MARK_GAP.
  *
  * Context: async-signal-safe if @read is.
  *
@@ -647,7 +661,7 @@ SHSTK_API int shstk_unwind_shadow(const struct shstk_shadow *shadow, shstk_read_
 SHSTK_API int shstk_read_process(void *arg, uint64_t addr, void *buf, size_t len);
 
 /**
- * shstk_source_name() - name of a source
+ * shstk_source_name() - name a source
  * @source: enum shstk_source.
  *
  * Return: a static string, such as "memo"; "unknown" for other values.
@@ -655,7 +669,7 @@ SHSTK_API int shstk_read_process(void *arg, uint64_t addr, void *buf, size_t len
 SHSTK_API const char *shstk_source_name(int source);
 
 /**
- * shstk_end_name() - a short sentence on how a trace ended
+ * shstk_end_name() - describe how a trace ended
  * @end: enum shstk_end.
  *
  * Return: a static string, such as "complete".
@@ -665,9 +679,10 @@ SHSTK_API const char *shstk_end_name(int end);
 /**
  * DOC: control
  *
- * Shadow stacks of the calling thread, with one meaning on every architecture.
- * The bits are those of the kernel's generic prctl(PR_SET_SHADOW_STACK_STATUS).
- * On x86 that call is used if the kernel has it, arch_prctl() otherwise.
+ * These functions control the shadow stacks of the calling thread, with the same
+ * meaning on every architecture. The bits are the ones of the kernel's generic
+ * prctl(PR_SET_SHADOW_STACK_STATUS). On x86 that call is used if the kernel has it,
+ * and arch_prctl() otherwise.
  *
  * SHSTK_STATUS_ENABLE: calls and returns use the shadow stack.
  * SHSTK_STATUS_WRITE: instructions that write to it are allowed.
@@ -678,19 +693,19 @@ SHSTK_API const char *shstk_end_name(int end);
 #define SHSTK_STATUS_PUSH 0x4ull
 #define SHSTK_STATUS_ALL 0x7ull
 
-/* Bits of shstk_stack_map(). */
+/* Bits of the flags of shstk_stack_map(). */
 #define SHSTK_STACK_TOKEN 0x1u
 #define SHSTK_STACK_MARKER 0x2u
 
-/* Bits of shstk_enable_here(). */
+/* Bits of the flags of shstk_enable_here(). */
 #define SHSTK_HERE_UNAWARE 0x1u
 
 /**
  * struct shstk_stack - a mapped shadow stack
  * @base: lowest address.
  * @size: bytes, a multiple of the page size.
- * @token: address of the restore token, to give to shstk_stack_switch(); 0 if
- *	none was asked for.
+ * @token: address of the restore token, for shstk_stack_switch() and
+ *	shstk_stack_call(); 0 if the caller did not ask for a token.
  */
 struct shstk_stack {
 	uint64_t base;
@@ -699,7 +714,7 @@ struct shstk_stack {
 };
 
 /**
- * shstk_status_get() - which bits are on in the calling thread
+ * shstk_status_get() - read which bits are on in the calling thread
  * @status: receives SHSTK_STATUS_*.
  *
  * Context: async-signal-safe.
@@ -712,41 +727,41 @@ SHSTK_API int shstk_status_get(uint64_t *status);
  * shstk_status_lock() - make bits unchangeable for the rest of the thread's life
  * @mask: SHSTK_STATUS_*; these bits stay as they are now.
  *
- * Threads and processes made later inherit it; exec ends it. riscv can only
+ * Threads and processes made later inherit the lock; exec removes it. riscv can only
  * lock SHSTK_STATUS_ENABLE, and only while it is on.
  *
  * Context: async-signal-safe.
  *
- * Return: 0, -EINVAL (unknown bits), -EOPNOTSUPP (not here, or this kernel
- * can't lock these).
+ * Return: 0; -EINVAL: unknown bits; -EOPNOTSUPP: there are no shadow stacks here, or
+ * this kernel can't lock these bits.
  */
 SHSTK_API int shstk_status_lock(uint64_t mask);
 
 /**
  * shstk_stack_map() - map a shadow stack
  * @size: bytes wanted, rounded up to whole pages.
- * @flags: SHSTK_STACK_TOKEN: write a restore token, so that it can be switched
- *	to. SHSTK_STACK_MARKER: keep a zero word above it, that marks the end
- *	(arm64 only).
- * @ret: receives it.
+ * @flags: SHSTK_STACK_TOKEN: write a restore token, so that a thread can switch to
+ *	this shadow stack. SHSTK_STACK_MARKER: keep a zero word above the token that
+ *	marks the end of the shadow stack (arm64 only).
+ * @ret: receives the shadow stack.
  *
  * munmap(2) of @ret->base and @ret->size releases it.
  *
  * Context: async-signal-safe.
  *
- * Return: 0, -EINVAL (@size 0, unknown flags), -EOPNOTSUPP (no shadow stacks
- * here, or no markers), -ENOMEM.
+ * Return: 0; -EINVAL: @size is 0, or flags are unknown; -EOPNOTSUPP: there are no
+ * shadow stacks here, or no markers; -ENOMEM.
  */
 SHSTK_API int shstk_stack_map(size_t size, unsigned int flags, struct shstk_stack *ret);
 
 /**
  * shstk_stack_call() - call a function on another shadow stack
- * @token: address of a restore token, from &struct shstk_stack. It is used up;
- *	when the function has returned a new one lies there again.
- * @fn: function to call.
+ * @token: address of a restore token, from &struct shstk_stack. The call uses the
+ *	token up; when the function has returned, a new token lies at this address.
+ * @fn: function to call. It must return.
  * @arg: its argument.
  *
- * The ordinary stack stays the same. @fn must return.
+ * The ordinary stack stays the same.
  *
  * Context: async-signal-safe. A bad token is a fault (SIGSEGV).
  *
@@ -756,34 +771,38 @@ SHSTK_API int shstk_stack_map(size_t size, unsigned int flags, struct shstk_stac
 SHSTK_API int shstk_stack_call(uint64_t token, void (*fn)(void *arg), void *arg);
 
 /**
- * shstk_enable_here() - switch shadow stacks on and be able to return
- * @flags: SHSTK_HERE_UNAWARE: also if what is said below is not ensured.
+ * shstk_enable_here() - switch shadow stacks on in a function that can still return
+ * @flags: 0, or SHSTK_HERE_UNAWARE: switch them on also where this call would be
+ *	refused because of a jmp_buf, as described below.
  *
- * The return addresses of all frames that are active, found by unwinding, are
- * written to the new shadow stack; the permission to write is given up before
- * this call returns. All callers, up to the start of the thread, can then
- * return, and exceptions can be thrown through them. Called from a signal
- * handler it covers the interrupted code too (x86).
+ * This call unwinds the stack and writes the return addresses of all active frames
+ * to the new shadow stack. It gives the permission to write up before it returns.
+ * All callers, up to the start of the thread, can then return, and exceptions can
+ * be thrown through them. When called from a signal handler, it covers the
+ * interrupted code too (x86).
  *
- * What can't be made right: a jmp_buf or ucontext_t that was filled before. So
- * without SHSTK_HERE_UNAWARE this is refused
- * where the C library has no shadow-stack support (its longjmp() would end in
- * a fault), and on arm64 in threads other than the first one (pthread_exit()
- * uses a jmp_buf that was filled when the thread started).
+ * A jmp_buf or ucontext_t that was filled before this call can't be used after it.
+ * So without SHSTK_HERE_UNAWARE the call is refused where the C library has no
+ * support for shadow stacks (its longjmp() would end in a fault), and on arm64 in
+ * threads other than the first one (pthread_exit() uses a jmp_buf that was filled
+ * when the thread started).
  *
  * Other threads are not changed; threads made later inherit shadow stacks.
  *
  * Context: async-signal-safe. Blocks signals for a moment.
  *
- * Return: 0; -EINVAL (unknown flags); -EALREADY: they are on, or were and can't
- * be switched on again; -EOPNOTSUPP: not here; -EBUSY: locked; -EPERM: refused, see above; -ENODATA: the stack can't be unwound
- * completely, or only by guessing; -E2BIG: more than 2048 frames; -ENOMEM.
+ * Return: 0; -EINVAL: unknown flags; -EALREADY: shadow stacks are on, or they were
+ * on before and can't be switched on again; -EOPNOTSUPP: there are no shadow stacks
+ * here; -EBUSY: the bit is locked; -EPERM: refused as described above; -ENODATA: the
+ * stack can't be unwound completely, or only by guessing; -E2BIG: more than 2048
+ * frames; -ENOMEM.
  */
 SHSTK_API int shstk_enable_here(unsigned int flags);
 
 /*
- * What changes the shadow stack under the running function can't be a function
- * of its own: it could not return. These are expanded where they are used.
+ * Code that changes the shadow stack under the running function can't be a function
+ * of its own, because that function could not return. So the functions below are
+ * expanded where they are used. shstk_inline_call() makes a system call in place.
  */
 #if defined(__x86_64__)
 static inline __attribute__((always_inline)) long shstk_inline_call(long nr, long a, long b)
@@ -840,17 +859,17 @@ static inline __attribute__((always_inline)) long shstk_inline_call(long nr, lon
  * shstk_status_set() - switch bits on and off in the calling thread
  * @status: SHSTK_STATUS_*; all others are switched off.
  *
- * Expanded in place. Where it switches SHSTK_STATUS_ENABLE on, the shadow stack
- * begins empty: the function that contains it must never return (let it end
- * with exit(), as the outermost function of a program or thread does). To
- * return, use shstk_enable_here().
+ * The call is expanded in place. Where it switches SHSTK_STATUS_ENABLE on, the
+ * shadow stack begins empty: the function that contains the call must never return
+ * (let it end with exit(), as the outermost function of a program or thread can).
+ * Use shstk_enable_here() in a function that must return.
  *
  * Context: async-signal-safe.
  *
- * Return: 0; -EINVAL: unknown bits, or others without SHSTK_STATUS_ENABLE;
- * -EOPNOTSUPP: not here, or not these bits; -EBUSY: a bit that would change is
- * locked; -EALREADY: they were on before and can't be switched on again (arm64);
- * -ENOMEM.
+ * Return: 0; -EINVAL: unknown bits, or other bits without SHSTK_STATUS_ENABLE;
+ * -EOPNOTSUPP: there are no shadow stacks here, or not these bits; -EBUSY: a bit that
+ * would change is locked; -EALREADY: shadow stacks were on before and can't be
+ * switched on again (arm64); -ENOMEM.
  */
 static inline __attribute__((always_inline)) int shstk_status_set(uint64_t status)
 {
@@ -888,7 +907,7 @@ static inline __attribute__((always_inline)) int shstk_status_set(uint64_t statu
 	if (now == status)
 		return 0;
 	ret = shstk_inline_call(SHSTK_NR_PRCTL, 75, (long)status);
-	/* What remains of -EINVAL, now that the bits are known to be good. */
+	/* The bits are known to be good, so -EINVAL means that they can't be switched now. */
 	if (ret == -22 && status & ~now & SHSTK_STATUS_ENABLE)
 		return -114;
 	if (ret == -22)
@@ -905,15 +924,18 @@ static inline __attribute__((always_inline)) int shstk_status_set(uint64_t statu
 }
 
 /**
- * shstk_stack_switch() - go on with another shadow stack
- * @token: address of its restore token, which is used up.
+ * shstk_stack_switch() - switch to another shadow stack
+ * @token: address of the restore token of that shadow stack. The call uses the token
+ *	up.
  *
- * Expanded in place. The function that contains it must not return before it
- * has switched back. A token is left on the old shadow stack. Only while shadow
- * stacks are on in this thread. On riscv the tokens are checked and written by
- * this code, not by one instruction: they protect from mistakes only.
+ * The call is expanded in place. The function that contains it must not return
+ * before it has switched back. The call leaves a token on the old shadow stack. It
+ * may only be used while shadow stacks are on in this thread. On riscv this code
+ * checks and writes the tokens, not a single instruction: they only protect against
+ * mistakes.
  *
- * Return: address of that token, or 0 on another architecture.
+ * Return: address of the token on the old shadow stack, or 0 on an architecture that
+ * has no shadow stacks.
  */
 static inline __attribute__((always_inline)) uint64_t shstk_stack_switch(uint64_t token)
 {
@@ -926,7 +948,7 @@ static inline __attribute__((always_inline)) uint64_t shstk_stack_switch(uint64_
 			 : "+&r"(old)
 			 : "r"(token)
 			 : "memory", "cc");
-	/* It lies below the old pointer, 8-byte aligned. */
+	/* The token lies in the word below the old shadow stack pointer. */
 	return old - 8;
 #elif defined(__aarch64__)
 	uint64_t old;
@@ -961,11 +983,11 @@ static inline __attribute__((always_inline)) uint64_t shstk_stack_switch(uint64_
 /**
  * DOC: device
  *
- * /dev/shstk, made by the kernel module shstk.ko, tells about shadow stacks what
- * a program cannot find out by itself: those of running threads, of other
- * processes, and where a stack ends. The library works without it. Each call
- * is one ioctl; linux/shstk.h describes the structures and their fields, and
- * Documentation/uapi.rst the errors.
+ * The device /dev/shstk of the kernel module shstk.ko tells what a program cannot
+ * find out by itself: the shadow stacks of running threads and of other processes,
+ * and where a shadow stack ends. The library works without the device. Each call is
+ * one ioctl; linux/shstk.h describes the structures and their fields, and
+ * Documentation/uapi.rst describes the errors.
  */
 struct shstk_ioc_info;
 struct shstk_ioc_status;
@@ -977,13 +999,13 @@ struct shstk_ioc_trace;
  *
  * Context: async-signal-safe.
  *
- * Return: a file descriptor (close-on-exec), -ENOENT without the module, or
+ * Return: a file descriptor (close-on-exec); -ENOENT: the module is not loaded; or
  * another negative errno of open(2).
  */
 SHSTK_API int shstk_device_open(void);
 
 /**
- * shstk_device_info() - SHSTK_IOC_INFO: what the module offers
+ * shstk_device_info() - SHSTK_IOC_INFO: read what the module offers
  * @fd: from shstk_device_open().
  * @info: filled.
  *
@@ -994,9 +1016,9 @@ SHSTK_API int shstk_device_open(void);
 SHSTK_API int shstk_device_info(int fd, struct shstk_ioc_info *info);
 
 /**
- * shstk_device_status() - SHSTK_IOC_STATUS: the shadow stack of one thread
+ * shstk_device_status() - SHSTK_IOC_STATUS: read the state of one thread's shadow stack
  * @fd: from shstk_device_open().
- * @status: names the thread; filled.
+ * @status: the caller sets the thread in it; the module fills in the rest.
  *
  * Context: async-signal-safe.
  *
@@ -1005,20 +1027,21 @@ SHSTK_API int shstk_device_info(int fd, struct shstk_ioc_info *info);
 SHSTK_API int shstk_device_status(int fd, struct shstk_ioc_status *status);
 
 /**
- * shstk_device_map() - SHSTK_IOC_MAP: bounds of the shadow stack at an address
+ * shstk_device_map() - SHSTK_IOC_MAP: read the bounds of the shadow stack at an address
  * @fd: from shstk_device_open().
- * @map: names process and address; filled.
+ * @map: the caller sets the process and the address in it; the module fills in the rest.
  *
  * Context: async-signal-safe.
  *
- * Return: 0, -ENOENT if no shadow stack is there, or another negative errno.
+ * Return: 0; -ENOENT: no shadow stack lies at that address; or another negative errno.
  */
 SHSTK_API int shstk_device_map(int fd, struct shstk_ioc_map *map);
 
 /**
- * shstk_device_trace() - SHSTK_IOC_TRACE: traces of threads, without a stop
+ * shstk_device_trace() - SHSTK_IOC_TRACE: read traces of threads without stopping them
  * @fd: from shstk_device_open().
- * @trace: names process, threads and arrays; @trace->nr_threads is filled.
+ * @trace: the caller sets the process, the threads and the arrays in it; the module sets
+ *	@trace->nr_threads and fills the arrays.
  *
  * Context: async-signal-safe.
  *

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shstk_go_symbolize.h - names of C functions for Go's runtime: the symbolizer that
- * runtime.SetCgoTraceback() can be given.
+ * shstk_go_symbolize.h - the symbolizer function for Go's runtime.SetCgoTraceback(), which
+ * gives the runtime the names of C functions.
  *
- * The Go package shstktraceback/symbolize (go/shstktraceback/symbolize) calls these; a
- * program needs no more than to import it. They are in a library of their own,
- * libshstk-go-symbolize, because that is linked with elfutils.
+ * The Go package shstktraceback/symbolize (go/shstktraceback/symbolize) calls these
+ * functions; a program only has to import it. They are in a library of their own,
+ * libshstk-go-symbolize, because that library is linked with elfutils.
  */
 #ifndef SHSTK_GO_SYMBOLIZE_H
 #define SHSTK_GO_SYMBOLIZE_H
@@ -19,8 +19,8 @@ extern "C" {
 /**
  * shstk_go_symbolize_start() - start the thread that looks names up
  *
- * It has all signals blocked and sleeps until there is something to look up. Further
- * calls do nothing.
+ * The thread blocks all signals and sleeps until there is something to look up. Calls
+ * after the first one do nothing.
  *
  * Context: allocates; not from a signal handler.
  *
@@ -29,24 +29,25 @@ extern "C" {
 SHSTK_API int shstk_go_symbolize_start(void);
 
 /**
- * shstk_go_symbolize() - the symbolizer function
+ * shstk_go_symbolize() - the symbolizer function for runtime.SetCgoTraceback()
  * @arg: { uintptr_t pc; const char *file; uintptr_t lineno; const char *func;
- *	uintptr_t entry, more, data }. @pc is given, 0 to release what was kept for the
- *	one before: there is nothing. The rest is filled: the innermost function at @pc
- *	with its file and line, and where the code begins that it is part of. While @more is
- *	not 0, another call with the same struct fills in the function that this one was
+ *	uintptr_t entry, more, data }. The caller sets @pc; with 0 it asks to release what
+ *	was kept for the previous address, and the function does nothing, because it keeps
+ *	nothing. The function fills in the rest: the innermost function at @pc with its
+ *	file and line, and in @entry where the code begins that @pc is part of. While @more
+ *	is not 0, another call with the same struct fills in the function that this one was
  *	inlined into.
  *
  * @file and @func are NULL where nothing is known. A function that no symbol names is
- * "[libfoo.so+0x1234]". Strings stay valid.
+ * called "[libfoo.so+0x1234]". The strings stay valid.
  *
- * The runtime also calls this while it reports a crash: in a signal handler, on a small
- * stack, after which nothing may be called that C code held a lock of. So the work is
- * done by the thread of shstk_go_symbolize_start(). It is waited for as long as it gets
- * on, 30 seconds at most; once it has stood still for 3 seconds, addresses have no name
- * until it goes on.
+ * The runtime also calls this function while it reports a crash: in a signal handler, on
+ * a small stack, where nothing may be called that takes a lock which the interrupted C
+ * code may hold. So the thread of shstk_go_symbolize_start() does the work. The function
+ * waits for it as long as it makes progress, but at most 30 seconds. When the thread has
+ * made no progress for 3 seconds, addresses get no names until it goes on.
  *
- * Context: async-signal-safe, from several threads at once, leaves errno alone.
+ * Context: async-signal-safe, from several threads at once, does not change errno.
  */
 SHSTK_API void shstk_go_symbolize(void *arg);
 

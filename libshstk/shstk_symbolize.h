@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shstk_symbolize.h - names, files and lines for what shstk_capture() gives.
+ * shstk_symbolize.h - function names, files and lines for the entries of shstk_capture().
  *
- * A stack is captured where it matters, also in a signal handler, and named later, by a thread
- * that may allocate and read files. This is a library of its own, libshstk-symbolize, because it
- * is linked with elfutils: `pkg-config --cflags --libs libshstk-symbolize`.
+ * A program captures a stack where it needs to, also in a signal handler, and symbolizes it
+ * later, in a thread that may allocate and read files. These functions are in a library of their
+ * own, libshstk-symbolize, because it is linked with elfutils:
+ * `pkg-config --cflags --libs libshstk-symbolize`.
  */
 #ifndef SHSTK_SYMBOLIZE_H
 #define SHSTK_SYMBOLIZE_H
@@ -19,15 +20,18 @@ struct shstk_symbolizer;
 
 /**
  * struct shstk_name - one function at an address
- * @size: sizeof(struct shstk_name), set by the library; members may follow in later versions,
- *	so elements of an array lie @name_size bytes apart, as was said in the call.
- * @line: line in @file, or 0. In an outer frame that of the inlined call.
- * @inlined: the function was inlined into the next one, 1; or 0.
- * @offset: the address less where the function begins; 0: it is not known where.
+ * @size: sizeof(struct shstk_name), set by the library. Later versions may have more members,
+ *	so the elements of an array lie as many bytes apart as the argument name_size of
+ *	shstk_symbolize() says.
+ * @line: line in @file, or 0. In a function that another one was inlined into, the line of the
+ *	inlined call.
+ * @inlined: 1 if the function was inlined into the next one of the array, otherwise 0.
+ * @offset: the address minus the start of the function; 0 if the start is not known.
  * @function: readable name, never NULL: "[libfoo.so+0x1234]" where nothing names the address.
  * @linkage: the name in the symbol table or the debug information.
  * @file: source file, or NULL.
- * @module: file that is mapped there, without its folder: "libc.so.6", "[vdso]", "[anon]".
+ * @module: name without folder of the file that is mapped at the address: "libc.so.6",
+ *	"[vdso]", "[anon]".
  */
 struct shstk_name {
 	uint32_t size;
@@ -42,41 +46,42 @@ struct shstk_name {
 };
 
 /**
- * shstk_symbolizer_create() - begin to name addresses of a process
- * @pid: the process; 0: this one.
- * @ret: receives it; give it to shstk_symbolizer_destroy().
+ * shstk_symbolizer_create() - make a symbolizer for the addresses of a process
+ * @pid: the process; 0: the calling one.
+ * @ret: receives the symbolizer; release it by shstk_symbolizer_destroy().
  *
- * Debug files are looked for in /usr/lib/debug, and asked of the servers of DEBUGINFOD_URLS if it
- * is set.
+ * Debug files are looked for in /usr/lib/debug, and requested from the servers that the
+ * environment variable DEBUGINFOD_URLS names, if it is set.
  *
  * Context: allocates and reads files; not from a signal handler.
  *
- * Return: 0, or a negative errno: -ENOMEM, or why /proc/PID/maps cannot be read.
+ * Return: 0; -ENOMEM; or the negative errno of reading /proc/PID/maps.
  */
 SHSTK_API int shstk_symbolizer_create(int pid, struct shstk_symbolizer **ret);
 
 /**
- * shstk_symbolizer_destroy() - release it, with all strings that it gave
+ * shstk_symbolizer_destroy() - release a symbolizer and all strings that it returned
  * @s: a symbolizer, or NULL.
  */
 SHSTK_API void shstk_symbolizer_destroy(struct shstk_symbolizer *s);
 
 /**
- * shstk_symbolize() - the functions at an address
- * @s: the symbolizer. What was loaded since it was made is found: the mappings are read again
- *	when an address is in none that is known.
- * @pc: the address, as shstk_capture() gave it.
- * @mark: its mark, or 0: a return address, of which the call before it is meant.
- * @names: receives the functions: the innermost inlined one first, the one that was really
- *	called last. Strings stay until the symbolizer goes.
- * @max: elements of @names.
+ * shstk_symbolize() - find the functions at an address
+ * @s: the symbolizer. It also finds code that was loaded after it was made: it reads the
+ *	mappings again when an address lies in none that it knows.
+ * @pc: the address, as shstk_capture() stored it.
+ * @mark: the marks of that entry. With 0, @pc is a return address, and the functions at the
+ *	call in front of it are found.
+ * @names: receives the functions: first the innermost inlined one, last the one that was really
+ *	called. The strings are valid until the symbolizer is destroyed.
+ * @max: number of elements of @names.
  * @name_size: sizeof(struct shstk_name).
  *
- * Context: allocates and reads files; not from a signal handler, where one captures only. From
- * several threads at once they wait for each other.
+ * Context: allocates and reads files; not from a signal handler. Several threads may call it at
+ * once; they wait for each other.
  *
- * Return: how many functions there are, at least 1, which may be more than @max; or a negative
- * errno: -EINVAL: @name_size is too small.
+ * Return: number of functions, at least 1, which may be more than @max; -EINVAL: @name_size is
+ * too small; or another negative errno.
  */
 SHSTK_API int shstk_symbolize(struct shstk_symbolizer *s, uint64_t pc, uint8_t mark,
 			      struct shstk_name *names, unsigned int max, size_t name_size);
