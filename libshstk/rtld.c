@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rtld.c - look a symbol up as the dynamic loader does: in the hash table of each object that is
- * loaded; see rtld.h.
+ * rtld.c - looks a symbol up like the dynamic loader, in the hash table of each loaded object;
+ * see rtld.h.
  */
 #include <elf.h>
 #include <link.h>
@@ -10,10 +10,10 @@
 
 /**
  * struct symbols - the symbols that an object exports
- * @hash: DT_GNU_HASH: four numbers, a filter of as many words as the third one says, the chains'
- *	first symbols, and the chains; NULL: there is none.
- * @symbol: DT_SYMTAB.
- * @name: DT_STRTAB.
+ * @hash: the hash table DT_GNU_HASH, or NULL: four numbers, a filter of as many 64-bit words as
+ *	the third number says, the index of the first symbol of each chain, and the chains.
+ * @symbol: the symbols, DT_SYMTAB.
+ * @name: the strings of their names, DT_STRTAB.
  */
 struct symbols {
 	const uint32_t *hash;
@@ -21,7 +21,10 @@ struct symbols {
 	const char *name;
 };
 
-/* A pointer out of a dynamic section: most loaders have added the object's base already. */
+/*
+ * Returns a pointer from a dynamic section as an address. Most loaders have already added the
+ * object's base to it.
+ */
 static const void *dynamic_pointer(uint64_t base, uint64_t value)
 {
 	return (const void *)(uintptr_t)(value < base ? base + value : value);
@@ -62,7 +65,7 @@ static uint32_t gnu_hash(const char *name)
 	return h;
 }
 
-/* The symbol @name that the object defines; NULL: none. */
+/* Returns the symbol @name that the object defines, or NULL. */
 static const Elf64_Sym *find_symbol(const struct symbols *s, const char *name)
 {
 	uint32_t buckets = s->hash[0], first = s->hash[1], words = s->hash[2];
@@ -78,7 +81,7 @@ static const Elf64_Sym *find_symbol(const struct symbols *s, const char *name)
 		    !strcmp(s->name + s->symbol[i].st_name, name))
 			return &s->symbol[i];
 		i++;
-	} while (!(h & 1)); /* the last one of a chain has this bit */
+	} while (!(h & 1)); /* the last symbol of a chain has this bit */
 	return NULL;
 }
 

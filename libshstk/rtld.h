@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rtld.h - the variables of glibc's dynamic loader, found without asking it.
+ * rtld.h - finds the variables of glibc's dynamic loader without dlsym().
  *
- * dlsym() would find them, too, but its failures end in a longjmp(), which takes nothing off a
- * hardware shadow stack where the C library does not know of these: a static program, in which
- * there is no dynamic loader, would end at its start.
+ * When dlsym() fails it ends in a longjmp(), which does not unwind a hardware shadow stack where
+ * the C library does not support shadow stacks. A static program has no dynamic loader, so there
+ * dlsym() would fail and end the program at its start.
  */
 #ifndef SHSTK_RTLD_H
 #define SHSTK_RTLD_H
@@ -12,9 +12,9 @@
 #include "internal.h"
 
 /**
- * struct rtld - what is known of the loader
- * @adds: objects that it has loaded so far; 0: it does not count them.
- * @global: its variables, _rtld_global; empty if there are none.
+ * struct rtld - what is known about the dynamic loader
+ * @adds: number of objects that it has loaded so far; 0 if it does not count them.
+ * @global: the memory of its variables, _rtld_global; empty if there are none.
  */
 struct rtld {
 	uint64_t adds;
@@ -22,8 +22,8 @@ struct rtld {
 };
 
 /*
- * Takes the loader's lock, so that it is for constructors, not for captures. In a static program
- * and with another C library *@ret is empty.
+ * Fills *@ret. In a static program and with another C library, @ret->global becomes empty. It takes
+ * the loader's lock, so constructors may call it, but captures may not.
  */
 void rtld_find(struct rtld *ret);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rule.c - a call frame row as a 64-bit rule; see rule.h.
+ * rule.c - makes a 64-bit unwind rule from a row of call frame information; see rule.h.
  */
 #include "rule.h"
 

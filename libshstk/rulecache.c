@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * rulecache.c - fill and empty the cache of rules; see rulecache.h.
+ * rulecache.c - fills and empties the cache of unwind rules; see rulecache.h.
  */
 #include "rulecache.h"
 
@@ -8,7 +8,7 @@ struct rulecache rulecache;
 
 #define GEN_ONE (1ull << 48)
 
-/* Write an entry unless somebody else is at it. */
+/* Writes an entry whose key is @old. Returns false if another thread has changed it. */
 static bool replace(struct rulecache_entry *e, uint64_t old, uint64_t key, uint64_t rule)
 {
 	if (!__atomic_compare_exchange_n(&e->key, &old, RULECACHE_BUSY, false, __ATOMIC_RELAXED,
@@ -30,6 +30,7 @@ static void grow(uint64_t mask)
 				    __ATOMIC_RELAXED);
 }
 
+/* Returns @rule as it is kept in an entry: with RULECACHE_ODD, and without ra_off if it is fixed. */
 static uint64_t pack(uint64_t rule)
 {
 	int64_t cfa = rule_cfa_off(rule), ra = native_ra_off(rule);
@@ -67,7 +68,7 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 		}
 		e = rulecache_next(e, i);
 	}
-	/* All ways taken. The one that goes is another one each time. */
+	/* All entries of the set are taken. A different one of them is replaced each time. */
 	evicted = __atomic_add_fetch(&rulecache.evicted, 1, __ATOMIC_RELAXED);
 	for (i = 1; i <= (int)(evicted % RULECACHE_WAYS); i++)
 		e = rulecache_next(e, i);
@@ -78,7 +79,7 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 		grow(mask);
 }
 
-/* Let @e, which is @key's, lead to @copy. */
+/* Lets @e, if its key is still @key, lead to @copy. */
 static void lead(struct rulecache_entry *e, uint64_t key, const struct rulecache_entry *copy)
 {
 	uint64_t at = copy - rulecache.trail, rule;
@@ -102,7 +103,7 @@ struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key, 
 	at = __atomic_add_fetch(&rulecache.copies, 1, __ATOMIC_RELAXED);
 	copy = &rulecache.trail[at % RULECACHE_MAX];
 	old = load_relaxed(&copy->key);
-	/* The first one is none. When there are no more, the oldest one goes. */
+	/* Index 0 means "none". When the trail is full, the oldest copy is replaced. */
 	if (copy == rulecache.trail || old == RULECACHE_BUSY ||
 	    !replace(copy, old, key, rule & ~RULECACHE_TRAIL))
 		return e;
@@ -112,7 +113,7 @@ struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key, 
 
 void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *caller)
 {
-	/* Whatever it is now: at worst the next walk looks for the right one. */
+	/* @e may hold another copy by now: at worst the next walk has to look for the right one. */
 	if (caller >= rulecache.trail && caller < rulecache.trail + RULECACHE_MAX)
 		lead(e, load_relaxed(&e->key), caller);
 }
@@ -124,7 +125,7 @@ void rulecache_flush(void)
 
 	if (gen)
 		return;
-	/* 65536 generations: no old key may come to life again. */
+	/* After 65536 generations the numbers repeat, so old keys must not stay in the table. */
 	for (i = 0; i < RULECACHE_MAX; i++)
 		store_relaxed(&rulecache.entry[i].key, 0);
 	for (i = 0; i < ARRAY_SIZE(rulecache.trail); i++)

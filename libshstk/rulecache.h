@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rulecache.h - return address to rule, for the whole process.
+ * rulecache.h - the cache of unwind rules by return address, for the whole process.
  *
- * Four-way set-associative, a set to a cache line, and lock-free. An entry is a key
- * and a rule, written under the key RULECACHE_BUSY; a reader takes the rule only
- * between two equal reads of the key. Keys carry a generation: raising it empties the
- * cache. The table starts small, so that few pages and cache lines are touched, and
- * grows when entries are pushed out.
+ * The cache is lock-free and four-way set-associative, with one set in each cache
+ * line. An entry is a key and a rule. While it is written its key is RULECACHE_BUSY;
+ * a reader uses the rule only if the key is the same before and after the read. Keys
+ * carry a generation: raising it empties the cache. The table starts small, so that
+ * few pages and cache lines are touched, and grows when entries are pushed out.
  *
- * Beside it lies the trail, along which long walks go: see RULECACHE_TRAIL.
+ * Beside the cache lies the trail, which speeds up long walks: see RULECACHE_TRAIL.
  */
 #ifndef SHSTK_RULECACHE_H
 #define SHSTK_RULECACHE_H
@@ -16,10 +16,10 @@
 #include "native.h"
 #include "rule.h"
 
-#define RULECACHE_MAX 65536 /* entries */
-#define RULECACHE_MIN 1024
-#define RULECACHE_WAYS 4
-#define RULECACHE_BUSY 1ull
+#define RULECACHE_MAX 65536 /* most entries */
+#define RULECACHE_MIN 1024 /* entries of the table when it is first used */
+#define RULECACHE_WAYS 4 /* entries of a set */
+#define RULECACHE_BUSY 1ull /* the key of an entry that is being written */
 
 struct rulecache_entry {
 	uint64_t key;
@@ -27,11 +27,11 @@ struct rulecache_entry {
 };
 
 struct rulecache {
-	uint64_t mask; /* entries in use - 1; 0: none yet, so that this is no data of the file */
-	uint64_t gen; /* in the key's upper 16 bits */
-	uint64_t evicted; /* since the table last grew */
-	uint64_t filled;
-	uint64_t copies; /* ever put into the trail */
+	uint64_t mask; /* entries of the table - 1; it starts as 0, so that all of this is .bss */
+	uint64_t gen; /* the generation, in the upper 16 bits, as it is in keys */
+	uint64_t evicted; /* entries pushed out since the table last grew */
+	uint64_t filled; /* entries that have been used */
+	uint64_t copies; /* copies that were ever put into the trail */
 	struct rulecache_entry entry[RULECACHE_MAX] __attribute__((aligned(64)));
 	struct rulecache_entry trail[NATIVE_RA_FIXED ? RULECACHE_MAX : 1]
 		__attribute__((aligned(64)));
@@ -40,8 +40,9 @@ struct rulecache {
 extern struct rulecache rulecache __attribute__((visibility("hidden")));
 
 /*
- * The low bits of the address: measured on the calls of large libraries they
- * spread as well as any hash, and a walk waits for each step of a hash.
+ * Returns the first entry to look at for @pc. Its place is the low bits of the address:
+ * measured on the calls of large libraries they spread as well as any hash, and a walk
+ * would have to wait for each step of a hash.
  */
 static inline struct rulecache_entry *rulecache_slot(uint64_t pc, uint64_t mask)
 {
@@ -51,7 +52,7 @@ static inline struct rulecache_entry *rulecache_slot(uint64_t pc, uint64_t mask)
 	return (struct rulecache_entry *)((uint8_t *)rulecache.entry + at);
 }
 
-/* Another entry of the same set. @way: 1, then 2, then 3. */
+/* Returns another entry of the set of @e. @way is 1 in the first call, then 2, then 3. */
 static inline struct rulecache_entry *rulecache_next(struct rulecache_entry *e, int way)
 {
 	uintptr_t flip = (way == 2 ? 3 : 1) * sizeof(*e);
@@ -64,7 +65,7 @@ static inline uint64_t rulecache_gen(void)
 	return load_relaxed(&rulecache.gen);
 }
 
-/* The entry for return address @pc, NULL if there is none. */
+/* Returns the entry for return address @pc, or NULL if there is none. */
 static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen, uint64_t mask)
 {
 	struct rulecache_entry *e = rulecache_slot(pc, mask);
@@ -80,40 +81,42 @@ static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen, 
 }
 
 /*
- * An entry's rule has two more fields, in bits that no rule of a return address uses.
+ * The rule in an entry has two more fields, in bits that a rule of a return address does
+ * not use.
  *
- * RULECACHE_ODD is the sign bit of cfa_off, which is never negative in a rule. It is clear
- * for most frames: those whose CFA is sp plus a constant and whose saved registers lie
- * between sp and the CFA. For these one comparison shows that all words that the step reads
- * lie inside the stack: that of the CFA with the stack's end.
+ * RULECACHE_ODD is the sign bit of cfa_off, which is never negative in a rule. The bit is
+ * clear for most frames: those whose CFA is sp plus a constant and whose saved registers
+ * lie between sp and the CFA. For these frames a single comparison, of the CFA with the
+ * stack's end, shows that all words that the step reads lie inside the stack.
  *
- * RULECACHE_TRAIL, where NATIVE_RA_FIXED makes ra_off superfluous, is the index of an entry
- * of the trail; 0: none. The trail is an array of copies of entries, in the order in which
- * walks first met them. In an entry of the cache the field leads to the entry's own copy.
- * In a copy it leads to the copy of the return address that came next when a walk last
- * looked for that. A walk along the trail so has the next rule before the next return
- * address is loaded from the stack: the processor computes the next frame with that rule
- * while the load is still under way, and the walk compares the address when it is there.
- * So loads that depend on each other run at the same time, as long as functions are called
- * from where they were called before; and neighbours in the trail share cache lines.
+ * RULECACHE_TRAIL is the index of an entry of the trail; 0: none. It takes the place of
+ * ra_off, which is not needed where NATIVE_RA_FIXED. The trail is an array of copies of
+ * entries, in the order in which walks first met them. In an entry of the cache, the field
+ * leads to the entry's own copy. In a copy, it leads to the copy of the return address that
+ * came next when a walk last looked for the next one. So a walk along the trail has the
+ * next rule before the next return address is loaded from the stack: the processor computes
+ * the next frame with that rule while the load is still under way, and the walk compares
+ * the address when it has arrived. Loads that depend on each other then run at the same
+ * time, as long as functions are called from where they were called before. Neighbours in
+ * the trail also share cache lines.
  */
 #define RULECACHE_ODD (1ull << 63)
 #define RULECACHE_TRAIL_SHIFT 23
 #define RULECACHE_TRAIL ((RULECACHE_MAX - 1ull) << RULECACHE_TRAIL_SHIFT)
 
-/* Has the rule in an entry RULECACHE_ODD? */
+/* Tells whether @rule, from an entry, has RULECACHE_ODD. */
 static inline bool rulecache_is_odd(uint64_t rule)
 {
 	return (int64_t)rule < 0;
 }
 
-/* Is there a rule, and has it not? */
+/* Tells whether @rule, from an entry, is a rule and does not have RULECACHE_ODD. */
 static inline bool rulecache_is_even(uint64_t rule)
 {
 	return (int64_t)rule > 0;
 }
 
-/* What is in @e, whose key was @key; RULE_NONE if it is overwritten. */
+/* Returns the rule in @e, whose key was @key, or RULE_NONE if @e was overwritten. */
 static inline uint64_t rulecache_read(const struct rulecache_entry *e, uint64_t key)
 {
 	uint64_t rule = load_acquire(&e->rule); /* pairs with put(): key, rule, key */
@@ -121,7 +124,7 @@ static inline uint64_t rulecache_read(const struct rulecache_entry *e, uint64_t 
 	return likely(load_relaxed(&e->key) == key) ? rule : RULE_NONE;
 }
 
-/* The entry of the trail that the rule in an entry leads to. */
+/* Returns the entry of the trail that @rule, from an entry, leads to. */
 static inline struct rulecache_entry *rulecache_trail(uint64_t rule)
 {
 	uint64_t at = rule >> (RULECACHE_TRAIL_SHIFT - 4) &
@@ -130,19 +133,22 @@ static inline struct rulecache_entry *rulecache_trail(uint64_t rule)
 	return (struct rulecache_entry *)((uint8_t *)rulecache.trail + at);
 }
 
-/* Copy @rule, which @e has for @key, to the end of the trail. */
+/*
+ * Copies @rule, which @e has for @key, to the end of the trail. Returns the copy, or @e if there
+ * is no copy.
+ */
 struct rulecache_entry *rulecache_copy(struct rulecache_entry *e, uint64_t key, uint64_t rule);
-/* From now on, copy @e leads to copy @caller: its return address came next. */
+/* Lets copy @e lead to copy @caller, whose return address came next. */
 void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *caller);
 
-/* The rule alone, without these fields. */
+/* Returns @rule, from an entry, without the two fields that only entries have. */
 static inline uint64_t rulecache_rule(uint64_t rule)
 {
 	rule &= ~RULECACHE_ODD;
 	return NATIVE_RA_FIXED ? rule | RULE_RA_AT_ALL : rule;
 }
 
-/* The rule for return address @pc, RULE_NONE if it is not there. */
+/* Returns the rule for return address @pc, or RULE_NONE if it is not in the cache. */
 static inline uint64_t rulecache_get(uint64_t pc, uint64_t gen, uint64_t mask)
 {
 	const struct rulecache_entry *e = rulecache_find(pc, gen, mask);
@@ -152,9 +158,9 @@ static inline uint64_t rulecache_get(uint64_t pc, uint64_t gen, uint64_t mask)
 }
 
 /*
- * The copy in the trail for return address @pc, NULL if it is not in the cache. @inner,
- * the copy of the frame before, leads to it from now on: if it led nowhere so far, or
- * always if @update.
+ * Returns the copy in the trail for return address @pc, or NULL if @pc is not in the cache.
+ * @inner is the copy of the frame before, or NULL: it leads to the returned copy from now
+ * on if it led nowhere so far, or if @update is set.
  */
 static inline struct rulecache_entry *rulecache_follow(struct rulecache_entry *inner, uint64_t pc,
 						       uint64_t gen, uint64_t mask, bool update)
@@ -173,10 +179,10 @@ static inline struct rulecache_entry *rulecache_follow(struct rulecache_entry *i
 	return copy;
 }
 
-/* Enter @rule for @pc; @gen is the generation that was current when it was looked up. */
+/* Enters @rule for @pc. @gen is the generation that was current when the rule was looked up. */
 void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule);
 
-/* Forget everything. */
+/* Empties the cache by raising the generation. */
 void rulecache_flush(void);
 
 #endif

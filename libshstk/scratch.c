@@ -1,20 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * scratch.c - large variables off the program's stack; see scratch.h.
+ * scratch.c - memory for large variables outside of the program's stack; see scratch.h.
  */
 #include "scratch.h"
 #include "thread.h"
 
-/* Was the use by a function whose frame is gone, as we are further up its stack? */
+/*
+ * Tells whether a function that used the memory, with the stack address @user, is gone, because
+ * the caller at @sp is further up the same stack.
+ */
 static bool is_left(const struct thread *t, uint64_t user, uint64_t sp)
 {
 	return user < sp && range_has(&t->native, user) && range_has(&t->native, sp);
 }
 
 /*
- * A signal may come between any two of the stores, and its handler use the same
- * memory and give it back. It leaves what it finds complete as it was: so all is written
- * again until both are there at the same time.
+ * Takes @size bytes for a function at @sp. Returns the number of the use, or -1 if there is no
+ * room. A signal may come between any two of the stores, and its handler may use the same memory
+ * and give it back. A handler leaves a use that it finds complete as it was. So both stores are
+ * repeated until both values are there at the same time.
  */
 static int take(struct thread *t, uint64_t sp, size_t size)
 {
@@ -56,7 +60,7 @@ __attribute__((noinline)) int scratch_call(size_t size, int (*fn)(void *mem, voi
 		return on_stack(size, fn, arg);
 	s = &t->scratch;
 	ret = fn((uint8_t *)s->mem + (i ? s->use[i - 1].end : 0), arg);
-	/* Whatever came behind it is over too. */
+	/* Uses that began after this one are over too. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	store_relaxed(&s->n, (uint32_t)i);
 	return ret;

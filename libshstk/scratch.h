@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * scratch.h - memory of the thread for what is too large for the program's stack.
+ * scratch.h - memory of the thread for variables that are too large for the program's stack.
  *
  * A capture may run in a signal handler on a coroutine's stack of a few KiB, most of
- * which the kernel's signal frame takes. So the large variables of its slow ways (rows
- * of unwind information, searches in code) live in the thread's state: a capture needs
- * little of the stack it is called on (SHSTK_STACK_NEED).
+ * which the kernel's signal frame takes. So the large variables of a capture's slow paths
+ * (rows of unwind information, searches in code) live in the thread's state, and a capture
+ * needs little of the stack it is called on (SHSTK_STACK_NEED).
  *
- * Captures nest in signal handlers, and what a handler takes it gives back before it
- * returns, so this is a stack as well. A handler may leave by longjmp(), or a capture be
- * left in that way: what it had taken is taken back when a function further up the same
- * stack asks.
+ * Captures nest in signal handlers, and a handler gives back what it takes before it
+ * returns, so this memory is used as a stack. A longjmp() may leave a handler or a capture
+ * without giving its memory back; that memory is free again when a function further up the
+ * same stack asks for some.
  */
 #ifndef SHSTK_SCRATCH_H
 #define SHSTK_SCRATCH_H
@@ -21,9 +21,10 @@
 #define SCRATCH_DEPTH 8
 
 /**
- * struct scratch - what is taken of a thread's memory
- * @n: uses in progress.
- * @use: for each: the stack address of its function; where its memory ends.
+ * struct scratch - the scratch memory of a thread
+ * @n: number of uses in progress.
+ * @use: for each use the stack address of its function, and where its memory ends in @mem, in
+ *	bytes.
  * @mem: the memory.
  */
 struct scratch {
@@ -36,9 +37,9 @@ struct scratch {
 };
 
 /*
- * Call @fn with @size bytes of memory, which hold nothing in particular: the thread's,
- * or if it has none left or no state, some of the stack. Returns what @fn returns.
- * Async-signal-safe.
+ * Calls @fn with @size bytes of memory, whose content is undefined. The memory is the
+ * thread's scratch memory; if too little is left, or the thread has no state, it is on the
+ * stack. Returns what @fn returns. Async-signal-safe.
  */
 int scratch_call(size_t size, int (*fn)(void *mem, void *arg), void *arg);
 

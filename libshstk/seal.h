@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * seal.h - captures in a process that forbids itself system calls.
+ * seal.h - prepares captures in a process that will forbid itself system calls.
  */
 #ifndef SHSTK_SEAL_H
 #define SHSTK_SEAL_H
@@ -8,17 +8,20 @@
 #include <stdint.h>
 
 /**
- * shstk_meet() - what is mapped at an address is known from now on
- * @addr: of a mapping that can be executed.
+ * shstk_meet() - look up the module that is mapped at an address
+ * @addr: an address in an executable mapping.
+ *
+ * Captures then know the module without a system call.
  */
 void shstk_meet(uint64_t addr);
 
 /**
- * shstk_seal() - captures without SHSTK_CHECK_STACK ask the kernel for nothing from now on
+ * shstk_seal() - make captures without SHSTK_CHECK_STACK work without system calls from now on
  *
- * What is not known by then stays so: a thread that has not captured cannot, code that no
- * capture has met is a guess or the end of the trace, and of a stack that none has met, but
- * for the first thread's, the page is known on which it is. There is no way back.
+ * What is not known by then stays unknown. A thread that has not captured before can't capture.
+ * Code that no capture has met is guessed, or ends the trace. Of a stack that no capture has met,
+ * only the page of the stack pointer is known, except for the first thread's stack. The call
+ * can't be undone.
  */
 void shstk_seal(void);
 

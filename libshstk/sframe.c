@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * sframe.c - decode SFrame sections; see sframe.h.
+ * sframe.c - decodes SFrame sections; see sframe.h.
  *
  * Versions 2 and 3 share their header. In version 2 a function is one record;
  * version 3 has a shorter record with a wider address, and keeps the rest in
- * front of the function's rows. Rows are an address, a byte of flags, and words
- * of 1, 2 or 4 bytes: in ordinary functions the offsets of CFA, return address
- * and fp; in flexible ones (version 3) pairs of what to start from and an offset.
+ * front of the function's rows. A row is an address, a byte of flags, and words
+ * of 1, 2 or 4 bytes. In ordinary functions the words are the offsets of CFA,
+ * return address and fp; in flexible functions (version 3) they are pairs of a
+ * base and an offset.
  */
 #include <errno.h>
 
@@ -21,7 +22,7 @@
 
 enum { ABI_ARM64_LITTLE = 2, ABI_AMD64_LITTLE = 3 };
 
-/* Both are packed and little-endian: on a big-endian machine, MAGIC differs. */
+/* The structs of the format are packed and little-endian; on a big-endian machine MAGIC differs. */
 struct header {
 	uint16_t magic;
 	uint8_t version;
@@ -33,8 +34,8 @@ struct header {
 	uint32_t nfunc;
 	uint32_t nrows;
 	uint32_t rows_len;
-	uint32_t func_off; /* both from the end of the header */
-	uint32_t rows_off;
+	uint32_t func_off; /* from the end of the header */
+	uint32_t rows_off; /* from the end of the header */
 } __attribute__((packed));
 
 struct func_v2 {
@@ -60,7 +61,7 @@ struct attr_v3 {
 	uint8_t block;
 } __attribute__((packed));
 
-/* 0: the format does not have it. */
+/* Returns the format's number of machine @m, or 0 if the format does not have it. */
 static uint8_t abi_of(const struct machine *m)
 {
 	return m == &machine_arm64 ? ABI_ARM64_LITTLE : m == &machine_x86 ? ABI_AMD64_LITTLE : 0;
@@ -121,7 +122,7 @@ uint64_t sframe_start(const struct sframe *sf, size_t i)
 	return base + start64;
 }
 
-/* What the two info bytes of a function say. */
+/* Decodes the two info bytes of a function into @f. Returns false if they are not valid. */
 static bool set_info(struct sframe_func *f, uint8_t info, uint8_t info2, uint8_t block)
 {
 	unsigned int addr_type = info & 15;
@@ -174,7 +175,7 @@ bool sframe_func(const struct sframe *sf, size_t i, struct sframe_func *f)
 	       f->nrows <= SFRAME_MAX_ROWS;
 }
 
-/* The words of a row, until there are none. */
+/* The words of a row that are not read yet: @n words of @size bytes each, from @p on. */
 struct words {
 	const uint8_t *p;
 	unsigned int n, size;
@@ -213,7 +214,10 @@ static void ordinary(const struct sframe *sf, struct words *w, bool from_sp, str
 		at_cfa(row, sf->m->fp, next_signed(w));
 }
 
-/* A flexible rule starts from a register or from the CFA, and may load. */
+/*
+ * The bits of the base in a flexible row: it is a register or else the CFA, and the value is in
+ * memory at base and offset, or else it is their sum.
+ */
 #define FROM_REG 1
 #define LOADS 2
 #define RESERVED 4
@@ -226,7 +230,7 @@ static bool flexible_reg(struct words *w, struct cfi_row *row, unsigned int reg)
 	if (!w->n)
 		return true;
 	how = next_unsigned(w);
-	if (!how) /* only fills the place */
+	if (!how) /* a filler: the register has no rule */
 		return true;
 	if (!w->n || how & RESERVED || how >> 3 >= REG_PC)
 		return false;
@@ -256,7 +260,7 @@ static bool flexible(const struct sframe *sf, struct words *w, struct cfi_row *r
 	return flexible_reg(w, row, sf->m->ra) && flexible_reg(w, row, sf->m->fp);
 }
 
-/* Of the registers that a function must preserve, only fp is followed. */
+/* Begins a row. The format follows only fp of the registers that a function must preserve. */
 static void start_row(const struct sframe *sf, const struct sframe_func *f, struct cfi_row *row)
 {
 	const struct machine *m = sf->m;
@@ -277,8 +281,9 @@ static void start_row(const struct sframe *sf, const struct sframe_func *f, stru
 }
 
 /*
- * Decode the row at offset *@off of the section and go behind it. @row NULL:
- * only its address is wanted. False if it is corrupt.
+ * Decodes the row at offset *@off of the section and moves *@off behind it. *@rel receives the
+ * row's address in the function. @row may be NULL if only the address is wanted. Returns false if
+ * the row is corrupt.
  */
 static bool read_row(const struct sframe *sf, const struct sframe_func *f, size_t *off,
 		     uint32_t *rel, struct cfi_row *row)

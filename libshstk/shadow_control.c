@@ -3,12 +3,13 @@
  * shadow_control.c - status, mapping and switching of shadow stacks, and switching
  * them on in the middle of a running program.
  *
- * The last works because a shadow stack can be written before it is needed:
- * the return addresses of all active frames are known from unwinding, so they
- * are put on the new shadow stack, outermost first, as if the calls had been
- * made with it. On x86 that is done below a restore token, to which the pointer
- * is moved and which is then dropped; on arm64 with GCSPUSHM. Between switching
- * on and the last entry there is no call and no return, and no signal handler.
+ * Switching them on late works because a shadow stack can be written before it is
+ * needed: the return addresses of all active frames are known from unwinding, and
+ * they are put on the new shadow stack, outermost first, as if the calls had been
+ * made with it. On x86 the SSP is first moved down to a restore token below the
+ * room for the entries, and the entries are then written above it; on arm64
+ * GCSPUSHM pushes them. Between switching on and the last entry there is no call,
+ * no return and no signal handler.
  */
 #include <elf.h>
 #include <errno.h>
@@ -29,7 +30,7 @@
 #endif
 #define MAX_FRAMES 2048
 
-/* System calls for the own thread: of linux/prctl.h, and of asm/prctl.h on x86. */
+/* Options of prctl() for the calling thread, from linux/prctl.h; X86_*: of arch_prctl(). */
 enum {
 	GET_STATUS = 74, /* PR_GET_SHADOW_STACK_STATUS */
 	LOCK_STATUS = 76, /* PR_LOCK_SHADOW_STACK_STATUS */
@@ -37,7 +38,10 @@ enum {
 	X86_STATUS = 0x5005, /* ARCH_SHSTK_STATUS */
 };
 
-/* Neither inlined nor cloned: the function has a frame, with a return address, of its own. */
+/*
+ * Functions with this attribute are neither inlined nor cloned, so that they have their own frame
+ * with a return address.
+ */
 #ifdef __clang__
 #define own_frame __attribute__((noinline))
 #else
@@ -85,7 +89,7 @@ SHSTK_API int shstk_status_lock(uint64_t mask)
 #ifdef SHSTK_NR_ARCH_PRCTL
 	if (mask & SHSTK_STATUS_PUSH)
 		return -EOPNOTSUPP;
-	/* Also where prctl() is there: this call cannot be in its way. */
+	/* This call is also used where prctl() exists: it does not disturb that one. */
 	return shstk_inline_call(SHSTK_NR_ARCH_PRCTL, X86_LOCK, (long)mask) ? -EOPNOTSUPP : 0;
 #elif defined(__riscv)
 	if (mask != SHSTK_STATUS_ENABLE)
@@ -133,16 +137,20 @@ SHSTK_API int shstk_stack_call(uint64_t token, void (*fn)(void *arg), void *arg)
 	return 0;
 }
 
-/* Late enabling --------------------------------------------------------- */
+/* ---- Late enabling ---- */
 
 #if defined(__x86_64__) || defined(__aarch64__)
 
-/* Who looks for the object at @addr, and whether that has the mark for shadow stacks. */
+/*
+ * The address of an object that find_mark() looks for, and whether the object has the mark for
+ * shadow stacks.
+ */
 struct libc_mark {
 	uint64_t addr;
 	bool marked;
 };
 
+/* Tells whether the GNU property note @p of @size bytes has the mark for shadow stacks. */
 static bool note_marks(const uint32_t *p, size_t size)
 {
 #ifdef __x86_64__
@@ -150,7 +158,7 @@ static bool note_marks(const uint32_t *p, size_t size)
 #else
 	const uint32_t type = 0xc0000000, bit = 4;
 #endif
-	/* Name size, descriptor size, NT_GNU_PROPERTY_TYPE_0, "GNU". */
+	/* The first words are name size, descriptor size, NT_GNU_PROPERTY_TYPE_0, "GNU". */
 	size_t left = size / 4;
 
 	if (left < 4 || p[2] != 5)
@@ -188,8 +196,8 @@ static int find_mark(struct dl_phdr_info *info, size_t size, void *arg)
 }
 
 /*
- * Can longjmp() be trusted? The object that it is in carries the mark if it was built to
- * adjust the shadow stack pointer.
+ * Tells whether longjmp() adjusts the shadow stack pointer: the object that contains it has the
+ * mark if it was built to do that.
  */
 static bool libc_is_ready(void)
 {
@@ -198,13 +206,14 @@ static bool libc_is_ready(void)
 	return dl_iterate_phdr(find_mark, &m) && m.marked;
 }
 
-/* An entry that is the kernel's token of a signal frame, not an address. */
+/* This value stands for an entry that becomes the kernel's token of a signal frame. */
 #define ENTRY_SIGNAL 0
 
 /*
- * Turns a trace into the entries of a shadow stack, outermost first. Where a
- * signal interrupted, the pc is no return address: x86 has a token instead.
- * Return: number of entries, or -ENODATA where that can't be expressed.
+ * Turns a trace into the entries of a shadow stack, outermost first. The pc of code
+ * that a signal interrupted is not a return address; on x86 a token takes its place.
+ * Returns the number of entries, or -ENODATA if the trace has a guess, or a signal on
+ * another architecture.
  */
 static int entries_of(const uint64_t *pcs, const uint8_t *marks, int n, uint64_t *entries)
 {
@@ -227,8 +236,9 @@ static int entries_of(const uint64_t *pcs, const uint8_t *marks, int n, uint64_t
 }
 
 /*
- * Switches on and writes the entries; @entries has room for one more, the
- * return address of this function. Nothing may be called in here.
+ * Switches shadow stacks on and writes the @n entries. @entries has room for one more,
+ * the return address of this function. This function may not call anything.
+ * Returns 0 or a negative errno.
  *
  * x86: system call 158 is arch_prctl(), with 0x5001 ARCH_SHSTK_ENABLE and 0x5002
  * ARCH_SHSTK_DISABLE of 1, ARCH_SHSTK_SHSTK, or 2, ARCH_SHSTK_WRSS. arm64: 167 is prctl(),
@@ -255,7 +265,7 @@ own_frame no_sanitize static long seed(uint64_t *entries, long n)
 			 "syscall\n\t"
 			 "test %%rax, %%rax\n\t"
 			 "jz 1f\n\t"
-			 /* Not allowed to write: off again, nothing was pushed. */
+			 /* Writing is not allowed: switch off again, nothing was pushed. */
 			 "mov %%rax, %%r14\n\t"
 			 "mov $158, %%eax\n\t"
 			 "mov $0x5002, %%edi\n\t"
@@ -264,7 +274,7 @@ own_frame no_sanitize static long seed(uint64_t *entries, long n)
 			 "mov %%r14, %%rax\n\t"
 			 "jmp 9f\n"
 			 "1:\n\t"
-			 /* A token below all entries, to move the pointer there. */
+			 /* Write a token below all entries, to move the pointer there. */
 			 "rdsspq %%r14\n\t"
 			 "lea 0(,%%r12,8), %%rdx\n\t"
 			 "mov %%r14, %%rsi\n\t"
@@ -331,7 +341,7 @@ own_frame no_sanitize static long seed(uint64_t *entries, long n)
 }
 #endif
 
-/* What would go wrong later, if not now. */
+/* Returns why shstk_enable_here() has to refuse, as a negative errno, or 0. */
 static int refuse_reason(unsigned int flags)
 {
 	uint64_t status;
@@ -352,12 +362,13 @@ static int refuse_reason(unsigned int flags)
 	return 0;
 }
 
+/* Returns what shstk_enable_here() returns where seed() has returned @err. */
 static int seed_error(long err)
 {
 	switch (err) {
 	case -EPERM: /* x86: locked */
 		return -EBUSY;
-	case -EINVAL: /* arm64: no second time, the rest was checked */
+	case -EINVAL: /* arm64: they can't be switched on a second time; the rest was checked */
 		return -EALREADY;
 	default:
 		return (int)err;
@@ -389,7 +400,7 @@ own_frame no_sanitize SHSTK_API int shstk_enable_here(unsigned int flags)
 		return -E2BIG;
 	if (info.end != SHSTK_END_COMPLETE)
 		return -ENODATA;
-	/* The first entry is in this function; seed() adds its own in its place. */
+	/* The first entry lies in this function; seed() adds its own return address instead. */
 	{
 		uint64_t entries[n];
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * shadow_reader.c - read a shadow stack: copy, and drop what is no return address.
+ * shadow_reader.c - copies a shadow stack and drops words that are not return addresses.
  *
- * Entries are copied by vectors, in which it is also seen whether each can be a return
- * address; only if not is the block gone through entry by entry.
- * What tokens look like is the architecture's business (native.h).
+ * Entries are copied as vectors, and the same code checks whether each can be a return
+ * address. Only a block in which one can't is then read entry by entry. native.h of the
+ * architecture knows what tokens look like.
  */
 #include "native.h"
 #include "shadow_reader.h"
@@ -21,10 +21,13 @@ void hw_put(struct hw_trace *t, uint64_t v, uint8_t mark)
 	t->pcs[t->n++] = v;
 }
 
-/* Where a signal interrupted: what can't be put in later is a gap. */
+/*
+ * Notes a signal frame. Where there is no room to note it, the interrupted pc can't be put in
+ * later, and there is a gap.
+ */
 static void put_signal(struct hw_trace *t)
 {
-	/* The entry before it is the trampoline's. */
+	/* The entry in front of the token is the signal return trampoline. */
 	if (NATIVE_CALLS_PUSH && t->marks && t->n)
 		t->marks[t->n - 1] |= SHSTK_MARK_SIGNAL;
 	if (t->skip)
@@ -35,7 +38,7 @@ static void put_signal(struct hw_trace *t)
 		t->gap = true;
 }
 
-/* One word at a time. Returns the address behind the last one taken. */
+/* Copies one word at a time. Returns the address behind the last word that was read. */
 static uint64_t copy_words(struct hw_trace *t, uint64_t addr, uint64_t hi)
 {
 	for (; addr < hi && t->n < t->max && !t->ended; addr += 8) {
@@ -63,7 +66,10 @@ static uint64_t copy_words(struct hw_trace *t, uint64_t addr, uint64_t hi)
 	return addr;
 }
 
-/* Copies @n words from @addr. Not 0: each has to be looked at. */
+/*
+ * Copies @n words from @addr. Returns 0, or another value if a word may be something else than a
+ * return address and each word has to be looked at.
+ */
 static inline uint64_t copy_at_once(const struct hw_trace *t, uint64_t addr, uint64_t n)
 {
 	const uint64_t *from = (const uint64_t *)(uintptr_t)addr;
@@ -72,7 +78,10 @@ static inline uint64_t copy_at_once(const struct hw_trace *t, uint64_t addr, uin
 				native_copy_checked(from, t->pcs + t->n, n);
 }
 
-/* As many words as fit one look for tokens. Returns the address behind them. */
+/*
+ * Copies as many words as native_chunk() allows to check for tokens at once. Returns the address
+ * behind them.
+ */
 static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi)
 {
 	uint64_t n = min(native_chunk(addr), (hi - addr) / 8);
@@ -86,7 +95,7 @@ static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi
 	return addr + 8 * n;
 }
 
-/* In pieces, with tokens, marks, entries to skip. */
+/* Copies in pieces; handles tokens, marks, and entries to leave out. Returns as hw_copy(). */
 static __attribute__((noinline)) bool copy_slowly(struct hw_trace *t, uint64_t ssp, uint64_t hi)
 {
 	while (t->skip && ssp < hi && t->n < t->max && !t->ended)
@@ -95,11 +104,11 @@ static __attribute__((noinline)) bool copy_slowly(struct hw_trace *t, uint64_t s
 		ssp = copy_chunk(t, ssp, hi);
 	if (t->ended)
 		return true;
-	if (ssp < hi) /* full; is that all there was? */
+	if (ssp < hi) /* the array is full: tell whether there are more entries */
 		return native_entry(hw_word(ssp), ssp) == SHADOW_END;
 	/*
-	 * Behind the outermost frame: end markers, unused words, the token of a
-	 * stack that was made for a switch.
+	 * Remove what lies behind the outermost frame: end markers, unused words, the
+	 * token of a stack that was made for a switch.
 	 */
 	for (; t->n; t->n--, hi -= 8) {
 		if (native_entry(t->pcs[t->n - 1], hi - 8) == SHADOW_RETURN_ADDRESS)
@@ -116,7 +125,7 @@ bool hw_copy(struct hw_trace *t, uint64_t ssp, uint64_t hi)
 	t->ended = false;
 	t->plain = true;
 
-	/* The usual case: all of it at once, and nothing special in it. */
+	/* In the usual case all words are copied at once, and all are return addresses. */
 	if (likely(n >= 4 && n <= native_chunk(ssp) && n <= t->max - t->n &&
 		   !(t->skip | (uintptr_t)t->marks) &&
 		   !native_ends_in_token(hw_word(hi - 8), hi - 8) &&

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * shadow_remote.c - shadow stacks of other threads and processes: found by ptrace
- * register sets, read through the caller's function.
+ * shadow_remote.c - shadow stacks of other threads and processes: finds them by the
+ * register sets of ptrace, and reads them through the caller's function.
  */
 #include <elf.h>
 #include <errno.h>
@@ -13,12 +13,12 @@
 
 #include "machine.h"
 
-/* include/uapi/linux/elf.h, newer than the C library's. */
+/* From the kernel's include/uapi/linux/elf.h; headers of C libraries may be older. */
 #define NT_X86_SHSTK_ 0x204
 #define NT_ARM_GCS_ 0x410
 #define NT_RISCV_USER_CFI_ 0x903
 
-/* Words read at a time. */
+/* Number of words that are read at a time. */
 #define BATCH 8
 
 static int get_regset(int tid, int note, void *buf, size_t size)
@@ -41,7 +41,7 @@ static int get_pointers(int tid, struct shstk_shadow *s)
 		return err;
 	s->arch = SHSTK_ARCH_X86;
 	s->pc = regs.rip;
-	/* ENODEV: off (fpu/regset.c ssp_active()); EINVAL: an older kernel */
+	/* ENODEV: it is off (fpu/regset.c ssp_active()); EINVAL: the kernel is older. */
 	if (get_regset(tid, NT_X86_SHSTK_, &s->ssp, sizeof(s->ssp)))
 		return errno == ESRCH ? -ESRCH : -ENODATA;
 	return 0;
@@ -95,9 +95,9 @@ static int get_pointers(int tid, struct shstk_shadow *s)
 #endif
 
 /*
- * The end of the mapping that has @addr, or ends there; 0 if there is none. A shadow
- * stack with nothing on it ends there: on x86 before the first call, on riscv as
- * long as no function has pushed.
+ * Returns the end of the mapping that contains @addr or ends at it, or 0 if there is none.
+ * @addr is the end of the mapping if the shadow stack is empty: on x86 before the first
+ * call, on riscv as long as no function has pushed.
  */
 static uint64_t mapping_end(int tid, uint64_t addr)
 {
@@ -168,10 +168,13 @@ static bool put(struct reading *r, uint64_t pc, uint8_t mark)
 	return true;
 }
 
-/* No end yet: none of enum shstk_end. */
+/* take() returns this if the trace has not ended; it is no value of enum shstk_end. */
 #define GO_ON (-1)
 
-/* One word. GO_ON, or the end: no room, or no more entries. */
+/*
+ * Handles the word @v at @addr. Returns GO_ON, or how the trace ends: SHSTK_END_CAPACITY or
+ * SHSTK_END_COMPLETE.
+ */
 static int take(struct reading *r, uint64_t v, uint64_t addr)
 {
 	uint8_t mark = r->gap ? SHSTK_MARK_GAP : 0;
@@ -181,7 +184,7 @@ static int take(struct reading *r, uint64_t v, uint64_t addr)
 		r->gap = false;
 		return put(r, v, mark) ? GO_ON : SHSTK_END_CAPACITY;
 	case SHADOW_SIGNAL:
-		/* The entry before it is the trampoline's, if the handler pushed. */
+		/* If calls push, the entry in front of the token is the signal trampoline. */
 		if (r->m->calls_push && r->marks && r->n)
 			r->marks[r->n - 1] |= SHSTK_MARK_SIGNAL;
 		r->gap = true;
@@ -206,7 +209,7 @@ static int read_all(struct reading *r, const struct shstk_shadow *s, shstk_read_
 		uint64_t page = (addr | 4095) + 1;
 		unsigned int i, n = min((min(page, end) - addr) / 8, (uint64_t)BATCH);
 
-		/* Where memory ends, up to the last word that is there. */
+		/* If a batch can't be read, read words one by one up to the last readable one. */
 		if (read(arg, addr, word, n * 8)) {
 			n = 1;
 			if (read(arg, addr, word, 8))
