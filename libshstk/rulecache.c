@@ -30,7 +30,7 @@ static void grow(uint64_t mask)
 				    __ATOMIC_RELAXED);
 }
 
-/* Returns @rule as it is kept in an entry: with RULECACHE_ODD, and without ra_off if it is fixed. */
+/* Returns @rule as an entry holds it: with RULECACHE_ODD if it is odd, without a fixed ra_off. */
 static uint64_t pack(uint64_t rule)
 {
 	int64_t cfa = rule_cfa_off(rule), ra = native_ra_off(rule);

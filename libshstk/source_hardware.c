@@ -2,9 +2,9 @@
 /*
  * source_hardware.c - captures from the hardware shadow stack.
  *
- * It has the return addresses; shadow_reader.c copies them. Where it ends is looked up
- * once for the thread's own stack. What is not on it (where signals interrupted) is
- * filled in by the software walk.
+ * shadow_reader.c copies the return addresses from the shadow stack. The end of the shadow
+ * stack is looked up once for the thread's own stack. The program counters that signals
+ * interrupted are not on the shadow stack; the software walk fills them in.
  */
 #include <errno.h>
 #include <sys/auxv.h>
@@ -18,7 +18,7 @@
 #include "sys.h"
 #include "vma.h"
 
-/* From shstk.ko, where /proc does not say. */
+/* Asks shstk.ko for the bounds of the shadow stack, where /proc can't be read. */
 static __attribute__((cold, noinline)) int ask_device(uint64_t ssp, struct range *ret)
 {
 	struct shstk_ioc_map map = { .pidfd = -1, .addr = ssp };
@@ -33,15 +33,16 @@ static __attribute__((cold, noinline)) int ask_device(uint64_t ssp, struct range
 }
 
 /*
- * Where the shadow stack at @ssp ends. The one of the thread's own stack stays as
- * it is while the thread lives, and is in use whenever the ordinary stack pointer
- * @sp is on that stack; others (coroutines) are looked up each time. A shadow stack
- * is a mapping of its own: the kernel keeps a guard page below each of them
- * (mm.h stack_guard_start_gap()), so the mapping's end is the stack's.
+ * Stores in *@hi where the shadow stack at @ssp ends. Returns false if that is not known;
+ * then *@hi is the end of the page. The shadow stack of the thread's own stack stays the
+ * same while the thread lives, and is in use whenever the ordinary stack pointer @sp is on
+ * that stack. Other shadow stacks (coroutines) are looked up each time. A shadow stack is a
+ * mapping of its own: the kernel keeps a guard page below each of them (mm.h
+ * stack_guard_start_gap()), so the end of the mapping is the end of the shadow stack.
  */
 static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp, uint64_t *hi)
 {
-	/* Where calls do not push, there may be no entry yet. */
+	/* Where calls do not push, there may be no entry yet, and @ssp is the mapping's end. */
 	uint64_t in = NATIVE_CALLS_PUSH ? ssp : ssp - 8;
 	int saved = errno;
 	struct vma vma;
@@ -52,19 +53,19 @@ static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp, uint64_t *h
 		return true;
 	}
 	err = vma_query(in, &vma, NULL, 0);
-	if (err && in != ssp) /* full to the last word, with the guard below */
+	if (err && in != ssp) /* the stack is full, and @in lies in the guard page below it */
 		err = vma_query(ssp, &vma, NULL, 0);
 	if (unlikely(err && err != -ECANCELED))
 		err = ask_device(in, &vma.range);
 	errno = saved;
-	if (err) { /* neither: the page is certain */
+	if (err) { /* only the page is certain */
 		*hi = (in | 4095) + 1;
 		return false;
 	}
 	*hi = vma.range.hi;
 	if (t->native_known && range_has(&t->native, sp)) {
-		t->shadow_end = 0; /* was found for an earlier shadow stack, perhaps unmapped now */
-		/* A handler between the two must not find half of it. */
+		t->shadow_end = 0; /* it belongs to an earlier shadow stack, perhaps unmapped now */
+		/* A signal handler must not find a range that is half written. */
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
 		t->shadow.lo = vma.range.hi;
 		__atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -76,8 +77,8 @@ static bool find_shadow(struct thread *t, uint64_t ssp, uint64_t sp, uint64_t *h
 }
 
 /*
- * For SHSTK_CHECK_STACK: can all entries from @ssp to *@hi be read? If not *@hi becomes
- * the end of those that can.
+ * Tells for SHSTK_CHECK_STACK whether all entries from @ssp to *@hi can be read. If not,
+ * *@hi becomes the end of the entries that can.
  */
 static __attribute__((cold, noinline)) bool shadow_is_whole(uint64_t ssp, uint64_t *hi)
 {
@@ -89,14 +90,14 @@ static __attribute__((cold, noinline)) bool shadow_is_whole(uint64_t ssp, uint64
 		return true;
 	err = vma_query(ssp, &vma, NULL, 0);
 	errno = saved;
-	/* Before Linux 5.14 it can't be asked so. */
+	/* Before Linux 5.14 sys_populate_read() always fails. */
 	if (!err && vma.prot & VMA_READ && vma.range.hi >= *hi)
 		return true;
 	*hi = err || !(vma.prot & VMA_READ) ? ssp : vma.range.hi;
 	return false;
 }
 
-/* Make room for one entry at @at. */
+/* Inserts one entry at @at. If the array is full, the outermost entry drops out. */
 static void insert_entry(struct hw_trace *h, unsigned int at, uint64_t pc, uint8_t mark)
 {
 	unsigned int n = h->n - at - (h->n == h->max);
@@ -110,7 +111,10 @@ static void insert_entry(struct hw_trace *h, unsigned int at, uint64_t pc, uint8
 	h->n += h->n < h->max;
 }
 
-/* Put the frame of @cur in at @at, and move the signals from @s on by that. False: no room. */
+/*
+ * Inserts the frame of @cur at @at, and moves the signals from number @s on by one entry. Returns
+ * false if there is no room.
+ */
 static bool insert_frame(struct hw_trace *h, unsigned int at, const struct cursor *cur,
 			 unsigned int s)
 {
@@ -122,7 +126,7 @@ static bool insert_frame(struct hw_trace *h, unsigned int at, const struct curso
 	return true;
 }
 
-/* On to the caller of @cur. False: there is none, or it is on no stack that is known. */
+/* Steps to the caller of @cur. Returns false if there is none, or if it is on no known stack. */
 static bool step_out(struct capture *c, struct cursor *cur, uint8_t *mark)
 {
 	const struct view *v = own_view(&c->own, false);
@@ -132,8 +136,9 @@ static bool step_out(struct capture *c, struct cursor *cur, uint8_t *mark)
 }
 
 /*
- * Where calls push: the walk and the shadow stack have the same frames, but for those that
- * signals interrupted. The first @skip were left out of @h. Returns how many signals were met.
+ * Fills in the interrupted frames where calls push: the walk and the shadow stack then have the
+ * same frames, except for the frames that signals interrupted. The first @skip frames were left
+ * out of @h. Returns the number of signals that the walk met.
  */
 static unsigned int fill_pushed(struct capture *c, struct hw_trace *h, struct cursor *cur,
 				unsigned int skip)
@@ -157,9 +162,10 @@ static unsigned int fill_pushed(struct capture *c, struct hw_trace *h, struct cu
 }
 
 /*
- * Where calls do not push, the shadow stack also lacks the return address of a function that
- * calls none, or has not pushed it yet: behind interrupted code that is put in, too. Other
- * frames of the walk that are not on the shadow stack stay out.
+ * Fills in the interrupted frames where calls do not push. There the shadow stack also lacks the
+ * return address of a function that calls no other one, or that has not pushed it yet. Behind
+ * interrupted code this return address is put in too. Other frames of the walk that are not on
+ * the shadow stack stay out. Returns the number of signals that the walk met.
  */
 static unsigned int fill_not_pushed(struct capture *c, struct hw_trace *h, struct cursor *cur)
 {
@@ -188,9 +194,10 @@ static unsigned int fill_not_pushed(struct capture *c, struct hw_trace *h, struc
 }
 
 /*
- * The pc at which a signal interrupted is not on the shadow stack. It is in the signal frame,
- * which the software walk finds: from @cur, whose frame is the entry before the first one if
- * that was skipped. Where the walk does not come to it there is a gap.
+ * Fills in the program counters that signals interrupted. They are not on the shadow stack, but in
+ * the signal frames, which the software walk finds. The walk starts at @cur; if @skip entries were
+ * left out, the frame of @cur is the first of these. A signal frame that the walk does not reach
+ * becomes a gap.
  */
 static void fill_signals(struct capture *c, struct hw_trace *h, struct cursor *cur,
 			 unsigned int skip)
@@ -205,9 +212,9 @@ static void fill_signals(struct capture *c, struct hw_trace *h, struct cursor *c
 }
 
 /*
- * Where calls do not push: the code that a signal interrupted may be in a function
- * whose return address is not on the shadow stack at @ssp, or not yet. False: that
- * cannot be told.
+ * Adds the caller of the code that a signal interrupted, where calls do not push: that code
+ * may be in a function whose return address is not, or not yet, on the shadow stack at @ssp.
+ * Returns false if that can't be told.
  */
 static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, uint64_t ssp,
 		       uint64_t hi)
@@ -234,8 +241,8 @@ static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, ui
 }
 
 /*
- * What the copy lacks or has too much: where signals interrupted, and a token that looks like the
- * outermost entry (@last_may_be_token).
+ * Corrects the copy: puts in the program counters that signals interrupted, and removes a token
+ * that looks like the outermost entry, if @last_may_be_token.
  */
 static own_stack void correct(struct capture *c, const struct request *r, struct hw_trace *h,
 			      const void *uc, bool last_may_be_token)
@@ -259,25 +266,25 @@ static own_stack void correct(struct capture *c, const struct request *r, struct
 	walk_end(c, r);
 }
 
-/* The thread's shadow stack ends in front of @end, with the entry @last. */
+/* Notes that the entries of the thread's shadow stack end at @end, with the entry @last. */
 static void remember_end(struct thread *t, uint64_t end, uint64_t last)
 {
-	t->shadow_end = 0; /* a handler must not mix the two */
+	t->shadow_end = 0; /* a handler must not use the new entry with the old end */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->shadow_last = last;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	t->shadow_end = end;
 }
 
-/* What is known of the shadow stack that a capture reads. */
+/* What is known about the shadow stack that a capture reads. */
 struct extent {
-	uint64_t ssp, hi;
-	bool end_known; /* entries end at @hi, and the mapping does too */
-	bool readable;
-	bool caller_unknown; /* the innermost entry may have another in front of it */
+	uint64_t ssp, hi; /* the entries are between the two */
+	bool end_known; /* @hi is the end of the shadow stack */
+	bool readable; /* all entries up to the end of the shadow stack can be read */
+	bool caller_unknown; /* one entry may be missing in front of the innermost one */
 };
 
-/* From the code that a signal interrupted: its pc, and where its entries begin. */
+/* Begins a trace of the code that a signal interrupted: sets @x->ssp to where its entries begin. */
 static void begin_interrupted(struct capture *c, struct hw_trace *h, const void *uc,
 			      struct extent *x)
 {
@@ -290,13 +297,14 @@ static void begin_interrupted(struct capture *c, struct hw_trace *h, const void 
 		x->caller_unknown = !put_caller(c, h, uc, x->ssp, x->hi);
 }
 
-/* Does the thread's shadow stack end as it did when that was remembered? */
+/* Tells whether the thread's shadow stack still ends as remember_end() noted it. */
 static bool ends_as_before(const struct thread *t, const struct extent *x)
 {
 	return x->readable && range_has(&t->shadow, x->ssp) && x->ssp < t->shadow_end &&
 	       hw_word(t->shadow_end - 8) == t->shadow_last;
 }
 
+/* Fills in @info. */
 static void tell(struct shstk_info *info, const struct hw_trace *h, const struct extent *x,
 		 bool reached_end)
 {

@@ -9,14 +9,14 @@
 #include "walk.h"
 
 /*
- * Capture from the shadow stack at @ssp. @uc: from the code that a signal
- * interrupted; otherwise from the frame in @c.
+ * Captures from the shadow stack at @ssp. The trace begins at the frame in @c, or if
+ * @uc is not NULL at the code that a signal interrupted. Returns the number of entries.
  */
 int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, const void *uc);
 
 /*
- * The usual capture from a hardware shadow stack: its ends are known and there are
- * no tokens in between. 0: not so.
+ * Makes the usual capture from a hardware shadow stack: both ends of it are known, and no
+ * tokens lie in between. Returns the number of entries, or 0 if it is not a usual capture.
  */
 static inline no_sanitize int hardware_copy(const struct thread *t, uint64_t ra, uint64_t ssp,
 					    uint64_t *pcs, unsigned int max,
@@ -32,7 +32,7 @@ static inline no_sanitize int hardware_copy(const struct thread *t, uint64_t ra,
 	if (own)
 		pcs[0] = native_strip(ra);
 	n += own;
-	/* As call_tell(), but a call would make every capture save registers for it. */
+	/* This is call_tell() in place: a call would make every capture save registers. */
 	if (info)
 		put_info(info, (struct shstk_info){
 				       .source = SHSTK_SOURCE_HARDWARE,

@@ -5,7 +5,7 @@
 #include "source_memo.h"
 #include "source_near.h"
 
-/* What is seldom left to do after a capture of @n entries. */
+/* Does the work that is rarely needed after a capture of @n entries. Returns @n. */
 static __attribute__((noinline)) int after(uint64_t *pcs, struct thread *t, int n)
 {
 	struct memo_side *s = &t->memo.side[t->memo.last];
@@ -21,6 +21,7 @@ static __attribute__((noinline)) int after(uint64_t *pcs, struct thread *t, int 
 	return n;
 }
 
+/* Ends a capture whose frames were all unchanged. Returns the number of entries. */
 static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs, struct thread *t)
 {
 	int n = t->memo.again.n + 1;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source_memo.h - captures that repeat the thread's last trace: nothing is new.
+ * source_memo.h - captures that repeat the thread's last trace without a change.
  *
- * Such a capture is a chain of jumps from the public function on: it calls nothing, so that no
- * caller is pushed out of the processor's predictor of returns, and has all registers for the
- * comparison. What it may need again is in struct thread.call. The outermost capture of the
- * thread only: enter_outermost() was called. Where a word differs, near_capture() goes on.
+ * Such a capture is a chain of jumps from the public function on. It calls nothing, so it pushes
+ * no caller out of the processor's return predictor, and it has all registers for the comparison.
+ * Its arguments are kept in struct thread.call. Only the outermost capture of the thread comes
+ * here, after enter_outermost(). Where a word differs, near_capture() continues.
  */
 #ifndef SHSTK_SOURCE_MEMO_H
 #define SHSTK_SOURCE_MEMO_H
@@ -16,8 +16,8 @@
 #include "verify.h"
 
 /*
- * Does a capture begin in the frame in which the last trace begins, with all that the
- * memo depends on unchanged? Then the frames behind it are to be compared.
+ * Tells whether a capture begins in the frame in which the last trace begins, and everything that
+ * the memo depends on is unchanged. Then memo_repeat() can compare the frames behind it.
  */
 static inline __attribute__((always_inline)) no_sanitize bool
 memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_t sp, uint64_t fp)
@@ -29,22 +29,25 @@ memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_
 }
 
 /*
- * Compare them. memo_repeat_plain() does for any trace and any CPU. The others need AVX2, and
- * are there for one scenario: the same trace again and again ("fixed" of bench.rst), without
- * frame pointers. What each gains in it, against a library without it:
+ * These functions compare the frames. memo_repeat_plain() works for any trace on any CPU. The
+ * other two need AVX2 and help in one scenario: the same trace again and again ("fixed" of
+ * bench.rst), without frame pointers. Their gains in it, against a library without them:
  *
  * memo_repeat_wide(), for any trace: 18 % fewer instructions at 32 frames, 27 % at 128.
  *
- * memo_repeat_long(), for long traces: packed, 16 % less time at 512 frames on an EPYC (Zen 3)
- * with 32 KiB of first-level cache. As it turns round each time, 23 % at 1024 frames on a Xeon
- * with 48 KiB, where a little more is touched than the cache holds; far beyond that, at 2000
- * frames, turning costs 6 %.
+ * memo_repeat_long(), for long traces: packed words take 16 % less time at 512 frames on an EPYC
+ * (Zen 3) with 32 KiB of first-level cache. Alternating directions take 23 % less time at 1024
+ * frames on a Xeon with 48 KiB, where the trace is a little larger than the cache; far beyond
+ * that, at 2000 frames, they cost 6 %.
  */
 int memo_repeat_long(uint64_t *pcs, struct thread *t);
 int memo_repeat_wide(uint64_t *pcs, struct thread *t);
 int memo_repeat_plain(uint64_t *pcs, struct thread *t);
 
-/* The call in @t->call, for which memo_begins_again(). Also of a hook. */
+/*
+ * Makes the capture in @t->call, of a public function or a hook, for which memo_begins_again()
+ * was true. Returns the number of entries.
+ */
 static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, struct thread *t)
 {
 	if (unlikely(t->memo.again.n > MEMO_LONG))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * source_near.c - captures that meet the thread's last trace after a few frames; see
+ * source_near.c - captures that meet the thread's last trace after a few new frames; see
  * source_near.h.
  */
 #include "capture_general.h"
@@ -9,14 +9,15 @@
 #include "source_near.h"
 
 /**
- * struct new_frames - frames before they have a place in the trace
- * @raw: see struct memo_side. With room to copy four at a time.
- * @slot: see @raw.
- * @sp: see @raw.
- * @fps: values of the frame pointer that the steps out of them use.
- * @nfp: their number.
- * @cur: the one that is the frame pointer now; -1: it was not used so far.
- * @now: where it was restored from, and in front of which frame.
+ * struct new_frames - new frames that do not have a place in the trace yet
+ * @raw: the word that each frame's pc was read from, as in struct memo_side. The first frame is
+ *	element 3, so that four elements can be copied at a time.
+ * @slot: the address of that word, as in struct memo_side; the first frame is element 3.
+ * @sp: the frame's stack pointer, as in struct memo_side; the first frame is element 3.
+ * @fps: the values of the frame pointer that the steps out of the frames use.
+ * @nfp: number of elements of @fps.
+ * @cur: the element of @fps that is the frame pointer now; -1 if no step has used it so far.
+ * @now: where the frame pointer was restored from, and from which frame on it holds.
  */
 struct new_frames {
 	uint64_t raw[3 + MEMO_NEAR];
@@ -30,7 +31,7 @@ struct new_frames {
 typedef uint64_t two_words __attribute__((vector_size(16), aligned(8), may_alias));
 typedef int32_t four_ints __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* The frame pointer has the value @fp, and frames up to @use use it. */
+/* Notes that the frame pointer has the value @fp, and that frames up to @use use it. */
 static inline __attribute__((always_inline)) void use_fp(struct new_frames *f, uint64_t fp, int use)
 {
 	if (f->cur < 0) {
@@ -41,7 +42,7 @@ static inline __attribute__((always_inline)) void use_fp(struct new_frames *f, u
 	f->fps[f->cur].use = use;
 }
 
-/* Before frame @j of @s; below what was the first one there is room. */
+/* Puts the new frames in front of frame @j of @s. There is room in front of the first frame. */
 static inline void put_new_frames(struct memo_side *s, int j, const struct new_frames *f, int n)
 {
 	for (; n > 0; n -= 4) {
@@ -53,7 +54,10 @@ static inline void put_new_frames(struct memo_side *s, int j, const struct new_f
 	}
 }
 
-/* The trace is @n new frames, then @j and what is behind it; its frame pointers from @x on. */
+/*
+ * Makes the trace in @s consist of @n new frames, frame @j and the frames behind it. Its frame
+ * pointers are the new ones and those of @s from @x on.
+ */
 static inline __attribute__((always_inline)) void
 put_in_front(struct memo *m, struct memo_side *s, int j, int x, const struct new_frames *f, int n)
 {
@@ -74,21 +78,21 @@ put_in_front(struct memo *m, struct memo_side *s, int j, int x, const struct new
 }
 
 /*
- * Most captures are like this: a few ordinary frames are new, then comes a frame that the
- * last trace has, too, and from there outwards nothing has changed. This does for them what
- * walk(), walk_reuse() and memo_join() do, without the cases that they do not need, in half the
- * instructions: design.rst, "The software shadow stack".
+ * Makes a capture of the most frequent kind: a few ordinary frames are new, then comes a frame
+ * that the last trace has too, and from there outwards nothing has changed. For these captures
+ * this function does what walk(), walk_reuse() and memo_join() do, but without the cases that they
+ * do not need, in half the instructions: see design.rst, "The software shadow stack".
  *
- * A frame can be equal to one of the last trace although something further out differs: its
- * function makes the same call each time, but was itself called from elsewhere. Then the
- * walk goes on. @bad is the outermost frame of the last trace that is known to differ; only
- * frames further out than that are compared again.
+ * A frame can be equal to a frame of the last trace although something further out differs: its
+ * function makes the same call each time, but was itself called from elsewhere. Then the walk goes
+ * on. @bad is the outermost frame of the last trace that is known to differ; only frames further
+ * out are compared again.
  *
- * In one piece: with a function for each step, all inlined, gcc 12 makes "ramp" of bench.rst 5 %
- * slower with frame pointers, at 128 frames 13 %.
+ * The function is in one piece: with a function for each step, all inlined, gcc 12 makes "ramp" of
+ * bench.rst 5 % slower with frame pointers, and 13 % at 128 frames.
  *
- * Return: entries written, *@reused of them the memo's; -1: it is another case, and nothing was
- * changed.
+ * Returns the number of entries written, *@reused of which come from the memo; or -1 if it is
+ * another kind of capture, and then nothing was changed.
  */
 static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c, struct thread *t,
 							   int *reused)
@@ -148,7 +152,7 @@ static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c,
 		pc = native_strip(raw);
 		sp = to.cfa;
 	}
-	if (live) /* the same value, but behind new frames it has another origin */
+	if (live) /* the value is the same, but behind new frames it comes from another place */
 		use_fp(&new, fp, old->fp[x++].use - (j - n));
 	c->pcs[n] = pc;
 	*reused = old->end - 1 - j;
@@ -156,7 +160,7 @@ static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c,
 		put_in_front(&t->memo, old, j, x, &new, n);
 		old->raw[j] = raw;
 		old->slot[j] = (int32_t)(int64_t)slot;
-	} else if (j + 1 < old->end) { /* nothing is new: memo_repeat() has it from now on */
+	} else if (j + 1 < old->end) { /* nothing is new: memo_repeat() can do the next capture */
 		memo_set_again(&t->memo, old);
 	}
 	return n + old->end - j;

@@ -8,9 +8,9 @@
 #include "enter.h"
 
 /*
- * The call in @t->call, after enter_outermost(), which asks for nothing special: leave up to
- * MEMO_NEAR ordinary frames, then take the rest from the memo. If it is another case,
- * capture_kept() makes the capture. Returns the number of entries.
+ * Makes the capture in @t->call, after enter_outermost(), if the call asks for nothing special:
+ * steps out of up to MEMO_NEAR ordinary frames, then takes the rest from the memo. In any other
+ * case it lets capture_kept() make the capture. Returns the number of entries.
  */
 int near_capture(struct thread *t);
 

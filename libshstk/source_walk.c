@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * source_walk.c - walk over frames of any kind; see walk.h.
+ * source_walk.c - walks over frames of any kind; see walk.h.
  */
 #include "enter.h"
 #include "frame.h"
@@ -13,14 +13,14 @@
 
 meant_fn meant_by;
 
-/* Add marks to the entry that was written last. */
+/* Adds marks to the entry that was written last. */
 static void mark_last(struct capture *c, uint8_t mark)
 {
 	if (c->marks && c->n)
 		c->marks[c->n - 1] |= mark;
 }
 
-/* Walk on from @cur. */
+/* Makes @cur the frame that comes next in the walk. */
 static enum outcome take_cursor(struct capture *c, const struct cursor *cur)
 {
 	const struct machine *m = &NATIVE_MACHINE;
@@ -39,7 +39,10 @@ static enum outcome take_cursor(struct capture *c, const struct cursor *cur)
 	return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 }
 
-/* A frame on another stack than the one before: what was remembered is not of that. */
+/*
+ * Continues the walk on the stack of @sp, another one than before. Returns false and ends the
+ * trace if the stack is not found. The memo's trace starts again there.
+ */
 static bool cross(struct capture *c, uint64_t sp)
 {
 	if (!own_find_stack(&c->own, sp)) {
@@ -52,8 +55,8 @@ static bool cross(struct capture *c, uint64_t sp)
 }
 
 /*
- * Step out of @cur, whose entry is written, and out of every frame after it
- * whose pc is exact: interrupted code.
+ * Steps out of @cur, whose entry is written. Frames of interrupted code that follow, whose
+ * pc is exact, are written and left too.
  */
 static enum outcome step_cursor(struct capture *c, const struct view *v, struct cursor *cur)
 {
@@ -97,7 +100,7 @@ static int step_special_in(void *mem, void *arg)
 	return out == GO_ON ? take_cursor(c, cur) : out;
 }
 
-/* A frame that is no plain addition. Its entry is written. */
+/* Steps out of the frame in @c, whose entry is written, by a rule that is no plain addition. */
 static enum outcome step_special(struct capture *c, uint64_t rule)
 {
 	if (RULE_KIND(rule) == RULE_END) {
@@ -107,9 +110,7 @@ static enum outcome step_special(struct capture *c, uint64_t rule)
 	return (enum outcome)scratch_call(sizeof(struct cursor), step_special_in, c);
 }
 
-/*
- * Step out of the frame in @c, whose entry is written, by @rule.
- */
+/* Steps out of the frame in @c, whose entry is written, by @rule. */
 static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 {
 	const uint64_t hi = c->own.stack.hi;
@@ -133,7 +134,10 @@ static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 	return GO_ON;
 }
 
-/* The frame in @c is one of the last trace: write it and what is as it was behind it. */
+/*
+ * Writes the frame in @c, which is a frame of the last trace, and the unchanged frames behind it.
+ * *@rule receives the rule of the last frame written.
+ */
 static inline enum outcome add_met(struct capture *c, uint64_t *rule)
 {
 	if (!walk_append(c, c->pc, c->mark))
@@ -147,13 +151,16 @@ static inline enum outcome add_met(struct capture *c, uint64_t *rule)
 	return likely(*rule != RULE_NONE) ? GO_ON : walk_finish(c, SHSTK_END_NO_RULE, c->pc);
 }
 
-/* A return address of 0 is the end of the stack, where nothing speaks against it. */
+/*
+ * Returns how a trace ends at a return address of 0: it is the end of the stack, unless frames
+ * were guessed or the frame pointer contradicts.
+ */
 static int end_at_zero(const struct capture *c)
 {
 	return !c->guessed && frame_zero_ends(c->fp) ? SHSTK_END_COMPLETE : SHSTK_END_BAD_PC;
 }
 
-/* The frame in @c is not in the last trace: find its rule, and write it. */
+/* Finds the rule of the frame in @c, which is not in the last trace, and writes the frame. */
 static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 {
 	*rule = rulecache_get(c->pc, c->gen, load_relaxed(&rulecache.mask));
@@ -170,7 +177,7 @@ static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 	return GO_ON;
 }
 
-/* From the frame in @c outwards. */
+/* Walks from the frame in @c outwards. */
 static enum outcome walk(struct capture *c)
 {
 	if (!c->memo && !c->skip && !c->mark)
@@ -179,7 +186,10 @@ static enum outcome walk(struct capture *c)
 		enum outcome out;
 		uint64_t rule, pc = meant_pc(c->pc);
 
-		/* The word that it was read from may be put back: it is none to be compared. */
+		/*
+		 * A marker may be put back later, so the memo must not compare the word that it
+		 * was read from.
+		 */
 		if (unlikely(pc != c->pc)) {
 			c->pc = c->raw = pc;
 			c->slot = 0;
@@ -194,7 +204,7 @@ static enum outcome walk(struct capture *c)
 		out = step(c, rule);
 		if (out != GO_ON)
 			return out;
-		/* Frames without a slot, or to be left out, are for this loop. */
+		/* The fast loops can't handle frames without a slot or frames to be left out. */
 		if (!c->slot || c->skip)
 			continue;
 		if (c->memo)
@@ -205,8 +215,8 @@ static enum outcome walk(struct capture *c)
 }
 
 /*
- * A rule needed a register that the fast loop does not follow: all over again
- * from @cur, with every register.
+ * Walks again from @cur with all registers, because a rule needed a register that the
+ * fast loop does not follow. The frames below @until are the library's own.
  */
 static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 {
@@ -215,7 +225,7 @@ static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 	int err;
 
 	walk_forget(c);
-	/* Our own frames first. */
+	/* Step out of the library's own frames first. */
 	while (cur->regs.r[v->m->sp] < until) {
 		err = cursor_step(v, cur, &mark);
 		if (err) {
@@ -237,9 +247,7 @@ static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 	}
 }
 
-/*
- * Beginning and end.
- */
+/* ---- Beginning and end of a capture ---- */
 
 void walk_begin(struct capture *c, const struct request *r)
 {
@@ -271,7 +279,7 @@ void walk_begin(struct capture *c, const struct request *r)
 		walk_open_memo(c);
 }
 
-/* Is the trace all that the memo has now? */
+/* Tells whether the memo's last trace is just the trace of this capture. */
 static bool is_in_memo(const struct capture *c)
 {
 	const struct memo *m = &c->own.t->memo;
@@ -280,6 +288,7 @@ static bool is_in_memo(const struct capture *c)
 	return c->memo && !c->crossed && c->n && s->end - s->first == (int)c->n;
 }
 
+/* Returns the identity of the trace, from the memo if the trace is in it. */
 static uint64_t trace_id(const struct capture *c)
 {
 	struct memo_side *s = &c->own.t->memo.side[c->own.t->memo.last];
@@ -303,7 +312,7 @@ int walk_end(struct capture *c, const struct request *r)
 	return c->n;
 }
 
-/* All over again, with nothing written. */
+/* Resets the capture to a state with nothing written, before it is walked again. */
 static void restart(struct capture *c, const struct request *r)
 {
 	c->n = 0;
@@ -312,7 +321,7 @@ static void restart(struct capture *c, const struct request *r)
 	c->reused = 0;
 }
 
-/* Start over from here, above our own frames. */
+/* Walks again from this function, and leaves the library's own frames, below @until, out. */
 static __attribute__((noinline)) void again_from_here(struct capture *c, const struct request *r,
 						      uint64_t until)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * stats.c - counters of this process: captures, modules, the rule cache.
+ * stats.c - reports the counters of this process: captures, modules, the rule cache.
  */
 #include <errno.h>
 
@@ -16,7 +16,7 @@ SHSTK_API int shstk_get_stats(struct shstk_stats *stats)
 
 	if (!stats || stats->size < 8)
 		return -EINVAL;
-	/* As a capture: modules that are looked at stay. */
+	/* Enter as a capture does, so that no module is freed while it is read. */
 	if (t)
 		outermost = enter(t, (uintptr_t)__builtin_frame_address(0));
 	s.size = stats->size;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * step.c - one step outwards: by rule, by a row of unwind information, or through a
- * signal frame. What nothing describes is guess.c's. See step.h.
+ * step.c - one step outwards: by an unwind rule, by a row of unwind information, or through
+ * a signal frame. guess.c steps out of code that nothing describes. See step.h.
  */
 #include "go/goswitch.h"
 #include "guess.h"
 #include "scratch.h"
 #include "step.h"
 
-/* All of the interrupted registers lie in the signal frame. */
+/* Steps out of a signal return trampoline: all interrupted registers lie in the signal frame. */
 static own_stack int step_sigtramp(const struct view *v, struct cursor *c)
 {
 	const struct machine *m = v->m;
@@ -35,9 +35,9 @@ static own_stack int step_sigtramp(const struct view *v, struct cursor *c)
 
 /**
  * struct row_step - a step by a row of unwind information
- * @v: the process.
+ * @v: the program that is unwound.
  * @c: the frame that is left.
- * @sec: the section that it is from, for its expressions.
+ * @sec: the section that @row comes from; expressions of the row lie in it.
  * @row: where the caller's registers are.
  * @cfa: the frame's CFA.
  * @next: the caller's registers, as far as they are wanted and known.
@@ -51,7 +51,10 @@ struct row_step {
 	struct regs next;
 };
 
-/* Recover register @n of the caller; *@is_known says if it could be. */
+/*
+ * Recovers register @n of the caller; *@is_known tells whether its value is known. Returns 0, or a
+ * negative enum shstk_end.
+ */
 static int recover(const struct row_step *s, unsigned int n, uint64_t *ret, bool *is_known)
 {
 	const struct cursor *c = s->c;
@@ -108,7 +111,7 @@ static int find_cfa(struct row_step *s)
 	return row->cfa_load ? cursor_read(s->v, s->cfa, &s->cfa) : 0;
 }
 
-/* The caller's registers. */
+/* Recovers the caller's registers into @s->next. Returns 0, or a negative enum shstk_end. */
 static int recover_all(struct row_step *s)
 {
 	const struct machine *m = s->v->m;
@@ -125,14 +128,14 @@ static int recover_all(struct row_step *s)
 		if (!s->v->full && i != m->fp && i != m->sp && i != row->ra)
 			continue;
 		err = recover(s, i, &next->r[i], &ok);
-		/* An epilogue may have popped it already: the register has the caller's value. */
+		/* If an epilogue has already popped it, the register has the caller's value. */
 		if (err && row->type[i] == REG_AT_CFA &&
 		    cursor_popped(s->v, s->c, s->cfa + row->val[i])) {
 			next->r[i] = cursor_reg(s->c, i);
 			ok = cursor_knows(s->c, i);
 			err = 0;
 		}
-		/* A register nobody asks for may lie in unreadable memory. */
+		/* A register that is not needed may lie in memory that can't be read. */
 		if (err && (i == m->sp || i == row->ra))
 			return err;
 		if (!err && ok)
@@ -146,8 +149,10 @@ static int recover_all(struct row_step *s)
 }
 
 /*
- * The return address, which the row says is in *@ra. If that is another register than
- * the usual one, the function may have just begun, and not have put it there yet.
+ * Checks the return address *@ra that the row gives. If the row has it in another register
+ * than the usual one, the function may have just begun and not have put it there yet: then
+ * *@ra becomes the value of the usual register, and *@guess is set. Returns 0, or a negative
+ * enum shstk_end.
  */
 static int find_return(const struct view *v, struct cursor *c, const struct cfi_row *row,
 		       uint64_t *ra, bool *guess)
@@ -167,7 +172,7 @@ static int find_return(const struct view *v, struct cursor *c, const struct cfi_
 	return is_after_call(v, *ra) ? 0 : -SHSTK_END_BAD_RULE;
 }
 
-/* Code that a signal interrupted: its registers are as they were then. */
+/* Steps from a signal frame to the code that the signal interrupted, with all its registers. */
 static int leave_signal_frame(const struct view *v, struct cursor *c, struct regs *next,
 			      uint64_t ra)
 {
@@ -183,7 +188,7 @@ static int leave_signal_frame(const struct view *v, struct cursor *c, struct reg
 	return 0;
 }
 
-/* What step_row() is asked for. */
+/* The arguments of step_row(). */
 struct row_call {
 	const struct view *v;
 	struct cursor *c;
@@ -219,8 +224,8 @@ static int step_row_in(void *mem, void *arg)
 	if (row->signal_frame)
 		return leave_signal_frame(v, c, &s->next, ra);
 	/*
-	 * These need no room on the stack: a marker's trampoline, and code that keeps its return
-	 * address in another register (arm64's rawmemchr() in glibc 2.41).
+	 * Such frames may take no room on the stack: a marker's trampoline, and code that keeps
+	 * its return address in another register (arm64's rawmemchr() in glibc 2.41).
 	 */
 	if (row->type[row->ra] == REG_AT_EXPR || row->type[row->ra] == REG_IS_EXPR ||
 	    row->type[row->ra] == REG_IN)
@@ -238,7 +243,10 @@ static int step_row(const struct view *v, struct cursor *c, struct module *mod)
 	return scratch_call(sizeof(struct row_step), step_row_in, &call);
 }
 
-/* Apart, so that cursor_step() has left the stack: guesses take more of it than the rest. */
+/*
+ * Steps out of code that nothing describes. It is a function of its own so that the frame of
+ * cursor_step() is gone from the stack by then: guesses need more stack than the other steps.
+ */
 static own_stack int step_guess(const struct view *v, struct cursor *c, struct module *mod)
 {
 	int err = guess_caller(v, c, mod, cursor_step);

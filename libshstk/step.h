@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * step.h - step from a frame to its caller, whoever's frame it is.
+ * step.h - steps from a frame of any kind and any process to its caller.
  *
- * The unwinder knows nothing of its own process: memory, modules and code come
- * from a view. Captures of own threads leave ordinary frames by frame.h, and come
- * here for the rest.
+ * The unwinder knows nothing about its own process: memory, modules and code come
+ * from a view. Captures of the process's own threads step out of ordinary frames by
+ * frame.h, and come here for the others.
  */
 #ifndef SHSTK_STEP_H
 #define SHSTK_STEP_H
@@ -12,9 +12,9 @@
 #include "cursor.h"
 
 /*
- * Step to the caller. 0: done; STEP_COMPLETE: this is the outermost frame;
- * negative: -enum shstk_end. May add SHSTK_MARK_SIGNAL to the frame that is
- * left: its marks are returned in *mark.
+ * Steps to the caller. Returns 0; STEP_COMPLETE if this is the outermost frame; or a
+ * negative enum shstk_end. *@mark receives the marks of the frame that is left, to
+ * which the step may add SHSTK_MARK_SIGNAL.
  */
 int cursor_step(const struct view *v, struct cursor *c, uint8_t *mark);
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * sys.h - system calls that are nothing else.
+ * sys.h - plain system calls that are no cancellation points and do not use errno.
  *
- * The C library's open(), read(), close() ... are cancellation points: a thread whose
- * cancellation is pending would die in them, in a signal handler, wherever the program
- * was interrupted. They set errno too, and a handler may run in a thread that has no
- * thread-local storage of its own. So whatever a capture or an agent can reach makes
- * its system calls by these; failures are returned as negative errno values. The build
- * refuses objects that call a cancellation point (libshstk/cancellation.points).
+ * The C library's open(), read(), close() and so on are cancellation points: a thread with
+ * a pending cancellation would die in them, even in a signal handler, wherever the program
+ * was interrupted. They also set errno, and a handler may run in a thread that has no
+ * thread-local storage of its own. So all code that a capture or an agent can reach makes
+ * its system calls by these functions, which return failures as negative errno values. The
+ * build refuses objects that call a cancellation point (libshstk/cancellation.points).
  */
 #ifndef SHSTK_SYS_H
 #define SHSTK_SYS_H
@@ -95,13 +95,16 @@ static inline int sys_ioctl(int fd, unsigned long cmd, void *arg)
 	return (int)sys3(SYS_ioctl, fd, cmd, arg);
 }
 
-/* Can whole pages from @page on be read, @size bytes rounded up? 0, or a negative errno. */
+/*
+ * Checks whether the pages from @page on, @size bytes rounded up to whole pages, can be read.
+ * Returns 0 if they can, or a negative errno.
+ */
 static inline int sys_populate_read(uint64_t page, uint64_t size)
 {
 	return (int)sys3(SYS_madvise, page, size, 22); /* MADV_POPULATE_READ */
 }
 
-/* On these architectures the C libraries' struct stat is the kernel's. */
+/* Calls fstat(). On these architectures struct stat of the C libraries is the kernel's. */
 static inline int sys_fstat(int fd, struct stat *st)
 {
 	return (int)sys2(SYS_fstat, fd, st);

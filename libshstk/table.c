@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * table.c - the rules of a section's functions, compiled by chunks; see table.h.
+ * table.c - compiles the unwind rules of a section's functions by chunks; see table.h.
  *
- * A chunk has the bytes of rowcode.h of each of its functions. Functions whose rows are
- * the same bytes share them.
+ * A chunk has the rows of each of its functions in the bytes of rowcode.h. Functions whose
+ * rows are the same bytes share them.
  */
 #include <errno.h>
 
@@ -12,16 +12,16 @@
 #include "table_index.h"
 
 #define CHUNK_ROWS 16384 /* most bytes of rows in a chunk */
-#define INTERPRET 0xffff /* this function is not compiled */
-#define ASKED_MAX 255 /* what a count of lookups goes up to, and no pointer is */
+#define INTERPRET 0xffff /* the offset of a function that is not compiled */
+#define ASKED_MAX 255 /* most lookups that are counted; pointers are larger */
 
 struct chunk {
-	uint16_t off[CHUNK_FDES];
-	uint32_t size;
+	uint16_t off[CHUNK_FDES]; /* where the rows of each function begin in @rows */
+	uint32_t size; /* bytes of @rows */
 	uint8_t rows[];
 };
 
-/* The rule of @row; RULE_FULL if rowcode.h cannot express it. */
+/* Returns the rule for @row, or RULE_FULL if rowcode.h can't express it. */
 static uint64_t simple_rule(const struct machine *m, const struct cfi_row *row)
 {
 	uint64_t rule = rule_from_row(m, row);
@@ -40,15 +40,16 @@ static int encode_row(void *arg, uint64_t start, const struct cfi_row *row)
 	return w->full;
 }
 
-/* What is needed to compile a chunk: for each function its length; then for one. */
+/* The large variables of compiling a chunk. */
 struct compile_room {
-	uint16_t len[CHUNK_FDES];
+	uint16_t len[CHUNK_FDES]; /* bytes of the rows of each function */
+	/* The rest is for the function that is being compiled. */
 	struct rowcode_writer w;
 	struct sframe_func f;
 	struct fde fde;
 };
 
-/* Encode the rows of function @i, which ends at *@end. */
+/* Encodes the rows of function @i; *@end receives its end. Returns 0, or -1 if it can't. */
 static int encode_function(const struct table *t, size_t i, struct compile_room *room,
 			   uint64_t *end)
 {
@@ -75,7 +76,7 @@ static int encode_function(const struct table *t, size_t i, struct compile_room 
 	});
 }
 
-/* Encode function @i behind @p. Returns bytes used, 0 if it must be interpreted. */
+/* Encodes function @i at @p. Returns the bytes used, or 0 if the function must be interpreted. */
 static size_t compile_function(struct table *t, size_t i, struct compile_room *room, uint8_t *p,
 			       uint8_t *end)
 {
@@ -91,7 +92,10 @@ static size_t compile_function(struct table *t, size_t i, struct compile_room *r
 	return w->full ? 0 : w->p - p;
 }
 
-/* Has an earlier function of the chunk the same rows? Its offset, or @at. */
+/*
+ * Returns the offset of an earlier function of the chunk that has the same rows as function @n,
+ * or @at, the offset of the rows of function @n, if there is none.
+ */
 static uint16_t share(const struct chunk *c, const uint16_t *len, size_t n, uint16_t at)
 {
 	size_t i;
@@ -104,7 +108,7 @@ static uint16_t share(const struct chunk *c, const uint16_t *len, size_t n, uint
 	return at;
 }
 
-/* What compile_chunk() is given, and what it makes. */
+/* The arguments of compile_chunk(), and in @c the result. */
 struct compile_args {
 	struct table *t;
 	size_t first;
@@ -152,12 +156,16 @@ static struct chunk *compile_chunk(struct table *t, size_t first)
 	return a.c;
 }
 
-/* Instead of a chunk that is not compiled its pointer has the number of lookups. */
+/*
+ * Tells whether @c points to a compiled chunk. The pointer to a chunk that is not compiled holds
+ * the number of lookups instead.
+ */
 static bool is_compiled(const struct chunk *c)
 {
 	return (uintptr_t)c > ASKED_MAX;
 }
 
+/* Returns chunk @n, compiling it if needed; or NULL if there is no memory. */
 static struct chunk *get_chunk(struct table *t, size_t n)
 {
 	struct chunk *c = load_acquire(&t->chunk[n]);
@@ -169,12 +177,15 @@ static struct chunk *get_chunk(struct table *t, size_t n)
 	while (c && !__atomic_compare_exchange_n(&t->chunk[n], &old, c, false, __ATOMIC_ACQ_REL,
 						 __ATOMIC_ACQUIRE)) {
 		if (is_compiled(old))
-			return old; /* of another thread; its rows are equal */
+			return old; /* another thread compiled it; its rows are equal */
 	}
 	return c;
 }
 
-/* The chunk, if it is worth being compiled: most are asked for a few addresses only. */
+/*
+ * Returns chunk @n, or NULL and counts the lookup if too few were made in it to be worth
+ * compiling: in most chunks only a few addresses are ever looked up.
+ */
 static struct chunk *ask_chunk(struct table *t, size_t n)
 {
 	uintptr_t asked = (uintptr_t)load_relaxed(&t->chunk[n]);
@@ -187,7 +198,7 @@ static struct chunk *ask_chunk(struct table *t, size_t n)
 	return NULL;
 }
 
-/* What interpret() is given, and what it makes. */
+/* The arguments of interpret(), and in @rule the result. */
 struct interpret_args {
 	struct table *t;
 	uint64_t vaddr, rule;
@@ -205,11 +216,12 @@ static int interpret_in(void *row, void *args)
 		a->rule = RULE_NONE;
 		break;
 	default:
-		a->rule = RULE_FULL; /* stepping will say what is wrong */
+		a->rule = RULE_FULL; /* the step will report what is wrong */
 	}
 	return 0;
 }
 
+/* Returns the rule at @vaddr from the section itself, without a compiled chunk. */
 static uint64_t interpret(struct table *t, uint64_t vaddr)
 {
 	struct interpret_args a = { t, vaddr, RULE_NONE };
@@ -262,7 +274,7 @@ size_t table_bytes(const struct table *t)
 	return load_relaxed(&t->arena.used) + t->index_bytes;
 }
 
-/* Room for all chunks as if nothing were shared, and then some. */
+/* Reserves room for all chunks as if no rows were shared, and a little more. */
 static int init_chunks(struct table *t)
 {
 	size_t nchunk = (t->nfde + CHUNK_FDES - 1) / CHUNK_FDES;
@@ -277,7 +289,7 @@ static int init_chunks(struct table *t)
 	return t->chunk ? 0 : -ENOMEM;
 }
 
-/* The end of each table_init: @err, or room for the chunks. */
+/* Ends each of the table_init functions: returns @err, or makes room for the chunks if it is 0. */
 static int finish(struct table *t, int err)
 {
 	if (!err)

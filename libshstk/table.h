@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * table.h - unwind rules of one section, compiled on demand.
+ * table.h - the unwind rules of one section, compiled on demand.
  *
- * The functions of a section, sorted by address, are cut into chunks of
- * CHUNK_FDES. The first few addresses in a chunk are looked up in the section itself;
- * when more are asked for it is compiled: by whoever asks, a signal handler included,
- * into memory that was reserved beforehand, and published by one compare-and-swap. So
- * a program pays for the code it runs, not for the code it maps.
+ * The functions of a section, sorted by address, are cut into chunks of CHUNK_FDES
+ * functions. The first few lookups in a chunk read the section itself. A later lookup
+ * compiles the chunk, also in a signal handler, into memory that was reserved before, and
+ * publishes it by one compare-and-swap. So a program pays for the code that it runs, not
+ * for the code that it maps.
  */
 #ifndef SHSTK_TABLE_H
 #define SHSTK_TABLE_H
@@ -15,13 +15,14 @@
 #include "rule.h"
 #include "sframe.h"
 
-#define CHUNK_FDES 64
-#define TABLE_ASKED 8
+#define CHUNK_FDES 64 /* functions of a chunk */
+#define TABLE_ASKED 8 /* lookups in a chunk before it is compiled */
 
 struct chunk;
 
-/* Function start (relative to the image) and offset of its FDE, or number of its
- * SFrame function.
+/*
+ * The start of a function, relative to the image, and the offset of its FDE in the section or,
+ * for .sframe, the number of the function in the section.
  */
 struct index_entry {
 	uint32_t start;
@@ -30,19 +31,19 @@ struct index_entry {
 
 /**
  * struct table - the rules of one section
- * @sec: the section.
- * @sf: its header, if it is .sframe: sf.s.size is 0 otherwise.
- * @img: image it belongs to.
- * @hdr: the sorted search table of .eh_frame_hdr: pairs of 32-bit offsets from
- *	@hdr_vaddr. NULL: @index is used.
+ * @sec: the section, if it is .eh_frame or .debug_frame.
+ * @sf: the section, if it is .sframe; otherwise sf.s.size is 0.
+ * @img: image that the section belongs to.
+ * @hdr: the sorted search table of .eh_frame_hdr, pairs of 32-bit offsets from
+ *	@hdr_vaddr; NULL if there is none.
  * @hdr_vaddr: virtual address of .eh_frame_hdr.
- * @index: own index, for sections without a search table. NULL, and no @hdr: an .sframe
- *	whose functions are sorted.
- * @index_bytes: memory of @index.
+ * @index: the index that was made for a section without a search table. If @index and @hdr
+ *	are NULL, the section is an .sframe whose functions are sorted.
+ * @index_bytes: bytes of memory of @index.
  * @nfde: number of functions.
- * @asked: lookups in a chunk before it is compiled, 255 at most.
- * @chunk: compiled chunks, NULL where not yet.
- * @arena: where chunks (and this array) live.
+ * @asked: number of lookups in a chunk before it is compiled, 255 at most.
+ * @chunk: for each chunk the compiled chunk, or the number of lookups in it so far.
+ * @arena: memory of the compiled chunks and of the array @chunk.
  */
 struct table {
 	struct cfi_section sec;
@@ -58,24 +59,28 @@ struct table {
 	struct arena arena;
 };
 
-/* Prepare @t for .eh_frame (or .debug_frame, .sframe) of @img. 0, -ENOENT if the image
- * has none that can be used, -ENOMEM.
+/*
+ * These functions prepare @t for .eh_frame, .debug_frame or .sframe of @img. They return 0, -ENOENT
+ * if the image has no such section that can be used, or -ENOMEM.
  */
 int table_init_eh_frame(struct table *t, const struct elf_image *img);
 int table_init_debug_frame(struct table *t, const struct elf_image *img);
 int table_init_sframe(struct table *t, const struct elf_image *img);
 void table_deinit(struct table *t);
 
-/* Rule at virtual address @vaddr; RULE_NONE if the table has none. */
+/* Returns the rule at virtual address @vaddr, or RULE_NONE if the table has none. */
 uint64_t table_rule(struct table *t, uint64_t vaddr);
 
-/* All of the row at @vaddr, for RULE_FULL: 0, or -enum shstk_end. */
+/*
+ * Reads the whole row at @vaddr, which is needed where the rule is RULE_FULL. Returns 0, or a
+ * negative enum shstk_end.
+ */
 int table_row(struct table *t, uint64_t vaddr, struct cfi_row *row);
 
-/* Compile everything now (measurements, tests). */
+/* Compiles all chunks now, for measurements and tests. */
 void table_compile(struct table *t);
 
-/* Bytes of compiled rules and own index. */
+/* Returns the bytes of memory of the compiled rules and of @t->index. */
 size_t table_bytes(const struct table *t);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * table_index.c - which functions a section describes, by address; see table_index.h.
+ * table_index.c - finds the functions that a section describes; see table_index.h.
  */
 #include <errno.h>
 #include <sys/mman.h>
@@ -61,7 +61,7 @@ bool index_use_hdr(struct table *t, const struct section *h)
 	frame = cfi_pointer(&b, h->data[1], h->vaddr + 4, h->vaddr);
 	if (b.bad)
 		return false;
-	if (!t->sec.s.size) { /* stripped of section headers */
+	if (!t->sec.s.size) { /* the file has no section headers */
 		size_t avail;
 
 		t->sec.s.data = elf_image_at(t->img, frame, &avail);
@@ -97,7 +97,7 @@ static void sift_down(struct index_entry *e, size_t i, size_t n)
 	e[i] = v;
 }
 
-/* Heapsort: qsort() may allocate. */
+/* Sorts the index by heapsort, because qsort() may allocate. */
 static void sort_index(struct index_entry *e, size_t n)
 {
 	size_t i;
@@ -113,8 +113,10 @@ static void sort_index(struct index_entry *e, size_t n)
 	}
 }
 
-/* Go through the section: count its functions; list them too unless @list is
- * NULL. Entries of discarded functions have no length or lie outside.
+/*
+ * Reads the whole section and returns the number of functions in it; lists them in @list if that
+ * is not NULL. Entries of functions that the linker has discarded have no length or lie outside of
+ * the image; they do not count.
  */
 static size_t scan(const struct table *t, struct index_entry *list)
 {

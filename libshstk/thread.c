@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * thread.c - find, reuse and release thread states; see thread.h.
+ * thread.c - finds, reuses and releases thread states; see thread.h.
  *
- * No lock and no allocator: the first capture of a thread may be in a signal
- * handler. A thread gives its state back in a TLS destructor where that can be
- * had without allocating; states of threads that died otherwise are found by
- * tgkill(2) when a new one is wanted.
+ * It uses no lock and no allocator, because the first capture of a thread may be in a
+ * signal handler. A thread gives its state back in a TLS destructor, where one can be
+ * set without allocating. States of other dead threads are found by tgkill(2) when a
+ * new state is needed.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -19,16 +19,16 @@
 
 __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
 
-static struct thread *all; /* every state there is; grows only */
-static struct thread *probe; /* where to look for dead owners next */
-static struct thread *vacant; /* where to look for free ones first */
-static unsigned int nvacant; /* how many there may be */
-static unsigned int count;
+static struct thread *all; /* the list of all states; it only grows */
+static struct thread *probe; /* behind this state the next search for dead owners begins */
+static struct thread *vacant; /* at this state the next search for free states begins */
+static unsigned int nvacant; /* how many free states there may be */
+static unsigned int count; /* number of all states */
 
 static pthread_key_t key;
 static bool key_valid;
 
-/* How many states one thread looks at for a dead owner. */
+/* How many states one thread checks for a dead owner. */
 #define PROBES 4
 
 static size_t state_bytes(void)
@@ -51,12 +51,14 @@ static struct thread *map_state(void)
 	return t;
 }
 
+/* Makes thread @tid the owner of @t. Returns false if @old_tid does not own it any more. */
 static bool take(struct thread *t, int old_tid, int tid)
 {
 	return __atomic_compare_exchange_n(&t->tid, &old_tid, tid, false, __ATOMIC_ACQUIRE,
 					   __ATOMIC_RELAXED);
 }
 
+/* Takes a free state from the part of the list from @from up to @to. */
 static struct thread *take_vacant(struct thread *from, const struct thread *to, int tid)
 {
 	struct thread *t;
@@ -71,7 +73,7 @@ static struct thread *take_vacant(struct thread *from, const struct thread *to, 
 	return NULL;
 }
 
-/* A state nobody owns, or whose owner is dead. */
+/* Returns a state that nobody owns or whose owner is dead, or NULL if it finds none. */
 static struct thread *reuse(int pid, int tid)
 {
 	struct thread *t = NULL, *from;
@@ -95,7 +97,7 @@ static struct thread *reuse(int pid, int tid)
 		if (!t)
 			break;
 		owner = load_relaxed(&t->tid);
-		/* Our own ID: a dead thread had it before us. */
+		/* If the owner has this thread's ID, it was a dead thread that had the ID before. */
 		if (owner && load_relaxed(&t->pid) == pid &&
 		    (owner == tid || (syscall(SYS_tgkill, pid, owner, 0) && errno == ESRCH)) &&
 		    take(t, owner, tid))
@@ -132,8 +134,8 @@ struct thread *thread_get_slow(void)
 	tid = syscall(SYS_gettid);
 	pid = getpid();
 	/*
-	 * No handler may find this thread half registered. The kernel itself: others
-	 * may have put a function of theirs before the C library's.
+	 * Signals are blocked, because no handler may find this thread half registered. It is
+	 * done by a system call, because the program may replace the C library's function.
 	 */
 	syscall(SYS_rt_sigprocmask, SIG_SETMASK, &blocked, &old, sizeof(old));
 	t = thread_self;
@@ -145,7 +147,7 @@ struct thread *thread_get_slow(void)
 		if (!t)
 			goto out;
 		t->tid = tid;
-		/* Who finds this one may go on to those behind it. */
+		/* A thread that finds this state may also read the states behind it. */
 		head = load_acquire(&all);
 		do {
 			t->next = head;
@@ -165,6 +167,7 @@ out:
 	return t;
 }
 
+/* Gives the state of an ending thread back; it is the destructor of @key. */
 static void release(void *arg)
 {
 	struct thread *t = arg;
@@ -179,8 +182,9 @@ static void release(void *arg)
 }
 
 /*
- * Only the forking thread lives on, as the first of a process: its ID is the process's, and
- * nobody needs either. To ask for them may be what a seccomp filter ends the process for.
+ * Runs in the child of a fork, where only the forking thread lives on, as the first thread of its
+ * process. So the IDs of thread and process are equal, and nothing needs their value: both become
+ * -1. They are not asked for, because a seccomp filter may end the process for that.
  */
 static void after_fork(void)
 {

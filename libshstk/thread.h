@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * thread.h - what the library keeps per thread: bounds of its stack, its last
- * trace, whether a capture is running.
+ * thread.h - the state that the library keeps for each thread: bounds of its stack, its
+ * last trace, whether a capture is running.
  *
- * A state belongs to one thread at a time and is written by it alone; others
- * only read @depth (to know when retired memory may go) and the counters. States
- * are mapped on the first capture, wherever that is, and reused, never unmapped.
+ * A state belongs to one thread at a time, and only this thread writes it. Other threads
+ * only read @depth (to know when retired memory can be unmapped) and the counters. A state
+ * is mapped by the thread's first capture, also in a signal handler. States are reused and
+ * never unmapped.
  */
 #ifndef SHSTK_THREAD_H
 #define SHSTK_THREAD_H
@@ -16,23 +17,24 @@
 
 /**
  * struct thread - state of one thread
- * @native: the stack it was started on, once known; permanent.
+ * @native: bounds of the stack that the thread was started on, once known.
  * @native_known: @native is valid.
- * @shadow: the hardware shadow stack that belongs to @native, once known.
- * @shadow_end: address behind the outermost entry of @shadow, once seen; else 0.
- * @shadow_last: that entry.
- * @depth: captures in progress that may look at modules: see enter.h.
- * @busy_sp: stack address of the outermost capture in progress; 0: there is none.
- * @captures: counter.
- * @walks: captures that reused nothing.
- * @memo: last trace.
- * @call: the call of the outermost capture in progress, if that began by a fast way:
- *	these go from one to the next by jumps, with nothing of theirs on the stack. Its @ssp
+ * @shadow: bounds of the hardware shadow stack that belongs to @native, once known.
+ * @shadow_end: address behind the outermost entry of @shadow, once seen; otherwise 0.
+ * @shadow_last: the outermost entry of @shadow.
+ * @depth: number of captures in progress that may look at modules: see enter.h.
+ * @busy_sp: stack address of the outermost capture in progress; 0 if there is none.
+ * @captures: number of captures.
+ * @walks: number of captures that reused nothing of the last trace.
+ * @memo: the last trace.
+ * @call: the arguments of the outermost capture in progress, if it began on a fast path: the
+ *	functions of the fast paths jump to each other and keep nothing on the stack. Its @ssp
  *	is 0.
- * @scratch: large variables of captures in progress.
- * @pid: process and thread that own the state; @tid 0: nobody.
- * @tid: see @pid.
- * @next: list of all states.
+ * @scratch: memory for large variables of captures in progress.
+ * @pid: process ID of the thread that owns the state; -1 in the first thread after a fork.
+ * @tid: thread ID of the owner; 0 if nobody owns the state, -1 in the first thread after a
+ *	fork.
+ * @next: the next one in the list of all states.
  */
 struct thread {
 	struct range native;
@@ -54,7 +56,10 @@ struct thread {
 
 extern __thread struct thread *thread_self __attribute__((tls_model("initial-exec")));
 
-/* The state of the calling thread; NULL if there is no memory for one. */
+/*
+ * Returns the state of the calling thread and makes one if there is none. Returns NULL if there is
+ * no memory for it, or after shstk_seal().
+ */
 struct thread *thread_get_slow(void);
 
 static inline struct thread *thread_get(void)
@@ -64,7 +69,7 @@ static inline struct thread *thread_get(void)
 	return likely(t) ? t : thread_get_slow();
 }
 
-/* Is any capture in progress, but for the calling thread's outermost one? */
+/* Tells whether any capture is in progress, not counting the calling thread's outermost one. */
 bool thread_any_busy(void);
 
 void thread_stats(struct shstk_stats *stats);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * verify.h - read words of the stack again, compare them with what they were and
- * write the addresses in them: the inner loop of a repeated capture.
+ * verify.h - the inner loop of a repeated capture: reads words of the stack again,
+ * compares them with their old values, and writes the addresses in them.
  *
- * All loads are independent of each other. The loops are bound by the number of
- * instructions, at one to four words per load of what they were. They go either
- * way, for the sake of what the first-level cache holds.
+ * All loads are independent of each other. The number of instructions limits the speed
+ * of the loops, which load one to four old values at a time. The loops for long traces
+ * can go in both directions, to use what the first-level cache still holds.
  */
 #ifndef SHSTK_VERIFY_H
 #define SHSTK_VERIFY_H
@@ -13,18 +13,20 @@
 #include "native.h"
 
 /*
- * Two words as one, where the machine can: as they lie in memory, and as a value. gcc 14 for
- * arm64 ends with an internal error where the first is an argument.
+ * Two words as one vector: verify_pair as they lie in memory, and verify_value as a value. They
+ * are two types because gcc 14 for arm64 ends with an internal error if a verify_pair is an
+ * argument.
  */
 typedef uint64_t verify_pair __attribute__((vector_size(16), aligned(8), may_alias));
 typedef uint64_t verify_value __attribute__((vector_size(16)));
 
+/* Reads the word at @distance bytes from @anchor. */
 static inline no_sanitize uint64_t verify_word(const uint8_t *anchor, int64_t distance)
 {
 	return *(const stack_word *)(anchor + distance);
 }
 
-/* Two neighbouring distances in one load. */
+/* Loads two neighbouring distances at once; FIRST_OF() and SECOND_OF() take them apart. */
 static inline int64_t verify_two(const int32_t *p)
 {
 	int64_t v;
@@ -41,6 +43,7 @@ static inline int64_t verify_two(const int32_t *p)
 #define SECOND_OF(v) ((int32_t)(v))
 #endif
 
+/* Does what verify_pairs() does for four words; the differences are or-ed into *@d0 and *@d1. */
 static inline __attribute__((always_inline)) no_sanitize void
 verify_four(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
 	    verify_value masks, verify_value *d0, verify_value *d1)
@@ -55,6 +58,7 @@ verify_four(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uin
 	*(verify_pair *)(out + 2) = b & masks;
 }
 
+/* Does what verify_pairs() does, one word at a time. */
 static inline no_sanitize uint64_t verify_few(const uint8_t *anchor, const int32_t *slot,
 					      const uint64_t *raw, uint64_t *out, int n)
 {
@@ -72,8 +76,9 @@ static inline no_sanitize uint64_t verify_few(const uint8_t *anchor, const int32
 }
 
 /*
- * Do the words at @slot bytes from @anchor each differ from @raw? Not 0: at least
- * one of @n does. Their addresses go to @out.
+ * Compares @n words, each at @slot bytes from @anchor, with their old values in @raw, and
+ * writes the addresses in them to @out. Returns 0 if all are equal, or another value if at
+ * least one differs.
  */
 static inline __attribute__((always_inline)) no_sanitize uint64_t
 verify_pairs(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out, int n)
@@ -87,17 +92,21 @@ verify_pairs(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, ui
 	if (unlikely(n < 4))
 		return verify_few(anchor, slot, raw, out, n);
 	i = (uintptr_t)out & sizeof(*out) ? 1 : 0;
-	if (i) /* stores that do not cross cache lines */
+	if (i) /* so that the stores below do not cross cache lines */
 		d = verify_few(anchor, slot, raw, out, 1);
 	for (; i + 4 < n; i += 4)
 		verify_four(anchor, slot + i, raw + i, out + i, masks, &d0, &d1);
-	/* The last four, some of them once more. */
+	/* Verify the last four words; some of them are verified twice. */
 	verify_four(anchor, slot + n - 4, raw + n - 4, out + n - 4, masks, &d0, &d1);
 	d0 |= d1;
 	return d | d0[0] | d0[1];
 }
 
-/* The same with what only some CPUs of an architecture have. */
+/*
+ * The functions below do what verify_pairs() does, with instructions that only some CPUs of an
+ * architecture have. verify_is_wide() tells whether the running CPU has them. @backwards: the
+ * last words come first.
+ */
 #ifdef NATIVE_V4
 #define VERIFY_WIDE NATIVE_V4
 
@@ -118,9 +127,10 @@ verify_wide_inline(const uint8_t *anchor, const int32_t *slot, const uint64_t *r
 #define VERIFY_PACKED 1
 
 /*
- * The same of @n words, a multiple of 8, @place words from @base each, that all have
- * @high as their upper half; the lower halves are in @low, at verify_packed_at(). Aligned: its
- * loop at other places in a cache line makes "fixed" at 512 frames 3 to 7 % slower.
+ * Compares @n words, a multiple of 8. Each lies @place words from @base. Their old values all have
+ * @high as their upper half; the lower halves are in @low, in the order of verify_packed_at(). The
+ * function is aligned: with its loop at other places in a cache line "fixed" at 512 frames is 3 to
+ * 7 % slower.
  */
 static __attribute__((noinline, unused, aligned(64))) VERIFY_WIDE no_sanitize uint64_t
 verify_packed(const uint64_t *base, const uint16_t *place, const uint32_t *low, uint32_t high,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * vma.c - one mapping of this process; see vma.h.
+ * vma.c - finds one mapping of this process; see vma.h.
  */
 #include <sys/ioctl.h>
 
@@ -8,7 +8,7 @@
 #include "sys.h"
 #include "vma.h"
 
-/* include/uapi/linux/fs.h, for headers that are older. */
+/* From the kernel's include/uapi/linux/fs.h; installed headers may be older. */
 struct vma_ioctl {
 	uint64_t size;
 	uint64_t query_flags;
@@ -43,7 +43,7 @@ static int by_ioctl(int fd, uint64_t addr, struct vma *ret, char *path, size_t s
 	return 0;
 }
 
-/* A reader of the text, a byte at a time from a small buffer. */
+/* A reader of /proc/self/maps, a byte at a time from a small buffer. */
 struct text {
 	int fd;
 	int pos, len;
@@ -65,7 +65,7 @@ static int next_char(struct text *t)
 	return (unsigned char)t->buf[t->pos++];
 }
 
-/* A number up to the character behind it, which is taken too. */
+/* Reads a number and the character behind it. */
 static uint64_t number(struct text *t, unsigned int base)
 {
 	uint64_t v = 0;
@@ -82,7 +82,7 @@ static uint64_t number(struct text *t, unsigned int base)
 	}
 }
 
-/* The rest of the line, unescaping \012, the only escape there is. */
+/* Reads the rest of the line into @path and decodes \012, the only escape there is. */
 static void name(struct text *t, char *path, size_t size)
 {
 	size_t n = 0;

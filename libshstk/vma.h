@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * vma.h - ask the kernel what is mapped at an address of this process.
+ * vma.h - asks the kernel what is mapped at an address of this process.
  *
- * By PROCMAP_QUERY (Linux 6.11, include/uapi/linux/fs.h) or by reading
- * /proc/self/maps. Async-signal-safe.
+ * It uses PROCMAP_QUERY (Linux 6.11, include/uapi/linux/fs.h), or reads
+ * /proc/self/maps. All functions are async-signal-safe.
  */
 #ifndef SHSTK_VMA_H
 #define SHSTK_VMA_H
@@ -22,13 +22,13 @@ struct vma {
 };
 
 /*
- * The mapping that has @addr. @path (may be NULL) receives the name, cut to
- * @size bytes, empty if it has none. 0, -ENOENT, -ECANCELED after shstk_seal(), or the errno of
- * open(2).
+ * Finds the mapping that contains @addr. @path, which may be NULL, receives the mapping's
+ * name, cut to @size bytes; it is empty if the mapping has no name. Returns 0, -ENOENT if
+ * nothing is mapped there, -ECANCELED after shstk_seal(), or the negative errno of open(2).
  */
 int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size);
 
-/* Part of shstk_seal(). */
+/* vma_seal() is the part of shstk_seal() for this file; vma_sealed() tells whether it was called. */
 void vma_seal(void);
 bool vma_sealed(void);
 

@@ -2,12 +2,12 @@
 /*
  * walk.h - a walk over the calling thread's frames, one after the other.
  *
- * source_walk.c steps over frames of any kind, and walk_ordinary.c over ordinary ones with
- * a handful of instructions each. walk_memo.c is what makes a walk short: it notes the
- * frames, and when one of the thread's last trace is met (same pc, same sp, same fp if a
- * later step uses it), it takes the rest from the memo, reading every word again that the
- * old walk depended on. A walk is a function of its start and the words it reads, so equal
- * words mean an equal walk; the proof is in Documentation/design.rst.
+ * source_walk.c steps over frames of any kind, and walk_ordinary.c over ordinary frames with
+ * a handful of instructions each. walk_memo.c makes walks short: it notes the frames, and
+ * when the walk meets a frame of the thread's last trace (same pc, same sp, and same fp if a
+ * later step uses it), it takes the rest from the memo, after it has read again every word
+ * that the old walk depended on. A walk is a function of its start and of the words it reads,
+ * so equal words mean an equal walk; the proof is in Documentation/design.rst.
  */
 #ifndef SHSTK_WALK_H
 #define SHSTK_WALK_H
@@ -19,30 +19,31 @@
 /**
  * struct capture - one capture in progress
  * @own: the thread, and the stack that is walked.
- * @pcs: the caller's arrays.
- * @marks: or NULL.
- * @max: their capacity.
- * @n: entries written.
- * @skip: entries still to be left out.
- * @pc: the frame that comes next, not yet written.
- * @sp: its registers.
- * @fp: see @sp.
- * @slot: where @pc was read; 0: not from a plain slot.
- * @raw: what was read there.
- * @mark: marks of that frame.
- * @gen: generation of the rules in use.
- * @go_g0_sp: see struct cursor.
- * @crossed: it came through a signal frame, or to another stack.
- * @memo: record into (and reuse) the memo.
- * @waits: goes without the memo because that has not paid of late.
- * @place: a number that tells from where, if @waits.
- * @joined: the rest of the trace is that of the last one.
- * @w: the memo's view of this capture.
+ * @pcs: the caller's array of entries.
+ * @marks: the caller's array of marks, or NULL.
+ * @max: capacity of @pcs and @marks, in entries.
+ * @n: number of entries written.
+ * @skip: number of entries still to be left out.
+ * @pc: program counter of the frame that comes next, which is not written yet.
+ * @sp: stack pointer of that frame.
+ * @fp: frame pointer of that frame.
+ * @slot: address of the stack slot that @pc was read from; 0 if it is not from a slot.
+ * @raw: the word that was read from @slot.
+ * @mark: marks of the frame that comes next.
+ * @gen: generation of the unwind rules in use.
+ * @go_g0_sp: where the thread's own stack continues below the next call of Go by C, or 0; as
+ *	in struct cursor.
+ * @crossed: the walk came through a signal frame, or to another stack.
+ * @memo: the capture records into the memo, and reuses it.
+ * @waits: the capture does not use the memo, because that has not paid recently.
+ * @place: if @waits, a number that identifies the frame where the capture began.
+ * @joined: the rest of the trace is the same as in the last trace.
+ * @w: the capture's view of the memo.
  * @end: enum shstk_end.
- * @end_by_rule: the outermost frame was known by its rule, not by a word read.
- * @end_pc: see struct shstk_info.
- * @reused: entries verified.
- * @guessed: entries guessed.
+ * @end_by_rule: the outermost frame was recognised by its rule, not by a word that was read.
+ * @end_pc: the address at which the trace ended, as in struct shstk_info.
+ * @reused: number of entries that were verified.
+ * @guessed: number of entries that were guessed.
  */
 struct capture {
 	struct own own;
@@ -64,12 +65,12 @@ struct capture {
 };
 
 /*
- * What a part of a walk came to: a frame from where it goes on; the end of the trace; a
- * rule that needs registers which the walk does not follow.
+ * The result of a part of a walk. GO_ON: the walk continues at the frame in struct capture.
+ * FINISHED: the trace has ended. NEED_FULL: a rule needs registers that the walk does not follow.
  */
 enum outcome { GO_ON, FINISHED, NEED_FULL };
 
-/* The trace ends, as enum shstk_end says, at @pc. */
+/* Ends the trace at @pc with @end, an enum shstk_end. Returns FINISHED. */
 static inline enum outcome walk_finish(struct capture *c, int end, uint64_t pc)
 {
 	c->end = end;
@@ -77,7 +78,7 @@ static inline enum outcome walk_finish(struct capture *c, int end, uint64_t pc)
 	return FINISHED;
 }
 
-/* Write one entry. False: there is no room. */
+/* Writes one entry, or leaves it out while @c->skip is not 0. Returns false if there is no room. */
 static inline bool walk_append(struct capture *c, uint64_t pc, uint8_t mark)
 {
 	if (unlikely(c->skip)) {
@@ -94,11 +95,9 @@ static inline bool walk_append(struct capture *c, uint64_t pc, uint8_t mark)
 	return true;
 }
 
-/*
- * What is noted for the next capture.
- */
+/* ---- What a capture notes for the next one ---- */
 
-/* Nested captures leave the memo alone: an outer one is using it. */
+/* Clears the memo and stops using it. A nested capture has no @c->memo: an outer one uses it. */
 static inline void walk_forget(struct capture *c)
 {
 	if (c->memo)
@@ -106,21 +105,24 @@ static inline void walk_forget(struct capture *c)
 	c->memo = false;
 }
 
-/* The frame in @c becomes part of the memo. */
+/* Adds the frame in @c to the memo. */
 static inline void walk_record(struct capture *c)
 {
 	if (c->memo && !memo_record(&c->w, c->raw, c->slot, c->sp))
 		walk_forget(c);
 }
 
-/* Its step, by @rule, may use fp. */
+/* Notes if the step out of the frame in @c, by @rule, uses the frame pointer. */
 static inline void walk_record_use(struct capture *c, uint64_t rule)
 {
 	if (c->memo && rule & (RULE_SPECIAL | RULE_FP) && RULE_KIND(rule) != RULE_END)
 		memo_use_fp(&c->w, c->w.fresh->end - 1, c->fp);
 }
 
-/* Frames so far belong to another stack or a signal handler: leave them out. */
+/*
+ * Starts the memo's trace again with the next frame: the frames so far belong to another stack or
+ * to a signal handler, and are left out.
+ */
 static inline void walk_restart_memo(struct capture *c)
 {
 	if (c->memo)
@@ -128,40 +130,47 @@ static inline void walk_restart_memo(struct capture *c)
 }
 
 /*
- * The frame in @c is frame @c->w.met of the memo, and written: take over what is unchanged
- * behind it. GO_ON: the frame in @c, written, is the last one that was.
+ * Takes the unchanged frames from the memo. The frame in @c is written, and is frame @c->w.met of
+ * the memo. If it returns GO_ON, the frame in @c is the last one that was taken; its entry is
+ * written, and the walk continues from it.
  */
 enum outcome walk_reuse(struct capture *c);
 
-/* Before a walk: may the last trace be used at all? After it: it is the last trace. */
+/* Decides before a walk whether the capture uses the memo, and sets @c->memo. */
 void walk_open_memo(struct capture *c);
+
+/* Makes the trace that was walked the last trace of the memo, if the capture uses the memo. */
 void walk_store_memo(struct capture *c);
 
 /*
- * Write and leave frames as long as they are ordinary: nothing but additions and loads,
- * as few of them as can be between one return address and the next. Comes back with the
- * first frame in @c that is not, not yet written, or that the memo may have.
+ * These functions write frames and step out of them as long as the frames are ordinary. This takes
+ * only additions and loads, and as few as possible between one return address and the next. They
+ * return with the first frame in @c that is not ordinary or that the memo may have; it is not
+ * written yet. walk_ordinary_memo() records into the memo, walk_ordinary_plain() does not.
  */
 void walk_ordinary_memo(struct capture *c);
 void walk_ordinary_plain(struct capture *c);
 
-/* A capture begins, whose trace is to be walked. */
+/* Begins a capture whose trace is to be walked. */
 void walk_begin(struct capture *c, const struct request *r);
 
-/* It is over. Returns the number of entries. */
+/* Ends a capture. Returns the number of entries. */
 int walk_end(struct capture *c, const struct request *r);
 
 /*
- * Walk from the frame in @c, which is that of a function of the library's caller; between
- * walk_begin() and walk_end().
+ * Walks from the frame in @c, which belongs to the function that called the library. To be called
+ * between walk_begin() and walk_end().
  */
 void walk_from_caller(struct capture *c, const struct request *r);
 
-/* The same from interrupted code, with all registers: @cur, by walk_context_cursor(). */
+/*
+ * Walks from interrupted code, with all its registers. @cur: the frame of that code, from
+ * walk_context_cursor(). To be called between walk_begin() and walk_end().
+ */
 void walk_from_context(struct capture *c, const struct request *r, const void *ucontext,
 		       struct cursor *cur);
 
-/* The frame of interrupted code. */
+/* Makes @cur the frame of the code that a signal interrupted, by the handler's @ucontext. */
 void walk_context_cursor(struct cursor *cur, const void *ucontext);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * walk_memo.c - what a walk takes from the thread's last trace, and what it leaves there;
- * see walk.h.
+ * walk_memo.c - takes frames from the thread's last trace in a walk, and stores the new
+ * trace; see walk.h.
  */
 #include "rulecache.h"
 #include "walk.h"
 
-/* Does the step out of @pc restore fp without using it? */
+/* Tells whether the step out of the frame at @pc restores fp without using it. */
 static bool restores_fp(uint64_t pc)
 {
 	uint64_t rule = rulecache_get(pc, rulecache_gen(), load_relaxed(&rulecache.mask));
@@ -50,13 +50,14 @@ enum outcome walk_reuse(struct capture *c)
 }
 
 /*
- * Does the memo pay? Remembering a trace costs about as much as walking a quarter of its new
- * frames and 16 more. A capture that reused less is a miss. After the second miss in a row one
- * capture goes without the memo, after each further one twice as many and one more, up to 31.
+ * Judges whether the memo pays. Storing a trace in it costs about as much as walking a quarter
+ * of its new frames and 16 more. A capture that reused fewer frames than that is a miss. After the
+ * second miss in a row one capture goes without the memo, and after each further miss twice as many
+ * plus one, up to 31.
  *
- * The first capture after such a pause is compared with a trace of long ago, and may be a miss
- * for that reason alone. So the ninth miss is followed by no pause, and the next capture is
- * compared with the one just before it.
+ * The first capture after such a pause is compared with an old trace, and may be a miss for that
+ * reason alone. So there is no pause after the ninth miss, and the next capture is compared with
+ * the one just before it.
  */
 static void judge_memo(struct capture *c)
 {
@@ -74,7 +75,7 @@ static void judge_memo(struct capture *c)
 	m->wait = (1 << (min(m->misses, 6) - 1)) - 1;
 }
 
-/* Two traces in a row that begin alike: there is no more need to wait. */
+/* Ends the pause without the memo if two traces in a row begin alike. */
 static inline void note_trace(struct capture *c)
 {
 	struct memo *m = &c->own.t->memo;

@@ -2,8 +2,8 @@
 /*
  * walk_ordinary.c - the fast loop over ordinary frames; see walk.h.
  *
- * It is compiled twice, with the memo and without. All helpers are inlined, so that what
- * changes from frame to frame stays in registers.
+ * The loop is compiled twice, with the memo and without. All helpers are inlined, so that
+ * values that change from frame to frame stay in registers.
  */
 #include "frame.h"
 #include "rulecache.h"
@@ -12,15 +12,15 @@
 #define STRIDE static inline __attribute__((always_inline)) no_sanitize
 
 /**
- * struct stride - the frame that comes next; distances from the end of the stack: frame.h
- * @pc: where it goes on.
- * @raw: the word that was read from.
- * @slot: the distance of that word.
- * @sp: that of its registers.
- * @fp: the register itself.
- * @entry: where its rule may be, in the trail.
- * @inner: the entry of the frame before; NULL: this is the first one.
- * @i: its number among the fresh ones of the memo.
+ * struct stride - the frame that comes next
+ * @pc: its program counter.
+ * @raw: the word that @pc was read from.
+ * @slot: the place of that word, as a distance from the end of the stack: see frame.h.
+ * @sp: its stack pointer, as a distance from the end of the stack.
+ * @fp: its frame pointer, as an address.
+ * @entry: the entry of the trail that may have its rule.
+ * @inner: the entry of the frame before; NULL if this is the first frame.
+ * @i: its number among the fresh frames of the memo.
  * @look: the number of the next frame that is compared with the last trace.
  */
 struct stride {
@@ -30,11 +30,11 @@ struct stride {
 };
 
 /*
- * Does the memo have to look at the frame? It may be one of the last trace, or there is no
- * room for more.
+ * Tells whether the loop has to stop for the memo: the frame may be one of the last trace, or
+ * there is no room for more frames.
  *
- * This branch is mispredicted when the last trace is met, so it is tested less often further
- * out; at most a quarter more is walked than had to be.
+ * This branch is mispredicted when the walk meets the last trace, so it is tested less often
+ * further out; at most a quarter more frames are walked than necessary.
  */
 STRIDE bool is_for_memo(struct stride *s, struct memo_walk *w)
 {
@@ -51,7 +51,10 @@ STRIDE bool is_for_memo(struct stride *s, struct memo_walk *w)
 	return s->i == MEMO_ROOM - 1;
 }
 
-/* Find the entry with the frame's rule: where the trail leads, else in the cache. */
+/*
+ * Finds the entry with the frame's rule: the one that the trail leads to, or else the one in the
+ * cache. Returns false if there is none.
+ */
 STRIDE bool find_entry(struct stride *s, uint64_t gen, uint64_t mask, bool update)
 {
 	if (!NATIVE_RA_FIXED)
@@ -61,7 +64,7 @@ STRIDE bool find_entry(struct stride *s, uint64_t gen, uint64_t mask, bool updat
 	return likely(s->entry);
 }
 
-/* The frame, which is left by @rule, becomes part of the memo. */
+/* Adds the frame, which is left by @rule, to the memo. */
 STRIDE void note(struct stride *s, struct memo_walk *w, uint64_t rule)
 {
 	if (frame_cached_uses_fp(rule))
@@ -72,7 +75,7 @@ STRIDE void note(struct stride *s, struct memo_walk *w, uint64_t rule)
 	s->i++;
 }
 
-/* On to the caller's frame. */
+/* Moves to the caller's frame. */
 STRIDE void leave_by(struct stride *s, uint64_t rule, const struct frame_exit *x, uint64_t hi)
 {
 	if (NATIVE_RA_FIXED) {
