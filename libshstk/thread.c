@@ -97,7 +97,7 @@ static struct thread *reuse(int pid, int tid)
 		if (!t)
 			break;
 		owner = load_relaxed(&t->tid);
-		/* If the owner has this thread's ID, it was a dead thread that had the ID before. */
+		/* An owner with this thread's ID is dead: it had the ID before. */
 		if (owner && load_relaxed(&t->pid) == pid &&
 		    (owner == tid || (syscall(SYS_tgkill, pid, owner, 0) && errno == ESRCH)) &&
 		    take(t, owner, tid))

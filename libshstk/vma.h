@@ -28,8 +28,9 @@ struct vma {
  */
 int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size);
 
-/* vma_seal() is the part of shstk_seal() for this file; vma_sealed() tells whether it was called. */
+/* Makes vma_query() fail from now on; it is a part of shstk_seal(). */
 void vma_seal(void);
+/* Tells whether vma_seal() was called. */
 bool vma_sealed(void);
 
 #endif

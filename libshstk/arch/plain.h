@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * plain.h - part of native.h where return addresses are not signed.
+ * plain.h - the part of native.h that is the same where return addresses are not signed.
  */
 #ifndef SHSTK_ARCH_PLAIN_H
 #define SHSTK_ARCH_PLAIN_H
@@ -17,7 +17,7 @@ static inline uint64_t native_pac_mask(void)
 	return 0;
 }
 
-/* The bits of a return address that are the address. */
+/* Returns the mask of the bits of a return address that are the address. */
 static inline uint64_t native_pc_mask(void)
 {
 	return ~0ull;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * arm64 instructions, as far as an epilogue needs them: what each does to sp,
- * x29, x30 and the flow of control.
+ * decode.c - decodes arm64 instructions as far as epilogue.h needs them: what each does
+ * to sp, x29, x30 and the flow of control.
  */
 #include "epilogue.h"
 #include "machine.h"
@@ -13,7 +13,10 @@ static int64_t bits_signed(uint32_t v, unsigned int low, unsigned int n)
 	return (int64_t)((uint64_t)v << (64 - low - n)) >> (64 - n);
 }
 
-/* Register 31 is sp in address and immediate arithmetic, xzr elsewhere. */
+/*
+ * Returns the TRACK_* of register @reg, or -1 if it is not tracked, where register 31 is sp: in
+ * addresses and immediate arithmetic. For tracked(), register 31 is xzr.
+ */
 static int tracked_sp(unsigned int reg)
 {
 	return reg == SP ? TRACK_SP : reg == X29 ? TRACK_FP : reg == X30 ? TRACK_RA : -1;
@@ -31,7 +34,7 @@ static bool flow(struct effect *e, int kind, uint64_t target)
 	return true;
 }
 
-/* One register to or from memory at @base + @off. */
+/* Adds the load or store of one register, from or to memory at @base + @off. */
 static void transfer(struct effect *e, bool load, unsigned int reg, int base, int64_t off)
 {
 	int t = tracked(reg);
@@ -44,7 +47,7 @@ static void transfer(struct effect *e, bool load, unsigned int reg, int base, in
 		effect_add(e, EFFECT_LOSE, t, t, 0);
 }
 
-/* ldp and stp of x registers: offset, pre-index and post-index. */
+/* Decodes ldp and stp of x registers: offset, pre-index and post-index. */
 static bool pair(uint32_t v, struct effect *e)
 {
 	unsigned int mode = v >> 23 & 3, n = v >> 5 & 31;
@@ -53,7 +56,7 @@ static bool pair(uint32_t v, struct effect *e)
 	int base = tracked_sp(n);
 	int64_t at = mode == 1 ? 0 : off;
 
-	/* A loaded base is overwritten only if it is not one of the two. */
+	/* An instruction that updates its base may not load the base too. */
 	if (mode == 3 && base >= 0) {
 		effect_add(e, EFFECT_SET, base, base, off);
 		at = 0;
@@ -65,7 +68,7 @@ static bool pair(uint32_t v, struct effect *e)
 	return true;
 }
 
-/* ldr and str of one x register. */
+/* Decodes ldr and str of one x register. */
 static bool single(uint32_t v, struct effect *e)
 {
 	unsigned int n = v >> 5 & 31, reg = v & 31;
@@ -123,7 +126,7 @@ static bool branch(uint32_t v, uint64_t pc, struct effect *e)
 			return flow(e, FLOW_RETURN, 0);
 		if ((v & 0xfffffbff) == 0xd65f0bff) /* retaa, retab */
 			return flow(e, FLOW_RETURN, 0);
-		if ((v & 0x00600000) == 0x00200000) /* blr and its kin */
+		if ((v & 0x00600000) == 0x00200000) /* blr, blraa, ... */
 			return flow(e, FLOW_CALL, 0);
 		if ((v & 0x00600000) == 0) /* br */
 			return flow(e,
@@ -155,11 +158,14 @@ bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e
 		return single(v, e);
 	if ((v & 0xbf800000) == 0x91000000) /* add, sub of 64 bits */
 		return add_immediate(v, e);
-	/* mov x29, xn and the like; autiasp and its kin are hints. */
+	/*
+	 * This is hint #15. The other hints (nop, autiasp, ...) have no effect below, since their
+	 * lowest bits are 31.
+	 */
 	if ((v & 0xffffffe0) == 0xd5032000 + 0x1e0)
 		return true;
 	d = tracked(v & 31);
-	/* Data processing that writes its destination; flags-only has 31. */
+	/* Data processing that writes its destination; instructions that only set flags have 31. */
 	if (d >= 0 && ((v & 0x1c000000) == 0x10000000 || (v & 0x0e000000) == 0x0a000000))
 		effect_add(e, EFFECT_LOSE, d, d, 0);
 	/* Other loads, of narrower registers. */

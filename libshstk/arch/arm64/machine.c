@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * arm64 for the unwinder: AADWARF64 register numbers, the signal frame of
- * arch/arm64/include/uapi/asm/sigcontext.h, the look of calls.
+ * machine.c - describes arm64 for the unwinder: AADWARF64 register numbers, the signal
+ * frame of arch/arm64/include/uapi/asm/sigcontext.h, and how to recognise calls.
  */
 #include <elf.h>
 
@@ -18,7 +18,7 @@ static uint32_t insn(const uint8_t *code)
 	return v;
 }
 
-/* mov x8, #__NR_rt_sigreturn; svc #0 (arch/arm64/kernel/vdso/sigreturn.S) */
+/* Recognises mov x8, #__NR_rt_sigreturn; svc #0 (arch/arm64/kernel/vdso/sigreturn.S). */
 static bool is_sigtramp(const uint8_t *code, size_t len)
 {
 	if (len >= 12 && insn(code) == 0xd503245f) /* bti c */
@@ -29,15 +29,15 @@ static bool is_sigtramp(const uint8_t *code, size_t len)
 }
 
 /*
- * struct rt_sigframe is siginfo (128 bytes) and ucontext; its uc_mcontext is
- * 176 bytes in: fault_address, regs[31], sp, pc.
+ * Returns where register @reg lies in struct rt_sigframe. That is a siginfo (128 bytes) and
+ * a ucontext, whose uc_mcontext begins after 176 bytes: fault_address, regs[31], sp, pc.
  */
 static int sigframe_offset(unsigned int reg)
 {
 	return 128 + 176 + 8 + 8 * (int)reg;
 }
 
-/* bl, blr, blraa and its kin */
+/* Tells whether the code ends with a call: bl, blr, blraa, blraaz, blrab, blrabz. */
 static bool after_call(const uint8_t *code, size_t len)
 {
 	uint32_t v;
@@ -50,9 +50,9 @@ static bool after_call(const uint8_t *code, size_t len)
 }
 
 /*
- * The first entry of a PLT, which the others jump to for the first call of a
- * function, as AAELF64 gives it: it pushes x16 and the return address. Linkers
- * do not describe it.
+ * Returns the unwind rule in the first entry of a PLT as AAELF64 gives it, or RULE_NONE if
+ * @code is not in one. The other entries jump there for the first call of a function. It
+ * pushes x16 and the return address, and linkers do not describe it.
  */
 static uint64_t stub_rule(const uint8_t *code, size_t before, size_t len)
 {

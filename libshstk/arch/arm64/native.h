@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * native.h - the running machine, arm64: registers of the calling thread and of
- * a signal context. Each arch/NAME/ has one; the include path picks it.
+ * native.h - the running machine, arm64: reads the registers of the calling thread and of
+ * a signal context, and copies shadow stacks. Each arch/NAME/ has such a file; the include
+ * path selects one.
  */
 #ifndef SHSTK_NATIVE_H
 #define SHSTK_NATIVE_H
@@ -15,34 +16,35 @@
 #define NATIVE_MACHINE machine_arm64
 #define native_entry arm64_shadow_entry
 
-/* Instructions lie at multiples of 1 << this. */
+/* Instructions are aligned to 1 << NATIVE_CODE_SHIFT bytes. */
 #define NATIVE_CODE_SHIFT 2
 
-/* Bytes below the stack pointer that handlers leave alone. */
+/* The number of bytes below the stack pointer that signal handlers leave alone. */
 #define NATIVE_RED_ZONE 0
 
-/* Does every call push? */
+/* 1 if every call pushes its return address to the shadow stack. */
 #define NATIVE_CALLS_PUSH 1
 
-/* Is the return address always at the same distance from the CFA? */
+/* 1 if the return address always lies at the same distance from the CFA. */
 #define NATIVE_RA_FIXED 0
 
-/* Where the fast loop finds the return address, seen from the CFA. */
+/* Returns where the fast loop finds the return address, in bytes from the CFA. */
 static inline int64_t native_ra_off(uint64_t rule)
 {
 	return rule_ra_off(rule);
 }
 
-/* The frame pointer of the caller, by __builtin_frame_address(0). */
+/* Returns the caller's frame pointer; @frame is __builtin_frame_address(0). */
 static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 {
 	return frame[0];
 }
 
 /*
- * How markers find the record of a frame, the caller's frame pointer and the return address
- * behind it, if it has one by @rule; else 0: its distance from sp or, if the lowest bit is
- * set, fp, and that of the CFA from there.
+ * Returns how markers find the frame record (the caller's frame pointer and the return address
+ * behind it) of a frame with @rule, or 0 if the frame has no record. The upper half is the
+ * distance of the record from sp, or from fp if bit 0 is set; the lower half without bit 0 is the
+ * distance of the CFA from the record.
  */
 static inline uint64_t native_record_rule(uint64_t rule)
 {
@@ -53,19 +55,19 @@ static inline uint64_t native_record_rule(uint64_t rule)
 	       (uint32_t)-rule_fp_off(rule) | (rule & RULE_FP ? 1 : 0);
 }
 
-/* Where it is, by native_record_rule(), from the frame's registers. */
+/* Returns the address of the frame record. @how: from native_record_rule(). */
 static inline uint64_t native_record(uint64_t how, uint64_t sp, uint64_t fp)
 {
 	return (how & 1 ? fp : sp) + ((int64_t)how >> 32);
 }
 
-/* The frame's CFA. */
+/* Returns the CFA of the frame whose frame record is at @record. */
 static inline uint64_t native_record_cfa(uint64_t how, uint64_t record)
 {
 	return record + ((uint32_t)how & ~1u);
 }
 
-/* Strip the authentication code: XPACLRI, a hint where there is none. */
+/* Strips the authentication code by XPACLRI, which does nothing on CPUs that do not have it. */
 static inline uint64_t native_strip(uint64_t ra)
 {
 	register uint64_t lr __asm__("x30") = ra;
@@ -74,15 +76,15 @@ static inline uint64_t native_strip(uint64_t ra)
 	return lr;
 }
 
-/* The bits that XPACLRI clears. */
+/* Returns the mask of the bits that XPACLRI clears. */
 static inline uint64_t native_pac_mask(void)
 {
-	uint64_t ones = ~(1ull << 55); /* bit 55 is 0: a user address */
+	uint64_t ones = ~(1ull << 55); /* bit 55 is 0 in a user address */
 
 	return ones & ~native_strip(ones);
 }
 
-/* The bits of a return address that are the address. */
+/* Returns the mask of the bits of a return address that are the address. */
 static inline uint64_t native_pc_mask(void)
 {
 	return ~native_pac_mask();
@@ -96,7 +98,7 @@ static inline uint64_t native_thread_pointer(void)
 	return tp;
 }
 
-/* Callee-saved registers, sp and pc, as they are here. */
+/* Reads the callee-saved registers, sp and pc at the place of the call. */
 static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 {
 	register uint64_t *r __asm__("x9") = regs->r;
@@ -130,17 +132,19 @@ static inline void native_context(const void *ucontext, struct regs *regs)
 }
 
 /*
- * The shadow stack: Arm ARM D11 (Guarded Control Stack), arch/arm64/mm/gcs.c,
+ * ---- The shadow stack ----
+ *
+ * Sources: Arm ARM D11 (Guarded Control Stack), arch/arm64/mm/gcs.c,
  * Documentation/arch/arm64/gcs.rst.
  */
 
-/* The stack pointer GCSPR_EL0, 0 while shadow stacks are off. */
+/* Returns the shadow stack pointer GCSPR_EL0, or 0 while shadow stacks are off. */
 static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 {
 	register uint64_t off __asm__("x16") = 1;
 	uint64_t gcspr;
 
-	/* CHKFEAT x16 clears bit 0 if GCS is on; a NOP on older CPUs. */
+	/* CHKFEAT x16 clears bit 0 if GCS is on; it is a NOP on older CPUs. */
 	__asm__ volatile("hint #40" : "+r"(off));
 	if (off & 1)
 		return 0;
@@ -148,14 +152,17 @@ static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 	return gcspr;
 }
 
-/* Caps of stacks that were left stay on those. */
+/*
+ * Tells whether @v, the outermost entry, may be a token of a stack that was left. Here it is not:
+ * the cap of a stack that was left stays on that stack.
+ */
 static inline bool native_may_be_left_token(uint64_t v)
 {
 	(void)v;
 	return false;
 }
 
-/* The interrupted code's entries begin behind the cap. */
+/* Returns where the entries of interrupted code begin: behind the cap @v at @addr. */
 static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
 {
 	(void)v;
@@ -163,8 +170,9 @@ static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
 }
 
 /*
- * The interrupted pointer is in the context's GCS record (gcs_context,
- * arch/arm64/include/uapi/asm/sigcontext.h): it points at the cap.
+ * Returns where the entries of interrupted code begin, or 0 if the context does not tell.
+ * The context's GCS record (gcs_context, arch/arm64/include/uapi/asm/sigcontext.h) has the
+ * interrupted GCSPR, which points at the cap.
  */
 static inline uint64_t native_context_ssp(const void *ucontext)
 {
@@ -187,28 +195,29 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 	return 0;
 }
 
-/* native_copy_checked() lets no token pass. */
+/* Tells whether the outermost word is a token. Here native_copy_checked() finds all tokens. */
 static inline bool native_ends_in_token(uint64_t v, uint64_t addr)
 {
 	(void)v, (void)addr;
 	return false;
 }
 
-/* Words that native_copy() may take at once, from @addr on: to the page's end. */
+/* Returns how many words native_copy() may copy at once from @addr: up to the page's end. */
 static inline uint64_t native_chunk(uint64_t addr)
 {
 	return (((addr | 4095) + 1) - addr) / 8;
 }
 
-/* The middle 32 bits of four addresses, which tell the page apart. */
+/* Returns bits 12 to 43 of four addresses, which tell the page. */
 static inline uint32x4_t native_pages(uint64x2_t a, uint64x2_t b)
 {
 	return vshrn_high_n_u64(vshrn_n_u64(a, 12), b, 12);
 }
 
 /*
- * Copy @n words, at least 4, within one page. Not 0: there may be a cap among
- * them: an address of this page.
+ * Copies @n words, at least 4, within one page. Returns a value other than 0 if there may
+ * be a cap among them (an address of this page), or with @check if a word can't be a
+ * return address.
  */
 static inline no_sanitize uint64_t native_copy_words(const uint64_t *from, uint64_t *to, uint64_t n,
 						     bool check)
@@ -229,7 +238,7 @@ static inline no_sanitize uint64_t native_copy_words(const uint64_t *from, uint6
 		if (check)
 			upper |= (a - least) | (b - least);
 	}
-	/* The last four, of which up to three are done already. */
+	/* Copy the last four words, of which up to three are copied already. */
 	to -= from - last;
 	a = vld1q_u64(last);
 	b = vld1q_u64(last + 2);
@@ -248,7 +257,7 @@ static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *t
 	return native_copy_words(from, to, n, false);
 }
 
-/* The same; not 0, too, if a word can be no return address. */
+/* Copies like native_copy(); also returns another value than 0 if a word is no return address. */
 static inline no_sanitize uint64_t native_copy_checked(const uint64_t *from, uint64_t *to,
 						       uint64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shadow.h - the words of an arm64 shadow stack: Arm ARM D11 (Guarded Control
- * Stack), arch/arm64/mm/gcs.c.
+ * shadow.h - tells what the words of an arm64 shadow stack are. Sources: Arm ARM D11
+ * (Guarded Control Stack), arch/arm64/mm/gcs.c.
  */
 #ifndef SHSTK_ARM64_SHADOW_H
 #define SHSTK_ARM64_SHADOW_H
@@ -9,8 +9,9 @@
 #include "machine.h"
 
 /*
- * What is the word @v at @addr? Caps hold the page they lie in: low bits 0 in
- * front of a signal, 1 for a valid cap, 5 for one in progress.
+ * Tells what the word @v at @addr is. A cap holds the address of the page that it lies in.
+ * Its low bits are 0 for a cap in front of a signal, 1 for a valid cap, 5 for a cap of a
+ * switch in progress.
  */
 static inline enum shadow_entry arm64_shadow_entry(uint64_t v, uint64_t addr)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * cpu.c - what the running riscv CPU has beyond the baseline. SSRDP is a
- * may-be-operation, but an illegal instruction where there are none of these: the
- * kernel knows.
+ * cpu.c - finds out whether the running riscv CPU has SSRDP. SSRDP is a
+ * may-be-operation (Zimop), but an illegal instruction on CPUs that do not have such
+ * operations. The kernel knows.
  */
 #ifdef __riscv
 #include "native.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * riscv64 for the unwinder: register numbers of the ELF psABI, the signal frame of
- * arch/riscv/include/uapi/asm/ucontext.h, the look of calls.
+ * machine.c - describes riscv64 for the unwinder: register numbers of the ELF psABI, the
+ * signal frame of arch/riscv/include/uapi/asm/ucontext.h, and how to recognise calls.
  */
 #include <elf.h>
 
@@ -9,7 +9,7 @@
 
 enum { RA = 1, SP = 2, FP = 8 };
 
-/* li a7, __NR_rt_sigreturn; ecall (arch/riscv/kernel/vdso/rt_sigreturn.S) */
+/* Recognises li a7, __NR_rt_sigreturn; ecall (arch/riscv/kernel/vdso/rt_sigreturn.S). */
 static bool is_sigtramp(const uint8_t *code, size_t len)
 {
 	static const uint8_t bytes[] = { 0x93, 0x08, 0xb0, 0x08, 0x73, 0, 0, 0 };
@@ -18,8 +18,8 @@ static bool is_sigtramp(const uint8_t *code, size_t len)
 }
 
 /*
- * struct rt_sigframe is siginfo (128 bytes) and ucontext; its uc_mcontext is
- * 176 bytes in: pc, x1 to x31.
+ * Returns where register @reg lies in struct rt_sigframe, or -1. That is a siginfo (128
+ * bytes) and a ucontext, whose uc_mcontext begins after 176 bytes: pc, x1 to x31.
  */
 static int sigframe_offset(unsigned int reg)
 {
@@ -28,7 +28,10 @@ static int sigframe_offset(unsigned int reg)
 	return reg ? 128 + 176 + 8 * (int)reg : -1;
 }
 
-/* jal ra; jalr ra; c.jalr. The other link register is for millicode: t0. */
+/*
+ * Tells whether the code ends with a call: jal ra, jalr ra or c.jalr. Calls with the other link
+ * register, t0, do not count: they are for millicode.
+ */
 static bool after_call(const uint8_t *code, size_t len)
 {
 	const uint8_t *p = code + len;
@@ -43,7 +46,10 @@ static bool after_call(const uint8_t *code, size_t len)
 	return (v & 0xfff) == 0x0ef || (v & 0x7fff) == 0x00e7;
 }
 
-/* Epilogues are not followed: code without unwind information ends a walk. */
+/*
+ * Decodes nothing: on riscv epilogues are not followed, so a walk ends at code without unwind
+ * information.
+ */
 static bool decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e)
 {
 	(void)code;

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * native.h - the running machine, riscv64: registers of the calling thread and of
- * a signal context. Each arch/NAME/ has one; the include path picks it.
+ * native.h - the running machine, riscv64: reads the registers of the calling thread and
+ * of a signal context, and copies shadow stacks. Each arch/NAME/ has such a file; the
+ * include path selects one.
  */
 #ifndef SHSTK_NATIVE_H
 #define SHSTK_NATIVE_H
@@ -15,28 +16,29 @@
 #define NATIVE_MACHINE machine_riscv
 #define native_entry riscv_shadow_entry
 
-/* Instructions lie at multiples of 1 << this. */
+/* Instructions are aligned to 1 << NATIVE_CODE_SHIFT bytes. */
 #define NATIVE_CODE_SHIFT 1
 
-/* Bytes below the stack pointer that handlers leave alone. */
+/* The number of bytes below the stack pointer that signal handlers leave alone. */
 #define NATIVE_RED_ZONE 0
 
 /*
- * Does every call push? Here functions do it, if they were compiled to and call
- * others: those that don't are not on the shadow stack.
+ * 1 if every call pushes its return address to the shadow stack. On riscv it is the called
+ * function that pushes, if it was compiled to do so and calls other functions. The return
+ * addresses of other functions are not on the shadow stack.
  */
 #define NATIVE_CALLS_PUSH 0
 
-/* Is the return address always at the same distance from the CFA? */
+/* 1 if the return address always lies at the same distance from the CFA. */
 #define NATIVE_RA_FIXED 0
 
-/* Where the fast loop finds the return address, seen from the CFA. */
+/* Returns where the fast loop finds the return address, in bytes from the CFA. */
 static inline int64_t native_ra_off(uint64_t rule)
 {
 	return rule_ra_off(rule);
 }
 
-/* The frame pointer of the caller, by __builtin_frame_address(0). */
+/* Returns the caller's frame pointer; @frame is __builtin_frame_address(0). */
 static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 {
 	return frame[-2];
@@ -50,7 +52,7 @@ static inline uint64_t native_thread_pointer(void)
 	return tp;
 }
 
-/* Callee-saved registers, sp and pc, as they are here. */
+/* Reads the callee-saved registers, sp and pc at the place of the call. */
 static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 {
 	register uint64_t *r __asm__("t0") = regs->r;
@@ -78,7 +80,7 @@ static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 
 static inline void native_context(const void *ucontext, struct regs *regs)
 {
-	/* pc in the place of x0 */
+	/* The array has the pc in the place of x0. */
 	const unsigned long *g = ((const ucontext_t *)ucontext)->uc_mcontext.__gregs;
 	unsigned int i;
 
@@ -90,13 +92,16 @@ static inline void native_context(const void *ucontext, struct regs *regs)
 }
 
 /*
- * The shadow stack: the Zicfiss extension, arch/riscv/kernel/usercfi.c,
- * Documentation/arch/riscv/zicfiss.rst. Assemblers need not know it.
+ * ---- The shadow stack ----
+ *
+ * Sources: the Zicfiss extension, arch/riscv/kernel/usercfi.c,
+ * Documentation/arch/riscv/zicfiss.rst. Its instructions are written as numbers, so that
+ * the assembler does not have to know them.
  */
 
 extern bool native_has_ssp __attribute__((visibility("hidden")));
 
-/* The shadow stack pointer, 0 while shadow stacks are off. */
+/* Returns the shadow stack pointer, or 0 while shadow stacks are off. */
 static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 {
 	uint64_t ssp = 0;
@@ -106,14 +111,17 @@ static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 	return ssp;
 }
 
-/* Tokens of stacks that were left stay on those. */
+/*
+ * Tells whether @v, the outermost entry, may be a token of a stack that was left. Here it is not:
+ * the token of a stack that was left stays on that stack.
+ */
 static inline bool native_may_be_left_token(uint64_t v)
 {
 	(void)v;
 	return false;
 }
 
-/* The interrupted code's entries begin behind the token. */
+/* Returns where the entries of interrupted code begin: behind the token @v, which holds that. */
 static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
 {
 	(void)addr;
@@ -121,9 +129,10 @@ static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
 }
 
 /*
- * The interrupted pointer is in the context's record of control-flow integrity
- * (arch/riscv/include/uapi/asm/sigcontext.h): it points at the token. Records begin
- * in the last words of the floating-point state.
+ * Returns where the entries of interrupted code begin, or 0 if the context does not tell.
+ * The context's record of control-flow integrity (arch/riscv/include/uapi/asm/sigcontext.h)
+ * has the interrupted SSP, which points at the token. The records begin in the last words
+ * of the floating-point state.
  */
 static inline uint64_t native_context_ssp(const void *ucontext)
 {
@@ -135,7 +144,7 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 	} record;
 	unsigned int left;
 
-	/* The vector state is the largest that may come before, up to 8 KiB * 32. */
+	/* The largest record that may come first is the vector state, up to 8 KiB * 32. */
 	for (left = 1 << 19; left; left -= record.size, p += record.size) {
 		memcpy(&record, p, 8);
 		if (!record.magic || record.size < 8 || record.size > left)
@@ -148,22 +157,23 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 	return 0;
 }
 
-/* native_copy_checked() lets no token pass. */
+/* Tells whether the outermost word is a token. Here native_copy_checked() finds all tokens. */
 static inline bool native_ends_in_token(uint64_t v, uint64_t addr)
 {
 	(void)v, (void)addr;
 	return false;
 }
 
-/* Words that native_copy() may take at once, from @addr on: to the page's end. */
+/* Returns how many words native_copy() may copy at once from @addr: up to the page's end. */
 static inline uint64_t native_chunk(uint64_t addr)
 {
 	return (((addr | 4095) + 1) - addr) / 8;
 }
 
 /*
- * Copy @n words, at least 4, within one page. Not 0: there may be a token among
- * them: an address of this page, or the one behind it.
+ * Copies @n words, at least 4, within one page. Returns a value other than 0 if there may
+ * be a token among them (an address of this page, or the first one behind it), or with
+ * @check if a word can't be a return address.
  */
 static inline no_sanitize uint64_t native_copy_words(const uint64_t *from, uint64_t *to, uint64_t n,
 						     bool check)
@@ -187,7 +197,7 @@ static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *t
 	return native_copy_words(from, to, n, false);
 }
 
-/* The same; not 0, too, if a word can be no return address. */
+/* Copies like native_copy(); also returns another value than 0 if a word is no return address. */
 static inline no_sanitize uint64_t native_copy_checked(const uint64_t *from, uint64_t *to,
 						       uint64_t n)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shadow.h - the words of a riscv shadow stack: Zicfiss, arch/riscv/kernel/usercfi.c,
- * signal.c.
+ * shadow.h - tells what the words of a riscv shadow stack are. Sources: Zicfiss,
+ * arch/riscv/kernel/usercfi.c, signal.c.
  */
 #ifndef SHSTK_RISCV_SHADOW_H
 #define SHSTK_RISCV_SHADOW_H
@@ -9,9 +9,9 @@
 #include "machine.h"
 
 /*
- * What is the word @v at @addr? A restore token holds the address behind itself. The
- * kernel pushes one in front of a signal; those of stacks that were left lie below
- * their entries.
+ * Tells what the word @v at @addr is. A restore token holds the address behind itself. The
+ * kernel pushes a token in front of a signal. The token of a stack that was left lies below
+ * the entries of that stack, so it is not met.
  */
 static inline enum shadow_entry riscv_shadow_entry(uint64_t v, uint64_t addr)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * cpu.c - what the running x86 CPU has beyond the baseline. Captures before the
- * constructor has run find AVX2 absent and shadow stacks possible, which is always
- * right.
+ * cpu.c - finds out what the running x86 CPU has beyond the baseline. Captures that
+ * come before the constructor take AVX2 as absent and shadow stacks as possible,
+ * which is always safe.
  */
 #ifdef __x86_64__
 #include <cpuid.h>
@@ -24,13 +24,13 @@
 bool native_has_avx2;
 bool native_no_shadow;
 
-/* Leaf 7 of cpuid: what the CPU has, and what of it programs may use. */
+/* Leaf 7 of cpuid. */
 struct leaf7 {
-	unsigned int ebx_usable;
-	unsigned int ecx;
+	unsigned int ebx_usable; /* features of ebx that programs may use */
+	unsigned int ecx; /* features of ecx that the CPU has */
 };
 
-/* <sys/platform/x86.h>: eax to edx of what there is, then of what is usable. */
+/* A leaf of cpuid in glibc, from <sys/platform/x86.h>; the elements are eax, ebx, ecx, edx. */
 struct glibc_leaf {
 	unsigned int has[4];
 	unsigned int usable[4];
@@ -40,7 +40,7 @@ struct glibc_leaf {
 extern const struct glibc_leaf *__x86_get_cpuid_feature_leaf(unsigned int leaf)
 	__attribute__((weak));
 
-/* Does the kernel save the registers of AVX? */
+/* Tells whether the kernel saves the AVX registers. */
 static bool avx_is_saved(void)
 {
 	unsigned int a, b, c, d;
@@ -64,8 +64,8 @@ static struct leaf7 ask_cpu(void)
 }
 
 /*
- * Under a hypervisor each cpuid is an exit from the guest, some microseconds, in every process
- * that starts. glibc has asked already (2.33).
+ * Returns leaf 7, from glibc if it has one (since 2.33). Under a hypervisor each cpuid instruction
+ * exits from the guest and takes some microseconds, in every process that starts.
  */
 static struct leaf7 find_leaf7(void)
 {
@@ -77,7 +77,7 @@ static struct leaf7 find_leaf7(void)
 	return (struct leaf7){ leaf->usable[1], leaf->has[2] };
 }
 
-/* Both the CPU and the kernel have to have them. */
+/* Tells whether the CPU or the kernel does not have shadow stacks. */
 static bool shadow_is_impossible(const struct leaf7 *leaf)
 {
 	unsigned long status;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * x86-64 instructions, as far as an epilogue needs them: how long each is, and
- * what it does to rsp, rbp and the flow of control.
+ * decode.c - decodes x86-64 instructions as far as epilogue.h needs them: how long each
+ * is, and what it does to rsp, rbp and the flow of control.
  */
 #include "epilogue.h"
 #include "machine.h"
@@ -9,17 +9,17 @@
 enum { RSP = 4, RBP = 5 };
 
 /*
- * What follows an opcode:
+ * The tables tell for each opcode what follows it:
  *	.  nothing		m  ModRM
- *	b  8-bit immediate	B  ModRM and that
- *	z  16 or 32 bits	Z  ModRM and those
+ *	b  8 bits		B  ModRM and 8 bits
+ *	z  16 or 32 bits	Z  ModRM and 16 or 32 bits
  *	d  32 bits		w  16 bits
- *	v  32 or 64 bits (REX.W)
+ *	v  16, 32 or 64 bits (REX.W)
  *	D  24 bits (enter)
- *	o  an address		f  ModRM, 8 or z if it is test (group 3)
- *	x  invalid, or a prefix that was taken before
+ *	o  an address		f  ModRM, and b or z if it is test (group 3)
+ *	x  invalid, or a prefix that was read before
  */
-/* Two rows of the manual's opcode map a line. */
+/* Each line has two rows of the manual's opcode map. */
 /* clang-format off */
 static const char one_byte[] =
 	"mmmmbzxxmmmmbzxx" "mmmmbzxxmmmmbzxx"	/* 00 */
@@ -46,22 +46,22 @@ enum map { MAP_ONE, MAP_0F, MAP_0F38, MAP_0F3A };
 
 /**
  * struct insn - the parts of an instruction
- * @p: next byte.
+ * @p: the next byte to read.
  * @end: first byte behind the code that may be read.
- * @map: enum map.
- * @vex: it is VEX or EVEX encoded.
+ * @map: enum map of the opcode.
+ * @vex: the instruction has a VEX, EVEX or XOP prefix.
  * @op: opcode.
- * @rep: 0xf2, 0xf3 or 0: the last of these prefixes, or what VEX encodes.
- * @small: operand size prefix.
- * @notrack: 0x3e was there.
- * @rex: REX bits, also from VEX; bit 6 set if there was any.
- * @vvvv: VEX's further register.
- * @modrm: that byte.
- * @reg: register operand with its REX bit.
- * @rm: register or base with its REX bit.
- * @mem: @rm stands for memory.
- * @plain: that memory is at a base register plus @disp.
- * @rip: that memory is relative to the next instruction.
+ * @rep: the last of the prefixes 0xf2 and 0xf3, or the one that VEX encodes; 0 if there is none.
+ * @small: there is an operand size prefix, 0x66.
+ * @notrack: there is the prefix 0x3e.
+ * @rex: REX bits, also from VEX; bit 6 is set if there is any such prefix.
+ * @vvvv: the further register operand that VEX has.
+ * @modrm: the ModRM byte.
+ * @reg: register operand, with its REX bit.
+ * @rm: register operand, or base register of the memory operand, with its REX bit.
+ * @mem: the operand of @rm is in memory.
+ * @plain: the memory operand is at a base register plus @disp.
+ * @rip: the memory operand is relative to the next instruction.
  * @disp: displacement.
  * @imm: immediate, sign-extended.
  */
@@ -98,7 +98,7 @@ static bool take_signed(struct insn *in, unsigned int n, int64_t *ret)
 	return true;
 }
 
-/* VEX (c4, c5) and EVEX (62): @in->p is behind that byte. */
+/* Reads a VEX (c4, c5) or EVEX (62) prefix and the opcode. @in->p is behind the byte @first. */
 static bool take_vex(struct insn *in, uint8_t first)
 {
 	static const uint8_t rep[] = { 0, 0, 0xf3, 0xf2 };
@@ -128,7 +128,10 @@ static bool take_vex(struct insn *in, uint8_t first)
 	return take(in, &in->op, 1);
 }
 
-/* XOP (8f, with no room for a pop's ModRM): maps 8 and 9, with vector results. */
+/*
+ * Reads an XOP prefix and the opcode: 8f, with a next byte that can't be the ModRM of a pop. Only
+ * maps 8 and 9 are known; their results are vectors.
+ */
 static bool take_xop(struct insn *in)
 {
 	uint8_t b[2];
@@ -167,7 +170,7 @@ static bool take_opcode(struct insn *in)
 		case 0xf0:
 			continue;
 		case 0x67:
-			return false; /* 32-bit addresses: not in these ABIs */
+			return false; /* 32-bit addresses are not used in this ABI */
 		}
 		break;
 	}
@@ -214,7 +217,7 @@ static bool take_modrm(struct insn *in)
 			return false;
 		base = sib & 7;
 		in->rm = base | (in->rex & 1 ? 8 : 0);
-		/* Index 4 is none. */
+		/* Index 4 means that there is no index register. */
 		in->plain = (sib >> 3 & 7) == 4 && !(in->rex & 2);
 		if (mod == 0 && base == 5) {
 			in->plain = false;
@@ -281,16 +284,16 @@ static bool take_rest(struct insn *in)
 	return !n || take_signed(in, n, &in->imm);
 }
 
-/* The register whose number is in the opcode itself, as a bit. */
+/* Returns the bit of the register whose number is in the opcode itself. */
 static uint32_t in_opcode(const struct insn *in)
 {
 	return 1u << ((in->op & 7) | (in->rex & 1 ? 8 : 0));
 }
 
 /*
- * The general registers that an instruction writes, of those without special
- * meaning: a bit per register. @rm and @reg are the bits of its operands.
- * Opcodes are side by side, as the manual groups them.
+ * The written_*() functions return the general registers that an instruction without
+ * special handling writes, one bit for each. @rm and @reg are the bits of its operands.
+ * Opcodes stand in one line as the manual groups them.
  */
 /* clang-format off */
 
@@ -355,7 +358,7 @@ static uint32_t written_two_byte(const struct insn *in, uint32_t rm, uint32_t re
 	return 0;
 }
 
-/* Those with a VEX or EVEX prefix: few of them write general registers. */
+/* Handles instructions with a VEX or EVEX prefix; few of them write general registers. */
 static uint32_t written_vex(const struct insn *in, uint32_t rm, uint32_t reg)
 {
 	switch (in->map << 8 | in->op) {
@@ -437,7 +440,7 @@ static bool ret(struct effect *e, int64_t bytes)
 	return flow(e, FLOW_RETURN, 0);
 }
 
-/* Opcode 0xff: calls, jumps and pushes of what a register or memory holds. */
+/* Decodes opcode 0xff: calls, jumps and pushes of the content of a register or memory. */
 static bool group_five(const struct insn *in, struct effect *e)
 {
 	switch (in->modrm >> 3 & 7) {
@@ -457,7 +460,10 @@ static bool group_five(const struct insn *in, struct effect *e)
 	}
 }
 
-/* Control flow and the stack. False: an ordinary instruction. */
+/*
+ * Decodes instructions of control flow, and those that push or pop. Returns false if it is another
+ * instruction.
+ */
 static bool special(const struct insn *in, uint64_t next, struct effect *e)
 {
 	unsigned int low = (in->op & 7) | (in->rex & 1 ? 8 : 0);
@@ -499,7 +505,7 @@ static bool special(const struct insn *in, uint64_t next, struct effect *e)
 		effect_add(e, EFFECT_SET, TRACK_SP, TRACK_FP, 8);
 		return effect_add(e, EFFECT_LOAD, TRACK_FP, TRACK_FP, 0);
 	case 0xe8:
-		/* A call of the next instruction only asks for its address. */
+		/* A call of the next instruction only pushes the address, to get the rip. */
 		return in->imm ? flow(e, FLOW_CALL, next + in->imm) : push(e, -1);
 	case 0xe9:
 	case 0xeb:
@@ -518,7 +524,7 @@ static bool special(const struct insn *in, uint64_t next, struct effect *e)
 	return false;
 }
 
-/* Moves and sums of rsp and rbp. False: an ordinary instruction. */
+/* Decodes moves and sums of rsp and rbp. Returns false if it is another instruction. */
 static bool moves(const struct insn *in, struct effect *e)
 {
 	int reg = tracked(in->reg), rm = tracked(in->rm);

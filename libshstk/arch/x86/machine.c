@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * x86-64 for the unwinder: System V ABI register numbers, the signal frame of
- * arch/x86/include/uapi/asm/sigcontext.h, the look of calls.
+ * machine.c - describes x86-64 for the unwinder: System V ABI register numbers, the signal
+ * frame of arch/x86/include/uapi/asm/sigcontext.h, and how to recognise calls.
  */
 #include <elf.h>
 
@@ -9,7 +9,7 @@
 
 enum { RAX, RDX, RCX, RBX, RSI, RDI, RBP, RSP, R8, R15 = 15, RIP };
 
-/* mov $__NR_rt_sigreturn, %rax or %eax; syscall */
+/* Recognises mov $__NR_rt_sigreturn, %rax or %eax; syscall. */
 static bool is_sigtramp(const uint8_t *code, size_t len)
 {
 	static const uint8_t rax[] = { 0x48, 0xc7, 0xc0, 0x0f, 0, 0, 0, 0x0f, 0x05 };
@@ -20,8 +20,9 @@ static bool is_sigtramp(const uint8_t *code, size_t len)
 }
 
 /*
- * The handler has popped pretcode: sp points to struct ucontext, whose gregs
- * start at 40 in the order r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
+ * Returns where register @reg lies from sp on in the signal frame, or -1. The handler has
+ * popped pretcode, so sp points to struct ucontext. Its gregs start at offset 40, in the
+ * order r8..r15, rdi, rsi, rbp, rbx, rdx, rax, rcx, rsp, rip.
  */
 static int sigframe_offset(unsigned int reg)
 {
@@ -37,6 +38,7 @@ static int sigframe_offset(unsigned int reg)
 	return reg < ARRAY_SIZE(offset) ? offset[reg] : -1;
 }
 
+/* Tells whether the code ends with a call instruction. */
 static bool after_call(const uint8_t *code, size_t len)
 {
 	size_t n;
@@ -67,7 +69,10 @@ static bool after_call(const uint8_t *code, size_t len)
 	return false;
 }
 
-/* Length of a conditional jump, and where it leads, from its own start; or 0. */
+/*
+ * Returns the length of the conditional jump at @code, or 0 if there is none. *@target receives
+ * where it leads, relative to its own start.
+ */
 static size_t jump_if(uint8_t condition, const uint8_t *code, size_t len, int32_t *target)
 {
 	if (len >= 2 && code[0] == (0x70 | condition)) {
@@ -87,10 +92,10 @@ static bool has_byte(const uint8_t *code, size_t len, int64_t at, uint8_t byte)
 }
 
 /*
- * Behind the system call, @code: test %rax, %rax; jl error; je thread; ret (glibc), or
- * test %eax, %eax; jne return (musl). @pc: where in it the program is. A new thread clears
- * the frame pointer first, as the ABI asks of the outermost frame: that tells these system
- * calls from others.
+ * Recognises the code of clone() behind its system call. @code: test %rax, %rax; jl error;
+ * je thread; ret (glibc), or test %eax, %eax; jne return (musl). @pc: where in @code the
+ * program is. A new thread first clears the frame pointer, as the ABI requires for the
+ * outermost frame; this tells these system calls from others.
  */
 static enum clone_code clone_code_at(const uint8_t *code, size_t len, size_t pc)
 {
@@ -118,9 +123,10 @@ static enum clone_code clone_code_at(const uint8_t *code, size_t len, size_t pc)
 	return has_byte(code, len, creator, 0xc3) ? CLONE_RETURNS : CLONE_TESTS;
 }
 
+/* Looks for the system call of clone() shortly before @code. */
 static enum clone_code clone_code(const uint8_t *code, size_t before, size_t len)
 {
-	enum { MAX = 9 }; /* from the system call to the last jump */
+	enum { MAX = 9 }; /* most bytes from the system call to the last jump */
 	enum clone_code kind = CLONE_NONE;
 	size_t pc;
 

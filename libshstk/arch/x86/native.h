@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * native.h - the running machine, x86-64: registers of the calling thread and
- * of a signal context. Each arch/NAME/ has one; the include path picks it.
+ * native.h - the running machine, x86-64: reads the registers of the calling thread and
+ * of a signal context, copies shadow stacks, and compares words of the stack. Each
+ * arch/NAME/ has such a file; the include path selects one.
  */
 #ifndef SHSTK_NATIVE_H
 #define SHSTK_NATIVE_H
@@ -17,35 +18,35 @@
 #define NATIVE_MACHINE machine_x86
 #define native_entry x86_shadow_entry
 
-/* Instructions lie at multiples of 1 << this. */
+/* Instructions are aligned to 1 << NATIVE_CODE_SHIFT bytes. */
 #define NATIVE_CODE_SHIFT 0
 
-/* Bytes below the stack pointer that handlers leave alone. */
+/* The number of bytes below the stack pointer that signal handlers leave alone. */
 #define NATIVE_RED_ZONE 128
 
-/* Does every call push? */
+/* 1 if every call pushes its return address to the shadow stack. */
 #define NATIVE_CALLS_PUSH 1
 
-/* Is the return address always at the same distance from the CFA? */
+/* 1 if the return address always lies at the same distance from the CFA. */
 #define NATIVE_RA_FIXED 1
 
-/* Where the fast loop finds the return address, seen from the CFA. */
+/* Returns where the fast loop finds the return address, in bytes from the CFA. */
 static inline int64_t native_ra_off(uint64_t rule)
 {
 	(void)rule;
 	return -8;
 }
 
-/* The frame pointer of the caller, by __builtin_frame_address(0). */
+/* Returns the caller's frame pointer; @frame is __builtin_frame_address(0). */
 static inline no_sanitize uint64_t native_caller_fp(const uint64_t *frame)
 {
 	return frame[0];
 }
 
 /*
- * How markers find the record of a frame, the caller's frame pointer and the return address
- * behind it, if it has one by @rule; else 0. All functions that keep a frame pointer begin
- * with push, mov: it points there.
+ * Returns how markers find the frame record (the caller's frame pointer and the return address
+ * behind it) of a frame with @rule, or 0 if the frame has no record. All functions that keep a
+ * frame pointer begin with push and mov, so it points at the record: the answer is just 1.
  */
 static inline uint64_t native_record_rule(uint64_t rule)
 {
@@ -53,7 +54,7 @@ static inline uint64_t native_record_rule(uint64_t rule)
 			RULE_FP_AT(-16));
 }
 
-/* Where it is, by native_record_rule(), from the frame's registers. */
+/* Returns the address of the frame record. @how: from native_record_rule(). */
 static inline uint64_t native_record(uint64_t how, uint64_t sp, uint64_t fp)
 {
 	(void)how;
@@ -61,7 +62,7 @@ static inline uint64_t native_record(uint64_t how, uint64_t sp, uint64_t fp)
 	return fp;
 }
 
-/* The frame's CFA. */
+/* Returns the CFA of the frame whose frame record is at @record. */
 static inline uint64_t native_record_cfa(uint64_t how, uint64_t record)
 {
 	(void)how;
@@ -76,7 +77,7 @@ static inline uint64_t native_thread_pointer(void)
 	return tp;
 }
 
-/* Callee-saved registers, sp and pc, as they are here. */
+/* Reads the callee-saved registers, sp and pc at the place of the call. */
 static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 {
 	__asm__ volatile("mov %%rbx, 24(%0)\n\t"
@@ -97,7 +98,7 @@ static inline __attribute__((always_inline)) void native_here(struct regs *regs)
 
 static inline void native_context(const void *ucontext, struct regs *regs)
 {
-	/* DWARF number to place in gregs */
+	/* The index in gregs of each register by its DWARF number. */
 	static const uint8_t greg[17] = {
 		REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI, REG_RBP, REG_RSP, REG_R8,
 		REG_R9,	 REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15, REG_RIP,
@@ -112,15 +113,17 @@ static inline void native_context(const void *ucontext, struct regs *regs)
 }
 
 /*
- * The shadow stack: Intel SDM volume 1 chapter 17, arch/x86/kernel/shstk.c.
+ * ---- The shadow stack ----
+ *
+ * Sources: Intel SDM volume 1 chapter 17, arch/x86/kernel/shstk.c.
  */
 
-/* The CPU or the kernel is known to have no shadow stacks. */
+/* True if the CPU or the kernel is known to have no shadow stacks. */
 extern bool native_no_shadow __attribute__((visibility("hidden")));
 
 /*
- * The shadow stack pointer, 0 while shadow stacks are off: RDSSP is a NOP then, but
- * one that takes three cycles.
+ * Returns the shadow stack pointer, or 0 while shadow stacks are off. RDSSP is a NOP then,
+ * but one that takes three cycles, so it is left out where shadow stacks are impossible.
  */
 static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 {
@@ -133,23 +136,23 @@ static inline __attribute__((always_inline)) uint64_t native_ssp(void)
 }
 
 /*
- * A previous SSP token, an SSP of the stack that was left with bits 0 and 1 set,
- * looks like any address. It can only be the outermost entry, of a stack that was
- * switched to without SAVEPREVSSP.
+ * Tells whether @v, the outermost entry, may be a previous SSP token: the SSP of the stack
+ * that was left, with bits 0 and 1 set, which looks like any other address. It can only be
+ * the outermost entry, of a stack that was switched to without SAVEPREVSSP.
  */
 static inline bool native_may_be_left_token(uint64_t v)
 {
 	return (v & 7) == 3;
 }
 
-/* The SSP in a signal token. */
+/* Returns where the entries of interrupted code begin: the SSP in the signal token @v. */
 static inline uint64_t native_token_ssp(uint64_t v, uint64_t addr)
 {
 	(void)addr;
 	return v & ~(1ull << 63);
 }
 
-/* The kernel does not put the interrupted SSP into the context. */
+/* Returns 0: the kernel does not put the interrupted SSP into the context. */
 static inline uint64_t native_context_ssp(const void *ucontext)
 {
 	(void)ucontext;
@@ -157,15 +160,15 @@ static inline uint64_t native_context_ssp(const void *ucontext)
 }
 
 /*
- * Is the outermost word @v at @addr a restore token? Of all that is no return address only this
- * passes native_copy_checked().
+ * Tells whether the outermost word @v at @addr is a restore token. Of all words that are not
+ * return addresses, native_copy_checked() does not find this one.
  */
 static inline bool native_ends_in_token(uint64_t v, uint64_t addr)
 {
 	return v == ((addr + 8) | 1);
 }
 
-/* Words that native_copy() may take at once, from @addr on. */
+/* Returns how many words native_copy() may copy at once from @addr. */
 static inline uint64_t native_chunk(uint64_t addr)
 {
 	(void)addr;
@@ -175,13 +178,13 @@ static inline uint64_t native_chunk(uint64_t addr)
 #define NATIVE_V4 __attribute__((target("avx2,bmi")))
 
 /*
- * Copying also looks at the words, in the same vectors: with @check whether all can be return
- * addresses, else whether bit 63 is set in one, which costs an addition less for each vector.
- * An address less SHADOW_LEAST has none of the upper bits.
+ * The copy functions also check the words, in the same vectors: with @check whether all can be
+ * return addresses, and otherwise only whether bit 63 is set in one, which saves an addition for
+ * each vector. An address minus SHADOW_LEAST has none of the bits NATIVE_UPPER.
  */
 #define NATIVE_UPPER (~0ull << 55)
 
-/* Copy 16 words; returns what is to be looked at of each, or-ed together. */
+/* Copies 16 words. Returns the values to be checked, or-ed together. */
 static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, uint64_t *to,
 							  bool check)
 {
@@ -200,9 +203,9 @@ static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, 
 }
 
 /*
- * Sixteen words at a time where the CPU and the kernel have AVX2. The last
- * sixteen may be done already in part. Up to 32 words need no loop: that is as
- * long as most stacks are, and what memcpy() does.
+ * Copies sixteen words at a time, where the CPU and the kernel have AVX2. Some of the last
+ * sixteen may be copied twice. Up to 32 words need no loop: most stacks are not longer, and
+ * memcpy() does the same. Returns as native_copy() or native_copy_checked().
  */
 static inline NATIVE_V4 no_sanitize uint64_t native_copy_avx2(const uint64_t *from, uint64_t *to,
 							      uint64_t n, bool check)
@@ -212,7 +215,7 @@ static inline NATIVE_V4 no_sanitize uint64_t native_copy_avx2(const uint64_t *fr
 	__m256i sign = native_copy16(from, to, check);
 
 	if (n > 32) {
-		/* No store goes over the end of a cache line. */
+		/* Align the stores, so that none crosses the end of a cache line. */
 		unsigned int step = 16 - ((uintptr_t)to & 31) / 8;
 
 		for (from += step, to += step; from < last; from += 16, to += 16)
@@ -224,7 +227,7 @@ static inline NATIVE_V4 no_sanitize uint64_t native_copy_avx2(const uint64_t *fr
 	return _mm256_movemask_pd((__m256d)sign);
 }
 
-/* What is to be looked at of two pairs of words, see NATIVE_UPPER. */
+/* Returns the values to be checked of two pairs of words, see NATIVE_UPPER. */
 static inline __m128i native_look(__m128i a, __m128i b, bool check)
 {
 	const __m128i least = _mm_set1_epi64x(SHADOW_LEAST);
@@ -232,6 +235,7 @@ static inline __m128i native_look(__m128i a, __m128i b, bool check)
 	return check ? (a - least) | (b - least) : a | b;
 }
 
+/* Does what native_copy_avx2() does on any x86-64 CPU, four words at a time. */
 static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64_t *to, uint64_t n,
 						    bool check)
 {
@@ -246,7 +250,7 @@ static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64
 		_mm_storeu_si128((__m128i *)(to + 2), b);
 		sign |= native_look(a, b, check);
 	}
-	/* The last four, of which up to three are done already. */
+	/* Copy the last four words, of which up to three are copied already. */
 	to -= from - last;
 	a = _mm_loadu_si128((const __m128i *)last);
 	b = _mm_loadu_si128((const __m128i *)(last + 2));
@@ -261,14 +265,14 @@ static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64
 
 extern bool native_has_avx2 __attribute__((visibility("hidden")));
 
-/* Four words, at @slot bytes from @anchor each. */
+/* Loads four words, each at @slot bytes from @anchor. */
 static inline NATIVE_V4 no_sanitize __m256i native_gather_four(const uint8_t *anchor,
 							       const int32_t *slot)
 {
 	__m128d a, b;
 	int64_t s;
 
-	/* Instructions are what this is bound by: two distances in one load. */
+	/* The number of instructions limits the speed, so two distances are loaded at once. */
 	memcpy(&s, slot, sizeof(s));
 	a = _mm_load_sd((const double *)(anchor + (int32_t)s));
 	a = _mm_loadh_pd(a, (const double *)(anchor + (s >> 32)));
@@ -278,7 +282,7 @@ static inline NATIVE_V4 no_sanitize __m256i native_gather_four(const uint8_t *an
 	return _mm256_castpd_si256(_mm256_insertf128_pd(_mm256_castpd128_pd256(a), b, 1));
 }
 
-/* What four words differ in from @raw; their addresses go to @out. */
+/* Returns the bits in which four words differ from @raw; writes the addresses in them to @out. */
 static inline NATIVE_V4 no_sanitize __m256i native_differ_words(__m256i v, const uint64_t *raw,
 								uint64_t *out)
 {
@@ -286,7 +290,7 @@ static inline NATIVE_V4 no_sanitize __m256i native_differ_words(__m256i v, const
 	return _mm256_xor_si256(v, _mm256_loadu_si256((const __m256i *)raw));
 }
 
-/* The same of those at @slot bytes from @anchor each. */
+/* Does the same for four words that each lie at @slot bytes from @anchor. */
 static inline NATIVE_V4 no_sanitize __m256i native_differ_four(const uint8_t *anchor,
 							       const int32_t *slot,
 							       const uint64_t *raw, uint64_t *out)
@@ -294,7 +298,7 @@ static inline NATIVE_V4 no_sanitize __m256i native_differ_four(const uint8_t *an
 	return native_differ_words(native_gather_four(anchor, slot), raw, out);
 }
 
-/* verify_wide() of at least 4 words. */
+/* Does what verify_wide() does, for at least 4 words. */
 static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t
 native_differ(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out, int n,
 	      bool backwards)
@@ -309,7 +313,7 @@ native_differ(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, u
 							    out + i + 4));
 	}
 	d0 = _mm256_or_si256(d0, d1);
-	if (rest) { /* some of them once more */
+	if (rest) { /* some words are compared twice */
 		i = backwards ? 0 : n - rest;
 		if (rest > 4)
 			d0 = _mm256_or_si256(d0, native_differ_four(anchor, slot + i, raw + i,
@@ -320,7 +324,7 @@ native_differ(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, u
 	return !_mm256_testz_si256(d0, d0);
 }
 
-/* Four words, that lie @place words from @base each. */
+/* Loads four words, each at @place words from @base. */
 static inline NATIVE_V4 no_sanitize __m256i native_gather(const uint64_t *base,
 							  const uint16_t *place)
 {
@@ -337,8 +341,8 @@ static inline NATIVE_V4 no_sanitize __m256i native_gather(const uint64_t *base,
 }
 
 /*
- * verify_packed(). Two vectors of words become one of their lower halves and one of
- * their upper halves.
+ * Does what verify_packed() does. Two vectors of words become one vector of their lower
+ * halves and one of their upper halves.
  */
 static inline NATIVE_V4 no_sanitize uint64_t native_differ_packed(const uint64_t *base,
 								  const uint16_t *place,
@@ -367,7 +371,7 @@ static inline NATIVE_V4 no_sanitize uint64_t native_differ_packed(const uint64_t
 	return !_mm256_testz_si256(d0, d0);
 }
 
-/* Where the lower half of the word @i of @n is to be kept for that. */
+/* Returns where the lower half of word @i has to be in the array @low of that function. */
 static inline int native_packed_at(int i)
 {
 	static const uint8_t at[8] = { 0, 1, 4, 5, 2, 3, 6, 7 };
@@ -376,11 +380,11 @@ static inline int native_packed_at(int i)
 }
 
 /*
- * Copy @n words, at least 4. Not 0: there is a signal token among them.
+ * Copies @n words, at least 4. Returns a value other than 0 if a signal token is among them.
  *
- * No other token can lie among the entries of an active stack: RSTORSSP takes the
- * restore token it goes through, SAVEPREVSSP leaves one only on the stack that is
- * left, below its entries. The outermost words are looked at by the caller.
+ * No other token can lie among the entries of an active stack: RSTORSSP removes the restore
+ * token that it uses, and SAVEPREVSSP leaves one only on the stack that is left, below its
+ * entries. The caller has to check the outermost words.
  */
 static inline uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
 {
@@ -389,7 +393,7 @@ static inline uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t 
 	return native_copy_sse2(from, to, n, false);
 }
 
-/* The same; not 0, too, if a word can be no return address. */
+/* Copies like native_copy(); also returns another value than 0 if a word is no return address. */
 static inline uint64_t native_copy_checked(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	if (likely(n >= 16 && native_has_avx2))

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * shadow.h - the words of an x86 shadow stack: Intel SDM volume 1 chapter 17,
- * arch/x86/kernel/shstk.c.
+ * shadow.h - tells what the words of an x86 shadow stack are. Sources: Intel SDM volume 1
+ * chapter 17, arch/x86/kernel/shstk.c.
  */
 #ifndef SHSTK_X86_SHADOW_H
 #define SHSTK_X86_SHADOW_H
@@ -9,8 +9,9 @@
 #include "machine.h"
 
 /*
- * What is the word @v at @addr? Signal: the interrupted SSP with bit 63 set. A
- * restore token holds the address behind itself, with bit 0 set (64-bit mode).
+ * Tells what the word @v at @addr is. The token of a signal is the interrupted SSP with
+ * bit 63 set. A restore token holds the address behind itself, with bit 0 set (64-bit
+ * mode).
  */
 static inline enum shadow_entry x86_shadow_entry(uint64_t v, uint64_t addr)
 {
