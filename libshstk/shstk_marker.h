@@ -104,7 +104,7 @@ SHSTK_API void shstk_marker_withdraw(void);
  * shstk_marker_restart() - use markers again in a thread that stopped using them
  *
  * This is for a thread whose status is SHSTK_MARKER_LEFT. The thread gets another set of
- * trampolines, because addresses of its old ones may still lie somewhere. A process has 255
+ * trampolines, because addresses of its old ones may still lie somewhere. A process has 256
  * sets.
  *
  * Context: not from a signal handler.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * go_context.c - Go in a program of C: where Go's code lies, and where C's stack goes on
- * when C calls Go. See shstk_go.h. None of this runs in a signal handler.
+ * go_context.c - Go code in a C program: keeps where Go's code lies, and where C's stack
+ * continues when C calls Go. See shstk_go.h. None of this runs in a signal handler.
  *
  * Sources: golang/go, src/runtime/traceback.go (SetCgoTraceback), src/runtime/cgo/
  * gcc_libinit.c (who calls the context function).
@@ -22,7 +22,7 @@ struct context_arg {
 	uintptr_t context;
 };
 
-/* Contexts that this thread has and does not use; freed when it ends. */
+/* The unused contexts of this thread; they are freed when it ends. */
 static __thread struct go_context *spare;
 static pthread_key_t spare_key;
 static pthread_once_t spare_once = PTHREAD_ONCE_INIT;
@@ -43,7 +43,7 @@ static void make_spare_key(void)
 	pthread_key_create(&spare_key, free_spare);
 }
 
-/* The first one of a thread makes sure that they are freed. */
+/* Allocates a context, and makes sure that the thread frees its contexts when it ends. */
 static __attribute__((noinline)) struct go_context *new_context(void)
 {
 	pthread_once(&spare_once, make_spare_key);
@@ -61,7 +61,7 @@ static inline struct go_context *take_context(void)
 	return c;
 }
 
-/* The rule at @pc, from the module itself. */
+/* Returns the rule at @pc from the module itself. */
 static __attribute__((noinline)) uint64_t new_rule(uint64_t pc, bool exact)
 {
 	struct thread *t = thread_get();
@@ -76,7 +76,7 @@ static __attribute__((noinline)) uint64_t new_rule(uint64_t pc, bool exact)
 	return rule;
 }
 
-/* The rule at return address @pc: nearly always it is in the cache. */
+/* Returns the rule at return address @pc, which is nearly always in the cache. */
 static inline uint64_t rule_at(uint64_t pc)
 {
 	uint64_t rule = rulecache_get(pc, rulecache_gen(), load_relaxed(&rulecache.mask));
@@ -85,8 +85,9 @@ static inline uint64_t rule_at(uint64_t pc)
 }
 
 /*
- * Leave the frame at return address @pc with registers @sp and @fp, which is that of the
- * caller's caller of this function: it is there, so nothing of it needs to be checked.
+ * Steps out of the frame at return address @pc with registers @sp and @fp, and stores the
+ * frame behind it in @c. The frame belongs to a caller of this function, so it is on the
+ * stack and nothing has to be checked. If the rule is not ordinary, @c->ra becomes 0.
  */
 static inline no_sanitize void leave_frame(struct go_context *c, uint64_t pc, uint64_t sp,
 					   uint64_t fp)
@@ -102,7 +103,7 @@ static inline no_sanitize void leave_frame(struct go_context *c, uint64_t pc, ui
 	c->fp = rule & RULE_FP_SAVED ? frame_word(0, x.fp) : fp;
 }
 
-/* Read what is known about each module now, not in a handler. */
+/* Looks up each executable segment of a module, so that no signal handler has to do it. */
 static int warm_module(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	(void)size;
@@ -116,7 +117,10 @@ static int warm_module(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-/* Where Go's code lies, once that was said, and modmap_loads() when all was looked up last. */
+/*
+ * The bounds of Go's code, 0 until shstk_go_set_text() was called, and the value of modmap_loads()
+ * when the modules were looked up last.
+ */
 static struct {
 	uint64_t lo, hi, loads;
 } text;
@@ -132,7 +136,7 @@ static inline bool is_warm(void)
 	return load_relaxed(&text.loads) == modmap_loads();
 }
 
-/* Libraries that were loaded meanwhile are looked up here, so that no sample has to. */
+/* Looks up libraries that were loaded meanwhile, so that no sample has to do it. */
 static __attribute__((noinline)) void warm_again(void)
 {
 	if (load_relaxed(&text.hi))
@@ -140,8 +144,8 @@ static __attribute__((noinline)) void warm_again(void)
 }
 
 /*
- * Called by a function of the runtime that returns before Go runs
- * (_cgo_wait_runtime_init_done()): what is kept is its caller's frame.
+ * The caller is a function of the runtime that returns before Go runs
+ * (_cgo_wait_runtime_init_done()), so the frame of its caller is kept.
  */
 SHSTK_API __attribute__((noinline)) void shstk_go_context(void *arg)
 {
@@ -175,7 +179,7 @@ SHSTK_API int shstk_go_set_text(uintptr_t lo, uintptr_t hi)
 	err = shstk_thread_init();
 	if (err)
 		return err;
-	/* It drops all rules that were found: not for nothing. */
+	/* modmap_set_end() drops all rules that were found, so it is not called needlessly. */
 	if (!same)
 		modmap_set_end(lo, hi);
 	store_relaxed(&text.lo, lo);

@@ -11,7 +11,7 @@
 #include "modmap.h"
 #include "shstk_go.h"
 
-/* More than the runtime asks for. */
+/* Most addresses of a traceback; the runtime asks for fewer. */
 #define GO_MAX 64
 
 struct traceback_arg {
@@ -21,7 +21,10 @@ struct traceback_arg {
 	uintptr_t max;
 };
 
-/* What was found, as the runtime wants it: up to Go's first frame, addresses of calls. */
+/*
+ * Stores the trace as the runtime wants it: only up to Go's first frame, and addresses of call
+ * instructions instead of return addresses.
+ */
 static void hand_over(struct traceback_arg *a, const uint64_t *pcs, const uint8_t *marks, int n)
 {
 	uintptr_t i, taken = 0;
@@ -47,7 +50,7 @@ SHSTK_API __attribute__((noinline)) void shstk_go_traceback(void *arg)
 		.marks = marks,
 	};
 	struct shstk_hook hook;
-	unsigned int max = min(a->max + 1, (uintptr_t)GO_MAX); /* one more: Go's own */
+	unsigned int max = min(a->max + 1, (uintptr_t)GO_MAX); /* one more for the Go frame */
 	int n = 0;
 
 	c = (const struct go_context *)a->context;

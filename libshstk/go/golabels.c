@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * golabels.c - the labels of the goroutine that the calling thread runs; see golabels.h.
+ * golabels.c - reads the labels of the goroutine that the calling thread runs; see golabels.h.
  *
- * The runtime's own profiles have those of the thread's goroutine (m.curg), on whatever
- * stack it is. So have these. They cannot change meanwhile: the thread that would do
- * that is the one that was interrupted.
+ * Like the runtime's own profiles, it takes the labels of the thread's goroutine (m.curg),
+ * whatever stack the thread is on. The labels can't change meanwhile: only the thread that
+ * was interrupted would change them.
  */
 #include "enter.h"
 #include "goroutine.h"
@@ -45,10 +45,13 @@ static const struct module *find_go(const uint64_t *pcs, unsigned int n)
 	return NULL;
 }
 
-/* It is searched once, in one module: programs have one runtime. */
+/*
+ * Returns the release of Go that made @m, as shstk_goruntime_release() does. It is searched once,
+ * in one module, because a program has one runtime.
+ */
 static unsigned int release_of(const struct module *m)
 {
-	static unsigned int known; /* and 1: it was searched */
+	static unsigned int known; /* twice the release plus 1; 0: not searched yet */
 	unsigned int release = load_relaxed(&known);
 
 	if (!release) {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * gopclntab.c - find Go's table of functions in an image, and read it; see gopclntab.h.
+ * gopclntab.c - finds Go's table of functions in an image, and reads it; see gopclntab.h.
  *
  * The table is a header, the starts of all functions in ascending order, and several
- * heaps: of names, of files, of descriptions of functions, and of strings of pairs
- * (difference of a value, number of instructions), one string for each function and kind
- * of value.
+ * heaps: names, files, descriptions of functions, and strings of pairs (difference of a
+ * value, number of instructions), one string for each function and kind of value.
  *
- * A section names it, but the section's name depends on the release and the linker, and
- * sections may be stripped: then it is searched by its first bytes. What else is needed is
- * in the runtime's moduledata, which is found by its first two words, the addresses of
- * the table and of its names.
+ * The table has a section, but the section's name depends on the release and the linker,
+ * and sections may be stripped. Then the table is searched by its first bytes. Other
+ * addresses that are needed are in the runtime's moduledata, which is found by its first
+ * two words, the addresses of the table and of its names.
  */
 #include <elf.h>
 #include <errno.h>
@@ -18,12 +17,12 @@
 
 #include "gopclntab.h"
 
-#define PC_VALUES_MAX (1u << 20) /* pairs read for one address */
-#define CANDIDATES_MAX 64 /* places looked at that begin like a table */
+#define PC_VALUES_MAX (1u << 20) /* most pairs that are read for one address */
+#define CANDIDATES_MAX 64 /* most places that are checked because they begin like a table */
 #define NAME_MAX_BYTES 65536
 #define WORD 8
 
-/* Words of moduledata from its start: since Go 1.16, and before. */
+/* Indexes of words in moduledata, since Go 1.16; MD_OLD_* before that. */
 enum {
 	MD_NAMES = 1,
 	MD_TEXT = 22,
@@ -34,7 +33,7 @@ enum {
 	MD_OLD_TEXT = 12,
 };
 
-/* Indexes of a function's tables. */
+/* Indexes in the lists of a function's tables. */
 enum {
 	PCDATA_INLINE = 2,
 	FUNCDATA_INLINE = 3,
@@ -57,7 +56,7 @@ static uint64_t get64(const uint8_t *p)
 	return v;
 }
 
-/* Words of the image ---------------------------------------------------- */
+/* ---- Words of the image ---- */
 
 static bool is_relative(const struct gopclntab *g, const uint8_t *rela)
 {
@@ -86,7 +85,7 @@ static uint64_t rela_addend(const struct gopclntab *g, size_t i)
 	return get64(rela_at(g, i) + 2 * WORD);
 }
 
-/* Index of the relocation of the word at @vaddr; @nrela if there is none. */
+/* Returns the index of the relocation of the word at @vaddr, or @g->nrela if there is none. */
 static size_t find_rela(const struct gopclntab *g, uint64_t vaddr)
 {
 	size_t lo = 0, n = g->nrela, half;
@@ -122,7 +121,7 @@ bool gopclntab_word(const struct gopclntab *g, uint64_t vaddr, uint64_t *ret)
 	return true;
 }
 
-/* The relocations that .dynamic names. */
+/* Finds the relocations that .dynamic names. */
 static void find_relas(struct gopclntab *g)
 {
 	const struct section *dyn = &g->img->dynamic;
@@ -130,7 +129,7 @@ static void find_relas(struct gopclntab *g)
 	size_t i, avail;
 
 	if (g->img->in_memory)
-		return; /* they are applied */
+		return; /* the loader has applied them */
 	for (i = 0; dyn->size - i >= sizeof(Elf64_Dyn); i += sizeof(Elf64_Dyn)) {
 		uint64_t tag = get64(dyn->data + i), value = get64(dyn->data + i + WORD);
 
@@ -150,7 +149,7 @@ static void find_relas(struct gopclntab *g)
 		g->rela_sorted = rela_place(g, i - 1) <= rela_place(g, i);
 }
 
-/* The header ------------------------------------------------------------ */
+/* ---- The header ---- */
 
 static bool form_of(uint32_t magic, uint8_t *form)
 {
@@ -172,13 +171,13 @@ static bool form_of(uint32_t magic, uint8_t *form)
 	}
 }
 
-/* Bytes of an entry of the functions' starts. */
+/* Returns the size of an entry in the starts of functions, in bytes. */
 static size_t entry_size(const struct gopclntab *g)
 {
 	return g->form < GO_1_18 ? 2 * WORD : 8;
 }
 
-/* Up to Go 1.15 there are no heaps: all places count from the table. */
+/* Reads a header up to Go 1.15: there are no heaps, and all offsets are from the table's start. */
 static bool parse_old_header(struct gopclntab *g)
 {
 	size_t end = 2 * WORD + g->nfunc * (size_t)(2 * WORD) + WORD;
@@ -207,14 +206,17 @@ static bool parse_new_header(struct gopclntab *g)
 	return g->nfunc < (g->size - g->functab) / entry_size(g);
 }
 
-/* The first word of a table for the image's machine? */
+/* Tells whether @data begins like a table for the image's machine. */
 static bool is_magic(const struct gopclntab *g, const uint8_t *data, uint8_t *form)
 {
 	return form_of(get32(data), form) && !data[4] && !data[5] &&
 	       data[6] == g->img->m->insn_align && data[7] == WORD;
 }
 
-/* Are the bytes at @vaddr a table? Fills all of @g that its header tells. */
+/*
+ * Tells whether the bytes at @vaddr are a table, and if so fills in all of @g that its header
+ * tells.
+ */
 static bool parse_header(struct gopclntab *g, const uint8_t *data, size_t size, uint64_t vaddr)
 {
 	uint64_t nfunc;
@@ -236,22 +238,22 @@ static bool parse_header(struct gopclntab *g, const uint8_t *data, size_t size, 
 	return false;
 }
 
-/* moduledata ------------------------------------------------------------ */
+/* ---- moduledata ---- */
 
-/* Is this the runtime's description of the table? */
+/* Tells whether the runtime's moduledata for the table lies at @at. */
 static bool is_moduledata(const struct gopclntab *g, uint64_t at)
 {
 	uint64_t v;
 
 	if (!gopclntab_word(g, at, &v) || v != g->vaddr)
 		return false;
-	if (g->form == GO_1_2) /* a number, no address */
+	if (g->form == GO_1_2) /* this word is a number, so it was not moved */
 		return gopclntab_word(g, at + MD_OLD_NFUNC * WORD, &v) &&
 		       v + g->moved == g->nfunc + 1ull;
 	return gopclntab_word(g, at + MD_NAMES * WORD, &v) && v == g->vaddr + g->names;
 }
 
-/* One that a relocation fills with the table's address. */
+/* Finds a moduledata whose first word a relocation fills with the table's address. */
 static uint64_t moduledata_by_rela(const struct gopclntab *g)
 {
 	unsigned int tries = CANDIDATES_MAX;
@@ -267,7 +269,10 @@ static uint64_t moduledata_by_rela(const struct gopclntab *g)
 	return 0;
 }
 
-/* What a segment has from its first whole word on, at @at; NULL: nothing in the file. */
+/*
+ * Returns the bytes of a segment from its first whole word on; *@at receives the virtual address of
+ * that word. Returns NULL if the file has none of them.
+ */
 static const uint8_t *segment_words(const struct gopclntab *g, const struct load *l, uint64_t *at,
 				    size_t *avail)
 {
@@ -275,7 +280,7 @@ static const uint8_t *segment_words(const struct gopclntab *g, const struct load
 	return elf_image_at(g->img, *at, avail);
 }
 
-/* One that holds the table's address. */
+/* Finds a moduledata whose first word holds the table's address. */
 static uint64_t moduledata_by_word(const struct gopclntab *g)
 {
 	unsigned int i, tries = CANDIDATES_MAX;
@@ -313,8 +318,9 @@ static bool is_code_at(const struct gopclntab *g, uint64_t vaddr)
 }
 
 /*
- * Where inlining trees lie. The place in moduledata depends on the release; since Go 1.26
- * the address of the end of the table follows, which tells.
+ * Returns the address that inlining trees are relative to, or 0. Its place in moduledata
+ * depends on the release. Since Go 1.26, whose table has no text address (@has_text), the
+ * address of the end of the table follows it, which shows the right place.
  */
 static uint64_t find_gofunc(const struct gopclntab *g, bool has_text)
 {
@@ -341,7 +347,7 @@ static uint64_t find_gofunc(const struct gopclntab *g, bool has_text)
 	return 0;
 }
 
-/* What the header does not tell: where code begins, and where inlining trees lie. */
+/* Finds what the header does not tell: where code begins, and where inlining trees lie. */
 static int find_bases(struct gopclntab *g)
 {
 	unsigned int word = g->form == GO_1_2 ? MD_OLD_TEXT : MD_TEXT;
@@ -358,13 +364,16 @@ static int find_bases(struct gopclntab *g)
 			gopclntab_word(g, g->moduledata + word * WORD, &text);
 	}
 	g->text = text;
-	/* Before Go 1.18 each start is an address. */
+	/* Before Go 1.18 each start of a function is an address, so @text is not needed. */
 	return g->form < GO_1_18 || is_code_at(g, text) ? 0 : -ENOENT;
 }
 
-/* Starts of functions ----------------------------------------------------- */
+/* ---- Starts of functions ---- */
 
-/* Position-independent programs before Go 1.18: each start is a relocation. */
+/*
+ * Gathers the starts of functions from relocations, as is needed for position-independent programs
+ * before Go 1.18.
+ */
 static int gather_starts(struct gopclntab *g)
 {
 	uint64_t first = g->vaddr + g->functab;
@@ -391,7 +400,7 @@ static int gather_starts(struct gopclntab *g)
 	return 0;
 }
 
-/* Where function @i starts; that of @nfunc is the end of the last one. */
+/* Returns where function @i starts. The start of number @g->nfunc is the end of the last one. */
 static uint64_t start_of(const struct gopclntab *g, size_t i)
 {
 	const uint8_t *p = g->data + g->functab + i * entry_size(g);
@@ -408,7 +417,7 @@ static uint64_t place_of(const struct gopclntab *g, size_t i)
 	return g->funcs + (g->form < GO_1_18 ? get64(p + WORD) : get32(p + 4));
 }
 
-/* Finding the table ------------------------------------------------------- */
+/* ---- Finding the table ---- */
 
 static bool try_section(struct gopclntab *g)
 {
@@ -417,7 +426,7 @@ static bool try_section(struct gopclntab *g)
 	return s->size && parse_header(g, s->data, s->size, s->vaddr);
 }
 
-/* By its first bytes, in what is mapped and is no code. */
+/* Searches the table by its first bytes in all segments that are not code. */
 static bool try_segments(struct gopclntab *g)
 {
 	unsigned int i, tries = CANDIDATES_MAX;
@@ -442,7 +451,7 @@ static bool try_segments(struct gopclntab *g)
 	return false;
 }
 
-/* Programs that say they are Go's; of those without sections all. */
+/* Tells whether @img may be a Go program: it says so, or it has no sections. */
 static bool may_be_go(const struct elf_image *img)
 {
 	return img->gopclntab.size || img->go_buildinfo.size || !img->nsection;
@@ -490,9 +499,9 @@ void shstk_gofile_deinit(struct gofile *f)
 	shstk_gopclntab_deinit(&f->tab);
 }
 
-/* One function ------------------------------------------------------------ */
+/* ---- One function ---- */
 
-/* The last function that starts at or below @vaddr; @nfunc if there is none. */
+/* Returns the last function that starts at or below @vaddr, or @g->nfunc if there is none. */
 static size_t search(const struct gopclntab *g, uint64_t vaddr)
 {
 	size_t lo = 0, n = g->nfunc;
@@ -510,7 +519,7 @@ static size_t search(const struct gopclntab *g, uint64_t vaddr)
 	return lo ? lo - 1 : g->nfunc;
 }
 
-/* Bytes of a description in front of its lists. */
+/* Returns the bytes of a description in front of its lists. */
 static size_t fixed_size(const struct gopclntab *g)
 {
 	static const uint8_t size[] = {
@@ -523,7 +532,10 @@ static size_t fixed_size(const struct gopclntab *g)
 	return size[g->form];
 }
 
-/* The tree of what was inlined into a function, from the list at @at of @n entries. */
+/*
+ * Returns the address of the tree of a function's inlined calls, or 0, from the list of @n entries
+ * at offset @at.
+ */
 static uint64_t tree_of(const struct gopclntab *g, size_t at, unsigned int n)
 {
 	unsigned int i = g->form == GO_1_2 ? FUNCDATA_INLINE_OLD : FUNCDATA_INLINE;
@@ -541,7 +553,7 @@ static uint64_t tree_of(const struct gopclntab *g, size_t at, unsigned int n)
 	return gopclntab_word(g, g->vaddr + at + i * WORD, &v) ? v : 0;
 }
 
-/* Decode the description at @at. */
+/* Decodes the description of a function at offset @at. */
 static bool get_func(const struct gopclntab *g, uint64_t at, struct gofunc *f)
 {
 	size_t head = g->form < GO_1_18 ? WORD : 4, fixed = fixed_size(g);
@@ -585,7 +597,7 @@ bool shstk_gopclntab_find(const struct gopclntab *g, uint64_t vaddr, struct gofu
 	return i != g->nfunc && shstk_gopclntab_get(g, i, f) && vaddr < f->end;
 }
 
-/* The string at offset @at, if it ends. */
+/* Returns the string at offset @at, or NULL if it does not end. */
 static const char *text_at(const struct gopclntab *g, uint64_t at)
 {
 	const uint8_t *p = g->data + at;
@@ -600,7 +612,7 @@ const char *shstk_gopclntab_name(const struct gopclntab *g, const struct gofunc 
 	return text_at(g, g->names + (uint64_t)f->name);
 }
 
-/* Values by address ------------------------------------------------------- */
+/* ---- Values by address ---- */
 
 static bool get_varint(const struct gopclntab *g, size_t *at, uint32_t *ret)
 {
@@ -622,7 +634,7 @@ static bool get_varint(const struct gopclntab *g, size_t *at, uint32_t *ret)
 	return false;
 }
 
-/* A string of pairs: up to @pc, not included, the value is @value. */
+/* A position in a string of pairs: up to @pc, which is not included, the value is @value. */
 struct values {
 	size_t at;
 	uint64_t pc;
@@ -635,7 +647,7 @@ static struct values values_of(const struct gopclntab *g, uint32_t table, const 
 	return (struct values){ g->pctab + (size_t)table, f->entry, UINT32_MAX, false };
 }
 
-/* The next pair. False: there is none. */
+/* Reads the next pair. Returns false if there is none. */
 static bool next_value(const struct gopclntab *g, struct values *v)
 {
 	uint32_t diff, step;
@@ -650,8 +662,8 @@ static bool next_value(const struct gopclntab *g, struct values *v)
 }
 
 /*
- * The value at @vaddr of the string of pairs at @table, and the address from which another
- * holds. False: it does not reach it.
+ * Reads the value at @vaddr from the string of pairs at @table; *@end receives the address at
+ * which the next value begins. Returns false if the string does not reach @vaddr.
  */
 static bool value_until(const struct gopclntab *g, uint32_t table, const struct gofunc *f,
 			uint64_t vaddr, int32_t *ret, uint64_t *end)
@@ -701,7 +713,7 @@ int32_t shstk_gopclntab_frame_size(const struct gopclntab *g, const struct gofun
 	return 0;
 }
 
-/* Files, lines, inlined calls --------------------------------------------- */
+/* ---- Files, lines, inlined calls ---- */
 
 static const char *file_of(const struct gopclntab *g, const struct gofunc *f, int32_t n)
 {
@@ -727,7 +739,10 @@ static void put_place(const struct gopclntab *g, const struct gofunc *f, uint64_
 	l->line = value_at(g, f->pcln, f, vaddr, &v) && v > 0 ? v : 0;
 }
 
-/* An inlined call. @parent receives where the call lies, from the function's entry. */
+/*
+ * Reads inlined call number @i. *@parent receives where the call lies, relative to the function's
+ * entry. Returns false if it can't be read.
+ */
 static bool get_inlined(const struct gopclntab *g, const struct gofunc *f, int32_t i,
 			struct goline *l, int32_t *parent)
 {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * goroutine.c - the goroutines of another program; see goroutine.h.
+ * goroutine.c - finds the goroutines of another program; see goroutine.h.
  *
- * The runtime's list of them has no symbol in stripped programs: it is searched, a slice
- * in the program's data whose elements point at themselves. Sources: golang/go,
+ * The runtime's list of goroutines has no symbol in stripped programs. So the program's data
+ * is searched for it: for a slice whose elements point at themselves. Sources: golang/go,
  * src/runtime/runtime2.go, proc.go, map.go, src/runtime/pprof/label.go, Go 1.15 to 1.27.
  */
 #include <errno.h>
@@ -15,10 +15,10 @@
 
 #define CHUNK 4096
 #define WORDS (CHUNK / 8)
-#define DATA_MAX (256u << 20) /* bytes of data that are searched */
-#define CANDIDATES_MAX 100000
+#define DATA_MAX (256u << 20) /* most bytes of a segment that are searched */
+#define CANDIDATES_MAX 100000 /* most words whose targets are read in a search */
 
-/* States of the runtime. */
+/* The states of a goroutine in the runtime. */
 enum {
 	G_IDLE,
 	G_RUNNABLE,
@@ -33,7 +33,7 @@ enum {
 	G_SCAN = 0x1000,
 };
 
-/* Where things lie in g and m, which moved by 8 now and then. */
+/* Offsets of members of g and m, which differ by 8 between some releases. */
 struct places {
 	uint16_t syscall_sp, status, id, reason, procid;
 };
@@ -53,14 +53,14 @@ static struct places places_of(unsigned int release)
 	return p;
 }
 
-/* Reading ----------------------------------------------------------------- */
+/* ---- Reading ---- */
 
 static bool read_word(const struct shstk_goruntime *rt, uint64_t addr, uint64_t *ret)
 {
 	return addr && !(addr & 7) && !rt->read(rt->arg, addr, ret, 8);
 }
 
-/* A string of Go's, cut off where there is no room. */
+/* Reads a Go string, cut to GO_TEXT_MAX bytes. Returns false if it can't be read. */
 static bool read_string(const struct shstk_goruntime *rt, uint64_t addr, char *text)
 {
 	uint64_t data, len;
@@ -82,11 +82,11 @@ static bool points_at_itself(const struct shstk_goruntime *rt, uint64_t g)
 	return !(g & 7) && read_word(rt, g + GO_G_SCHED + GO_SCHED_G, &self) && self == g;
 }
 
-/* The release ------------------------------------------------------------- */
+/* ---- The release ---- */
 
 static const char buildinfo_magic[] = "\xff Go buildinf:";
 
-/* The text "go1.19" at @p, of which @len bytes are there. */
+/* Returns the 19 of a text "go1.19" in the @len bytes at @p, or 0 if there is no such text. */
 static unsigned int parse_release(const uint8_t *p, size_t len)
 {
 	unsigned int n = 0;
@@ -100,7 +100,10 @@ static unsigned int parse_release(const uint8_t *p, size_t len)
 	return n;
 }
 
-/* The text is there itself, or pointed to by a pointer to a string. */
+/*
+ * Returns the release that the build information at @p tells, or 0. The build information has
+ * the text itself, or a pointer to a Go string.
+ */
 static unsigned int release_at(const struct gopclntab *go, const uint8_t *p, size_t len,
 			       uint64_t vaddr)
 {
@@ -135,18 +138,21 @@ unsigned int shstk_goruntime_release(const struct module *m)
 	return n;
 }
 
-/* The list of all --------------------------------------------------------- */
+/* ---- The list of all goroutines ---- */
 
 /* A search of the program's data. */
 struct search {
 	struct shstk_goruntime *rt;
 	uint64_t words[WORDS + 2]; /* a chunk, and the last two words before it */
-	uint64_t at; /* address of the first one */
-	uint64_t longest;
-	unsigned int candidates;
+	uint64_t at; /* address of the first word in @words */
+	uint64_t longest; /* length of the longest slice of goroutines so far */
+	unsigned int candidates; /* words whose targets were read */
 };
 
-/* A slice of goroutines? Of several the longest is that of all. */
+/*
+ * Checks whether the words from @i on are a slice of goroutines. If there are several such slices,
+ * the longest one is the list of all goroutines.
+ */
 static void try_allgs(struct search *s, size_t i)
 {
 	uint64_t data = s->words[i], len = s->words[i + 1], cap = s->words[i + 2], first, last;
@@ -162,7 +168,10 @@ static void try_allgs(struct search *s, size_t i)
 	s->rt->allgs = s->at + 8 * i;
 }
 
-/* The second of the texts for what is waited for; the first one is empty. */
+/*
+ * Checks whether the words from @i on are the second string of the list of texts that tell what a
+ * goroutine waits for. The first string of the list is empty.
+ */
 static void try_reasons(struct search *s, size_t i)
 {
 	static const char second[] = "GC assist marking";
@@ -238,7 +247,7 @@ int shstk_goruntime_find(struct shstk_goruntime *rt, struct shstk_space *space, 
 	return -ENOENT;
 }
 
-/* One goroutine ----------------------------------------------------------- */
+/* ---- One goroutine ---- */
 
 static bool is_code(const struct shstk_goruntime *rt, uint64_t pc)
 {
@@ -246,8 +255,9 @@ static bool is_code(const struct shstk_goruntime *rt, uint64_t pc)
 }
 
 /*
- * Where it was made and with which function it began: two words of g with one between, at
- * one of three places; the second is where a function begins.
+ * Reads where a goroutine was made, the function that it began with, and its labels. The
+ * first two are words of g with one word between them, at one of three places. The right
+ * place is the one where the second word is the start of a function.
  */
 static void read_origin(const struct shstk_goruntime *rt, struct shstk_goroutine *g)
 {
@@ -263,7 +273,7 @@ static void read_origin(const struct shstk_goruntime *rt, struct shstk_goroutine
 		    !shstk_gopclntab_find(&rt->mod->go, began - rt->mod->bias, &f) ||
 		    f.entry != began - rt->mod->bias)
 			continue;
-		g->gopc = g->id == 1 ? 0 : made; /* the first one: not by the program */
+		g->gopc = g->id == 1 ? 0 : made; /* the runtime makes the first goroutine */
 		g->startpc = began;
 		if (!read_word(rt, g->g + places[i] + 64, &g->labels))
 			g->labels = 0;
@@ -301,7 +311,7 @@ static void read_reason(const struct shstk_goruntime *rt, const struct places *p
 		g->reason[0] = '\0';
 }
 
-/* Registers that it will go on with, or had when it called the kernel or C. */
+/* Reads the registers that it will go on with, or had when it called the kernel or C. */
 static bool read_regs(const struct shstk_goruntime *rt, const struct places *p,
 		      struct shstk_goroutine *g)
 {
@@ -315,7 +325,7 @@ static bool read_regs(const struct shstk_goruntime *rt, const struct places *p,
 	g->regs.r[go_g] = g->g;
 	if (!read_word(rt, at, &g->regs.r[m->sp]) || !read_word(rt, at + 8, &g->regs.pc))
 		return false;
-	/* Of arm64's two places for the link register one holds no code: see goswitch.c. */
+	/* arm64 has two places for the link register; the wrong one holds no address of code. */
 	for (i = 32; m->ra_in_reg && !called && i <= 40; i += 8) {
 		if (!read_word(rt, at + i, &link) || !is_code(rt, link - 1))
 			continue;
@@ -326,7 +336,7 @@ static bool read_regs(const struct shstk_goruntime *rt, const struct places *p,
 	return true;
 }
 
-/* False: it is dead, or none. */
+/* Reads the goroutine at @at. Returns false if it is dead, or not a goroutine. */
 static bool read_goroutine(const struct shstk_goruntime *rt, const struct places *p, uint64_t at,
 			   struct shstk_goroutine *g)
 {
@@ -349,7 +359,7 @@ static bool read_goroutine(const struct shstk_goruntime *rt, const struct places
 	return read_regs(rt, p, g);
 }
 
-/* The goroutine of thread @m: its place differs by 8 between releases. */
+/* Returns the goroutine of thread @m, or 0. Its place in m differs by 8 between releases. */
 static uint64_t current_of(const struct shstk_goruntime *rt, uint64_t m)
 {
 	uint64_t place = rt->release >= 25 ? 184 : 192, g;
@@ -414,7 +424,7 @@ int shstk_goruntime_each(const struct shstk_goruntime *rt,
 	return ret;
 }
 
-/* Labels ------------------------------------------------------------------ */
+/* ---- Labels ---- */
 
 struct labels {
 	const struct shstk_goruntime *rt;
@@ -433,7 +443,7 @@ static int put_label(struct labels *l, uint64_t key, uint64_t value)
 	return l->each(l->arg, k, v);
 }
 
-/* Since Go 1.24: a slice of pairs. */
+/* Gives the labels at @at to @l->each: since Go 1.24 they are a slice of pairs. */
 static int put_list(struct labels *l, uint64_t at)
 {
 	uint64_t data, n, i;
@@ -446,7 +456,10 @@ static int put_list(struct labels *l, uint64_t at)
 	return ret;
 }
 
-/* Eight pairs of a map: a byte for each, 0 to 4 if it is not in use, keys, values. */
+/*
+ * Gives the labels in a bucket of a map to @l->each. A bucket has eight pairs: first a byte for
+ * each pair, which is 0 to 4 if the pair is not in use, then the keys, then the values.
+ */
 static int put_bucket(struct labels *l, uint64_t at)
 {
 	enum { USED = 5, KEYS = 8, VALUES = KEYS + 8 * 16 };
@@ -461,7 +474,7 @@ static int put_bucket(struct labels *l, uint64_t at)
 	return ret;
 }
 
-/* Before: a map. */
+/* Gives the labels at @at to @l->each: before Go 1.24 they are a map. */
 static int put_map(struct labels *l, uint64_t at)
 {
 	enum { FLAGS = 8, BUCKETS = 16, SIZE = 8 + 2 * 8 * 16 + 8 };

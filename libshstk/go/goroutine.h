@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * goroutine.h - the goroutines of another program, running or not.
+ * goroutine.h - finds the goroutines of another program, running or not.
  *
- * All that is read is the program's memory, and may be wrong: everything is bounded, and
- * only descriptions that point at themselves are taken for goroutines.
+ * Everything is read from the program's memory, and may be wrong. So all loops are bounded,
+ * and a description counts as a goroutine only if it points at itself.
  */
 #ifndef SHSTK_GOROUTINE_H
 #define SHSTK_GOROUTINE_H
@@ -15,19 +15,19 @@
 
 #define GOROUTINES_MAX 1000000
 #define GO_LABELS_MAX 64
-#define GO_TEXT_MAX 256 /* bytes of a label or a reason, with a zero behind them */
+#define GO_TEXT_MAX 256 /* most bytes of a label or a reason, with the zero behind them */
 
 struct module;
 
 /**
- * struct shstk_goruntime - the runtime of a program
+ * struct shstk_goruntime - the Go runtime of a program
  * @space: the program's modules.
- * @mod: the one that the runtime is in.
- * @release: the second number of Go's release, 19 of Go 1.19.
+ * @mod: the module that contains the runtime.
+ * @release: the second number of Go's release, such as 19 for Go 1.19.
  * @allgs: address of the list of all goroutines.
- * @reasons: address of the list of texts for what is waited for, or 0.
+ * @reasons: address of the list of texts that tell what a goroutine waits for, or 0.
  * @read: reads the program's memory, up to 4096 bytes at a time.
- * @arg: for @read.
+ * @arg: passed to @read.
  */
 struct shstk_goruntime {
 	struct shstk_space *space;
@@ -41,7 +41,7 @@ struct shstk_goruntime {
 
 /**
  * enum shstk_gostate - what a goroutine does
- * @SHSTK_GO_RUNNABLE: it could run.
+ * @SHSTK_GO_RUNNABLE: it is ready to run.
  * @SHSTK_GO_RUNNING: it runs.
  * @SHSTK_GO_SYSCALL: it is in a system call or in C.
  * @SHSTK_GO_WAITING: it waits.
@@ -61,9 +61,9 @@ enum shstk_gostate {
  * @id: its number.
  * @state: enum shstk_gostate.
  * @reason: what it waits for, or "".
- * @tid: the thread that it runs on, as the runtime knows it, or 0.
- * @gopc: where it was made: behind the call; or 0.
- * @startpc: the function it began with, or 0.
+ * @tid: ID of the thread that it runs on, as the runtime knows it, or 0.
+ * @gopc: return address of the call that made it, or 0.
+ * @startpc: the function that it began with, or 0.
  * @labels: address of its labels, or 0.
  * @regs: registers to unwind from, if it does not run.
  */
@@ -79,43 +79,50 @@ struct shstk_goroutine {
 	struct shstk_regs regs;
 };
 
-/* Find the runtime. 0, or -ENOENT: there is none, or none that is known. */
+/*
+ * Finds the runtime in @space and fills @rt. Returns 0, or -ENOENT if there is no runtime, or none
+ * that the library knows.
+ */
 int shstk_goruntime_find(struct shstk_goruntime *rt, struct shstk_space *space, shstk_read_fn read,
 			 void *arg);
 
 /*
- * Give each goroutine that is not dead to @each; stops when that returns other than 0.
- * Returns what @each did, 0, or -EFAULT: the list cannot be read.
+ * Calls @each for each goroutine that is not dead, until @each returns a value other than 0.
+ * Returns that value, 0, or -EFAULT if the list can't be read.
  */
 int shstk_goruntime_each(const struct shstk_goruntime *rt,
 			 int (*each)(void *arg, const struct shstk_goroutine *g), void *arg);
 
-/* The second number of the release of Go that made a module; 0: not known. */
+/* Returns the second number of the release of Go that made @m, or 0 if it is not known. */
 unsigned int shstk_goruntime_release(const struct module *m);
 
-/* Where the labels of the goroutine at @g->g are, into @g->labels. Needs no list of all. */
+/*
+ * Sets @g->labels to the address of the labels of the goroutine at @g->g. It does not need the list
+ * of all goroutines.
+ */
 void shstk_goroutine_find_labels(const struct shstk_goruntime *rt, struct shstk_goroutine *g);
 
 /**
  * struct shstk_gostack - the stack of a goroutine
  * @lo: lowest address.
  * @hi: first address behind it.
- * @current: the goroutine that the same thread runs, or 0: for those that are a thread's own.
+ * @current: the goroutine that the same thread runs, or 0. It is needed where the stack is the
+ *	thread's own one (g0).
  */
 struct shstk_gostack {
 	uint64_t lo, hi;
 	uint64_t current;
 };
 
-/* The stack of what may be a goroutine at @g. False: it is none. */
+/* Reads the stack of what may be a goroutine at @g. Returns false if it is not a goroutine. */
 bool shstk_goroutine_stack(const struct shstk_goruntime *rt, uint64_t g, struct shstk_gostack *ret);
 
 /**
- * enum shstk_gokind - what a frame says about those outside of it
- * @SHSTK_GO_NONE: it is not of Go.
- * @SHSTK_GO_CODE: its caller follows.
+ * enum shstk_gokind - what a frame tells about its caller
+ * @SHSTK_GO_NONE: the frame is not Go code.
+ * @SHSTK_GO_CODE: its caller follows on the same stack.
  * @SHSTK_GO_SWITCH: its caller may lie on another stack.
- * @SHSTK_GO_OUTERMOST: it has none.
+ * @SHSTK_GO_OUTERMOST: it has no caller.
  */
 enum shstk_gokind {
 	SHSTK_GO_NONE,
@@ -124,13 +131,19 @@ enum shstk_gokind {
 	SHSTK_GO_OUTERMOST,
 };
 
-/* Of the frame whose code is at @pc. */
+/* Returns the kind of a frame whose code is at @pc. */
 enum shstk_gokind shstk_go_kind(struct shstk_space *space, uint64_t pc);
 
-/* Has the function at @pc, of Go, made a frame there? Then it has a frame pointer, too. */
+/*
+ * Tells whether the Go function at @pc has made its frame at this instruction. Then it has saved a
+ * frame pointer too.
+ */
 bool shstk_go_has_frame(struct shstk_space *space, uint64_t pc);
 
-/* Give each label of @g to @each. Returns what that did, or 0. */
+/*
+ * Calls @each for each label of @g, until it returns a value other than 0. Returns that value, or
+ * 0.
+ */
 int shstk_goroutine_labels(const struct shstk_goruntime *rt, const struct shstk_goroutine *g,
 			   int (*each)(void *arg, const char *key, const char *value), void *arg);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * gorule.c - rules from Go's table of functions; see gorule.h.
+ * gorule.c - makes unwind rules from Go's table of functions; see gorule.h.
  */
 #include "gorule.h"
 
@@ -31,7 +31,10 @@ static const struct {
 	{ "runtime.vgetrandom1", GO_VDSO_CALL },
 };
 
-/* Written in assembler: a function of that name may have been in Go before. */
+/*
+ * Tells whether @f is written in assembler: in an earlier release a function of the same name may
+ * be written in Go.
+ */
 static bool is_assembler(const struct gopclntab *g, const struct gofunc *f)
 {
 	struct goline l[4];
@@ -56,7 +59,7 @@ enum go_role gorule_role(const struct gopclntab *g, const struct gofunc *f)
 	return roles[i].role != GO_VDSO_CALL || is_assembler(g, f) ? roles[i].role : GO_ORDINARY;
 }
 
-/* How a frame that is @delta bytes large is left, on x86: frames keep rbp at their top. */
+/* Returns the rule for a frame of @delta bytes on x86, where frames keep rbp at their top. */
 static uint64_t rule_x86(int32_t delta)
 {
 	uint64_t rule = RULE_SP | RULE_CFA(delta + 8) | RULE_RA_SAVED | RULE_RA_AT(-8);
@@ -65,8 +68,8 @@ static uint64_t rule_x86(int32_t delta)
 }
 
 /*
- * Where the return address lies on arm64, from the CFA: at sp, as that is once the frame has
- * been made. A few functions of the runtime that call C move sp further.
+ * Returns where the return address lies on arm64, relative to the CFA: at the sp that the function
+ * has once it has made its frame. A few functions of the runtime that call C move sp further.
  */
 static int32_t link_place(const struct gopclntab *g, const struct gofunc *f, int32_t delta)
 {
@@ -76,8 +79,8 @@ static int32_t link_place(const struct gopclntab *g, const struct gofunc *f, int
 }
 
 /*
- * On arm64 the frame pointer lies below sp, outside of what may be read as the frame, and is
- * not followed: no rule of Go's needs it.
+ * Returns the rule for a frame of @delta bytes on arm64. There the frame pointer is saved below sp,
+ * where the frame may not be read. So it is not followed; no rule for Go code needs it.
  */
 static uint64_t rule_arm64(int32_t delta, int32_t link)
 {
@@ -92,7 +95,7 @@ static uint64_t rule_of(const struct gopclntab *g, const struct gofunc *f, int32
 					   rule_arm64(delta, link_place(g, f, delta));
 }
 
-/* The function at @vaddr and how far sp is from its start. */
+/* Finds the function at @vaddr and how far sp lies below the frame's start there. */
 static bool find(const struct gopclntab *g, uint64_t vaddr, struct gofunc *f, int32_t *delta)
 {
 	return shstk_gopclntab_find(g, vaddr, f) && shstk_gopclntab_spdelta(g, f, vaddr, delta);
@@ -129,7 +132,7 @@ static void save(struct cfi_row *row, unsigned int reg, int32_t at)
 	row->val[reg] = at;
 }
 
-/* A frame as Go's compiler makes it. */
+/* Fills in the row of a frame as Go's compiler makes it. */
 static void plain_row(const struct gopclntab *g, const struct gofunc *f, int32_t delta,
 		      struct cfi_row *row)
 {
@@ -147,8 +150,9 @@ static void plain_row(const struct gopclntab *g, const struct gofunc *f, int32_t
 }
 
 /*
- * crosscall2 saves what C wants to have back, since Go 1.17 on x86 by a macro for all such
- * functions: flags, rdi, rsi, rbp, rbx, r12 to r15, and others.
+ * Fills in the registers that crosscall2 saves on x86, because C wants them back. Since Go 1.17
+ * this is done by a macro for all such functions: flags, rdi, rsi, rbp, rbx, r12 to r15, and
+ * others.
  */
 static void crosscall_x86(struct cfi_row *row)
 {
@@ -161,11 +165,11 @@ static void crosscall_x86(struct cfi_row *row)
 		save(row, R12 + i, -208 + 8 * (int)i);
 }
 
-#define CROSSCALL_INSNS 32 /* of its start, in which it saves registers */
+#define CROSSCALL_INSNS 32 /* first instructions of crosscall2, in which it saves registers */
 
 /*
- * How far from sp crosscall2 saves x30, and x29 below it, on arm64: its own code says.
- * 0: nowhere up to @vaddr.
+ * Returns how far from sp crosscall2 saves x30 on arm64, with x29 below it. Its own code
+ * tells that. Returns 0 if no instruction in front of @vaddr saves it.
  */
 static int32_t saves_link(const struct gopclntab *g, const struct gofunc *f, uint64_t vaddr)
 {
@@ -188,7 +192,10 @@ static int32_t saves_link(const struct gopclntab *g, const struct gofunc *f, uin
 	return 0;
 }
 
-/* x19 to x28 lie at the same place in all releases, the other two do not. */
+/*
+ * Fills in the registers that crosscall2 saves on arm64. x19 to x28 lie at the same place in all
+ * releases, x29 and x30 do not.
+ */
 static void crosscall_arm64(const struct machine *m, int32_t delta, int32_t link,
 			    struct cfi_row *row)
 {
@@ -196,7 +203,7 @@ static void crosscall_arm64(const struct machine *m, int32_t delta, int32_t link
 	unsigned int i;
 
 	if (!link || link >= delta) {
-		memset(row->type, REG_SAME, sizeof(row->type)); /* it has not begun to */
+		memset(row->type, REG_SAME, sizeof(row->type)); /* nothing is saved yet */
 		return;
 	}
 	save(row, m->ra, link - delta);
@@ -226,7 +233,7 @@ int gorule_row(const struct gopclntab *g, uint64_t vaddr, struct cfi_row *row)
 	if (!find(g, vaddr, &f, &delta))
 		return -SHSTK_END_NO_RULE;
 	memset(row, 0, sizeof(*row));
-	/* Go's functions preserve nothing else. */
+	/* Go's functions preserve no registers but sp, fp and the return address. */
 	memset(row->type, REG_UNDEFINED, sizeof(row->type));
 	row->type[m->sp] = REG_SAME;
 	row->type[m->fp] = REG_SAME;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * goswitch.c - from one stack of a Go program to the next; see goswitch.h.
+ * goswitch.c - steps from one stack of a Go program to another; see goswitch.h.
  *
  * Sources: golang/go, src/runtime/asm_amd64.s, asm_arm64.s, sys_linux_amd64.s,
  * sys_linux_arm64.s, src/runtime/cgocall.go, of Go 1.15 to 1.27.
@@ -9,11 +9,11 @@
 #include "goswitch.h"
 #include "guess.h"
 
-#define STACK_MAX (4ull << 30) /* bytes of a goroutine's stack, at most */
-#define TLS_WORDS 512 /* looked at for g, below the thread pointer */
-#define NEAR 128 /* bytes that a switch function may align its own frame by */
+#define STACK_MAX (4ull << 30) /* most bytes of a goroutine's stack */
+#define TLS_WORDS 512 /* most words at the thread pointer that are searched for g */
+#define NEAR 128 /* most bytes by which a function that changes stacks aligns its own frame */
 
-/* DWARF numbers: g, and sp while the vdso is called. */
+/* DWARF numbers of the registers that hold g, or sp while the vdso is called. */
 enum {
 	X86_RBP = 6,
 	X86_R12 = 12,
@@ -22,7 +22,7 @@ enum {
 	ARM64_R28 = 28,
 };
 
-/* Reading g and m --------------------------------------------------------- */
+/* ---- Reading g and m ---- */
 
 bool goswitch_word(const struct view *v, uint64_t addr, uint64_t *ret)
 {
@@ -36,7 +36,7 @@ static bool read_stack_of(const struct view *v, uint64_t g, struct range *ret)
 	       ret->hi - ret->lo <= STACK_MAX;
 }
 
-/* Is @g a description that says it runs on thread @m? */
+/* Tells whether @g is a description that names thread @m. */
 static bool runs_on(const struct view *v, uint64_t g, uint64_t m)
 {
 	struct range stack;
@@ -46,8 +46,8 @@ static bool runs_on(const struct view *v, uint64_t g, uint64_t m)
 }
 
 /*
- * Takes @g for the goroutine of @t, if it is one and points at the thread. If just one of
- * both is so it is in doubt, but for one that the thread is giving up.
+ * Makes @g the goroutine of @t if it is a goroutine and points at the thread. If only one of
+ * the two is true, @t->doubt is set, except for a goroutine that the thread is giving up.
  */
 static bool take_curg(const struct view *v, uint64_t g, struct gothread *t)
 {
@@ -67,7 +67,7 @@ static bool take_curg(const struct view *v, uint64_t g, struct gothread *t)
 	return false;
 }
 
-/* The goroutine of @t: its place in m differs by 8 between releases. */
+/* Finds the goroutine of @t. Its place in m differs by 8 between releases. */
 static void find_curg(const struct view *v, struct gothread *t)
 {
 	static const uint8_t places[] = { 184, 192 };
@@ -82,7 +82,7 @@ static void find_curg(const struct view *v, struct gothread *t)
 	t->doubt &= !t->curg;
 }
 
-/* If @g is what the thread runs, on whatever stack. */
+/* Finds the thread of @g, which may be a goroutine or g0. Returns false if @g is neither. */
 static bool thread_of(const struct view *v, uint64_t g, struct gothread *t)
 {
 	if (!g || g & 7 || !goswitch_word(v, g + GO_G_M, &t->m) || !t->m || t->m & 7 ||
@@ -93,7 +93,7 @@ static bool thread_of(const struct view *v, uint64_t g, struct gothread *t)
 	return true;
 }
 
-/* The thread, if its g lies @i words from the thread pointer. */
+/* Finds the thread, if its g lies @i words from the thread pointer. */
 static bool thread_at(const struct view *v, unsigned int i, struct gothread *t)
 {
 	uint64_t tp = v->thread_pointer, g;
@@ -103,8 +103,9 @@ static bool thread_at(const struct view *v, unsigned int i, struct gothread *t)
 }
 
 /*
- * g is a thread-local variable. Where, was decided by the linker: directly below the
- * thread pointer unless there are others. It is the same for all threads.
+ * Finds the thread by g, which is a thread-local variable. The linker decided its place: it is
+ * directly below the thread pointer unless there are other thread-local variables. The place
+ * is the same for all threads.
  */
 static bool thread_by_tls(const struct view *v, struct gothread *t)
 {
@@ -122,15 +123,15 @@ static bool thread_by_tls(const struct view *v, struct gothread *t)
 	return false;
 }
 
-/* The register may hold the g of another thread by now, unless Go's code runs. */
+/* The register of g comes last: while other code than Go's runs, it may hold another thread's g. */
 bool goswitch_thread(const struct view *v, const struct cursor *c, struct gothread *t)
 {
 	return thread_by_tls(v, t) || thread_of(v, c->go_g, t);
 }
 
-/* Leaving a frame of another stack ----------------------------------------- */
+/* ---- Stepping to a frame on another stack ---- */
 
-/* A frame that is left, in a function of Go's table. */
+/* The frame that is left, in a function of Go's table. */
 struct goframe {
 	const struct view *v;
 	struct cursor *c;
@@ -143,7 +144,7 @@ static uint64_t frame_sp(const struct goframe *f)
 	return cursor_reg(f->c, f->v->m->sp);
 }
 
-/* The frame lies at @sp in truth: leave it by its rule. */
+/* Steps out of the frame by its rule, as if its stack pointer were @sp. */
 static int leave_at(const struct goframe *f, uint64_t sp)
 {
 	uint64_t rule = gorule_plain(&f->mod->go, f->vaddr), old = frame_sp(f);
@@ -163,7 +164,7 @@ static int leave_at(const struct goframe *f, uint64_t sp)
 	return err;
 }
 
-/* Go on with code that will run again at @pc, with @sp. */
+/* Continues with code that will run again at @pc, with stack pointer @sp. */
 static int resume_at(const struct goframe *f, uint64_t pc, uint64_t sp)
 {
 	struct cursor *c = f->c;
@@ -188,7 +189,10 @@ static bool on_goroutine(const struct gothread *t, uint64_t sp)
 	return t->curg && sp > t->curg_stack.lo && sp <= t->curg_stack.hi;
 }
 
-/* sp that the goroutine had when it left its stack; 0: it did not, or that is wrong. */
+/*
+ * Returns the sp that the goroutine had when it left its stack, or 0 if it did not leave it, or the
+ * noted sp is wrong.
+ */
 static uint64_t saved_sp(const struct view *v, const struct gothread *t)
 {
 	uint64_t sp;
@@ -211,6 +215,7 @@ static int step_systemstack(const struct goframe *f, const struct gothread *t)
 	return sp ? leave_at(f, sp) : -SHSTK_END_BAD_STACK;
 }
 
+/* Tells whether @pc lies in the function of the frame. */
 static bool is_inside(const struct goframe *f, uint64_t pc)
 {
 	uint64_t vaddr = pc - f->mod->bias;
@@ -221,8 +226,9 @@ static bool is_inside(const struct goframe *f, uint64_t pc)
 }
 
 /*
- * arm64: has a function without a frame, which never returns the usual way, called another
- * one? That put its own address where its return address had been.
+ * Tells whether a function has lost its return address. On arm64 a function without a frame, which
+ * does not return in the usual way, loses it when it calls another function: the call overwrites
+ * the link register.
  */
 static bool lost_link(const struct goframe *f)
 {
@@ -232,7 +238,10 @@ static bool lost_link(const struct goframe *f)
 						     is_inside(f, cursor_reg(f->c, m->ra) - 1)));
 }
 
-/* On the goroutine's stack, of which its description says already who goes on with it. */
+/*
+ * Steps to the code that the goroutine's description names as the one to continue with, where the
+ * frame is still on the goroutine's stack.
+ */
 static int leave_as_saved(const struct goframe *f, const struct gothread *t)
 {
 	const struct machine *m = f->v->m;
@@ -249,7 +258,7 @@ static int leave_as_saved(const struct goframe *f, const struct gothread *t)
 	return cursor_leave(f->v, c, &next, pc);
 }
 
-/* What mcall calls never returns: its frame is the first one of g0. */
+/* Steps out of mcall. What mcall calls never returns, so its frame is the outermost one of g0. */
 static int step_mcall(const struct goframe *f, const struct gothread *t)
 {
 	if (!on_goroutine(t, frame_sp(f)))
@@ -258,8 +267,9 @@ static int step_mcall(const struct goframe *f, const struct gothread *t)
 }
 
 /*
- * arm64: whom the code that asks for more stack returns to. The place moved by 8 when a
- * field in front of it went; what lies at the other one is no address of code.
+ * Restores the link register on arm64: where the code that asked for more stack returns to.
+ * Its place in g.sched moved by 8 when a member in front of it was removed. The word at the
+ * wrong place is not an address of code.
  */
 static void restore_link(const struct goframe *f, const struct gothread *t)
 {
@@ -277,8 +287,9 @@ static void restore_link(const struct goframe *f, const struct gothread *t)
 }
 
 /*
- * arm64: the function that asks for more stack has no frame yet, and the call that asks left its
- * own return address in x30; the function had put the one it needs into x3 before.
+ * Steps to the function that asks for more stack, on arm64. That function has no frame yet, and
+ * its call has put the call's own return address into x30. Before, the function had saved its
+ * return address in x3.
  */
 static int leave_to_asker(const struct goframe *f, const struct gothread *t)
 {
@@ -298,14 +309,14 @@ static int leave_to_asker(const struct goframe *f, const struct gothread *t)
 	return err;
 }
 
-/* The code that asked for more stack starts again with the new one. */
+/* Steps out of morestack. The code that asked for more stack starts again on the new stack. */
 static int step_morestack(const struct goframe *f, const struct gothread *t)
 {
 	const bool on_old = on_goroutine(t, frame_sp(f));
 	uint64_t sp, pc;
 	int err;
 
-	/* Before it calls another function nothing is noted yet. */
+	/* Nothing is noted before it calls another function. */
 	if (on_old && !lost_link(f))
 		return leave_to_asker(f, t);
 	if (!t->curg)
@@ -321,8 +332,8 @@ static int step_morestack(const struct goframe *f, const struct gothread *t)
 }
 
 /*
- * Its last instructions have the goroutine's sp already. On arm64 nothing leads back to its
- * caller before that, nor has the goroutine its return address back at once.
+ * Steps out of gogo, whose last instructions already have the goroutine's sp. On arm64 nothing
+ * leads back to the caller of gogo before that, and the link register is restored later than sp.
  */
 static int step_gogo(const struct goframe *f, const struct gothread *t)
 {
@@ -344,12 +355,12 @@ static int step_gogo(const struct goframe *f, const struct gothread *t)
 	return err;
 }
 
-/* Where asmcgocall notes, in its frame on g0, where it came from: offsets from sp. */
+/* Where asmcgocall notes, in its frame on g0, which stack it came from: offsets from sp. */
 struct cgocall_place {
 	uint8_t g, depth;
 };
 
-/* The goroutine's sp, if this place names a goroutine of the thread; or 0. */
+/* Returns the goroutine's sp if @p names a goroutine of the thread, otherwise 0. */
 static uint64_t cgocall_goroutine(const struct goframe *f, const struct gothread *t,
 				  const struct cgocall_place *p)
 {
@@ -365,7 +376,7 @@ static uint64_t cgocall_goroutine(const struct goframe *f, const struct gothread
 	return stack.hi - depth;
 }
 
-/* The sp on g0, if this place says that it was there before; or 0. */
+/* Returns the sp on g0 if @p says that asmcgocall was called on g0, otherwise 0. */
 static uint64_t cgocall_on_g0(const struct goframe *f, const struct cgocall_place *p)
 {
 	uint64_t sp = frame_sp(f), g, depth;
@@ -377,8 +388,9 @@ static uint64_t cgocall_on_g0(const struct goframe *f, const struct cgocall_plac
 }
 
 /*
- * x86: the instructions behind asmcgocall's calls of C read what it noted. In Go 1.22 the
- * place moved, and at the other one lie words of earlier frames, which may look right.
+ * The instructions of x86 behind asmcgocall's calls of C, which read what it noted. They tell
+ * the place: it moved in Go 1.22, and at the wrong place lie words of earlier frames, which
+ * may look right.
  */
 static const struct cgocall_code {
 	uint8_t size, bytes[5];
@@ -390,7 +402,10 @@ static const struct cgocall_code {
 	{ 4, { 0x48, 0x8b, 0x34, 0x24 }, { 8, 0 } }, /* mov (%rsp), %rsi */
 };
 
-/* Bytes of the instruction that may lie in front: where g is, from the thread pointer. */
+/*
+ * Returns the size of an instruction that may come first, which loads the offset of g from the
+ * thread pointer; 0 if @code does not begin with it.
+ */
 static size_t tls_offset_size(const uint8_t *code, size_t len)
 {
 	if (len < 7 || code[0] != 0x48)
@@ -400,7 +415,7 @@ static size_t tls_offset_size(const uint8_t *code, size_t len)
 	return code[1] == 0x8b && code[2] == 0x0d ? 7 : 0; /* mov ...(%rip), %rcx */
 }
 
-/* The place of this release; NULL if the code does not say. */
+/* Returns the place in this release, or NULL if the code does not tell. */
 static const struct cgocall_place *cgocall_place(const struct goframe *f)
 {
 	static const struct cgocall_place arm64 = { 0, 8 };
@@ -423,8 +438,9 @@ static const struct cgocall_place *cgocall_place(const struct goframe *f)
 }
 
 /*
- * asmcgocall notes in its frame on g0 which goroutine it came from, and how far below the
- * end of that one's stack: 0 and sp itself if it was on g0 before.
+ * Returns the sp that asmcgocall had before it went to g0, or 0. In its frame on g0 it notes the
+ * goroutine that it came from, and how far below the end of the goroutine's stack sp was. If it
+ * was on g0 already, it notes 0 and sp itself.
  */
 static uint64_t cgocall_sp(const struct goframe *f, const struct gothread *t)
 {
@@ -446,15 +462,15 @@ static int step_asmcgocall(const struct goframe *f, const struct gothread *t)
 	sp = cgocall_sp(f, t);
 	if (!sp)
 		sp = saved_sp(f->v, t);
-	if (!sp && !t->m) /* a goroutine without a thread is on its own stack */
+	if (!sp && !t->m) /* a goroutine without a known thread is on its own stack */
 		return GOSWITCH_ORDINARY;
 	return sp ? leave_at(f, sp) : -SHSTK_END_BAD_STACK;
 }
 
 /*
- * As if the code that called C had called this function: it runs nowhere, and the runtime
- * names it where a goroutine left its stack. It is no return address, so the instruction
- * in front of it means nothing.
+ * Tells whether @pc is in runtime.systemstack_switch. That function never runs: the runtime
+ * writes its address as if the code that left the goroutine's stack had called it. So it is
+ * not a return address, and the instruction in front of it means nothing.
  */
 static bool is_switch_mark(const struct view *v, uint64_t pc)
 {
@@ -468,7 +484,7 @@ static bool is_switch_mark(const struct view *v, uint64_t pc)
 	return name && !strcmp(name, "runtime.systemstack_switch");
 }
 
-/* On the goroutine's own stack, past what lies on g0. */
+/* Steps out of cgocallback on the goroutine's own stack, and leaves out the frames on g0. */
 static int step_callback_on_goroutine(const struct goframe *f)
 {
 	int err = leave_at(f, frame_sp(f));
@@ -481,9 +497,10 @@ static int step_callback_on_goroutine(const struct goframe *f)
 }
 
 /*
- * On a goroutine that C called: what called it lies on g0, at the sp that g0 is noted to
- * have. Of callbacks inside of callbacks each has that of the one before in its frame.
- * Without its thread, which waits for it, only the goroutine's own frames are known.
+ * Steps out of cgocallback, on a goroutine that C called. Its caller lies on g0, at the sp that
+ * is noted for g0. With nested callbacks, the frame of each callback holds the sp of the callback
+ * before it. Without the thread, which waits for the goroutine, only the goroutine's own frames
+ * are known.
  */
 static int step_cgocallback(const struct goframe *f, const struct gothread *t)
 {
@@ -504,13 +521,13 @@ static int step_cgocallback(const struct goframe *f, const struct gothread *t)
 }
 
 /*
- * arm64: where the code of a function that calls the vdso notes its own return address, in the
- * thread's description (m.vdsoPC); 0: it does not.
+ * Returns the offset in m (of m.vdsoPC) where a function that calls the vdso notes its own return
+ * address on arm64, or 0 if it notes nothing. Its code tells the offset.
  */
 static uint64_t vdso_place(const struct goframe *f)
 {
 	const uint32_t str_x30 = 0xf900001e, any_place = 0xffc0001f;
-	const unsigned int insns = 32; /* in front of the call it is soon */
+	const unsigned int insns = 32; /* the store is among the first instructions */
 	struct gofunc func;
 	size_t avail;
 	uint64_t at;
@@ -531,9 +548,9 @@ static uint64_t vdso_place(const struct goframe *f)
 }
 
 /*
- * arm64: sp of the frame that called the vdso, as it noted for the runtime's own profiler:
- * that of its caller, before Go 1.21 its own. There its return address lies, noted too. 0:
- * it notes nothing.
+ * Returns the sp of the frame that called the vdso on arm64, or 0 if it noted nothing. The function
+ * notes an sp for the runtime's own profiler: the sp of its caller, or before Go 1.21 its own. It
+ * also notes its return address, which lies at its own sp.
  */
 static uint64_t noted_sp(const struct goframe *f, const struct gothread *t)
 {
@@ -550,7 +567,7 @@ static uint64_t noted_sp(const struct goframe *f, const struct gothread *t)
 	return 0;
 }
 
-/* Does the frame's caller, as noted, call the function that the frame is of? */
+/* Tells whether the noted caller of the frame really calls the frame's function. */
 static bool is_noted(const struct goframe *f, const struct gothread *t)
 {
 	uint64_t sp = noted_sp(f, t), pc;
@@ -561,7 +578,7 @@ static bool is_noted(const struct goframe *f, const struct gothread *t)
 	       call_target(f->v, pc) == func.entry + f->mod->bias;
 }
 
-/* While the vdso runs, on g0, sp is in a register that C preserves. */
+/* Steps out of a function that calls the vdso on g0: its sp is in a register that C preserves. */
 static int step_vdso_call(const struct goframe *f, const struct gothread *t)
 {
 	bool x86 = f->v->m == &machine_x86;
@@ -570,7 +587,7 @@ static int step_vdso_call(const struct goframe *f, const struct gothread *t)
 
 	if (!cursor_knows(f->c, reg) && !f->v->full)
 		return -SHSTK_END_NO_REGISTER;
-	/* The arm64 vdso says nothing of what it saves. */
+	/* The unwind information of the arm64 vdso does not tell which registers it saves. */
 	if (!cursor_knows(f->c, reg))
 		kept = noted_sp(f, t);
 	if (!kept || kept & 7 || kept == sp)
@@ -581,8 +598,9 @@ static int step_vdso_call(const struct goframe *f, const struct gothread *t)
 }
 
 /*
- * Called by no instruction: a signal handler made the code that it interrupted go on here.
- * On arm64 it put away the link register of that code in 16 bytes of the stack.
+ * Steps out of a function that no instruction called: a signal handler let the code that it
+ * interrupted continue here. On arm64 the handler saved the link register of that code in 16
+ * bytes of the stack.
  */
 static int step_injected(const struct goframe *f, const struct gothread *t)
 {
@@ -632,7 +650,7 @@ int goswitch_step(const struct view *v, struct cursor *c, const struct module *m
 	role = gorule_role(&mod->go, &func);
 	if (role >= ARRAY_SIZE(steps) || !steps[role])
 		return GOSWITCH_ORDINARY;
-	/* What some need lies on the stack or in registers. */
+	/* Some steps work without the thread: what they need is on the stack or in registers. */
 	if (role != GO_INJECTED && !goswitch_thread(v, c, &t)) {
 		t.m = 0;
 		if (role != GO_ASMCGOCALL && role != GO_VDSO_CALL && role != GO_CGOCALLBACK)

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * capture.c - walk to the nearest marker, copy what was found behind it; place the next one.
- * See shstk_marker.h and Documentation/markers.rst.
+ * capture.c - walks to the nearest marker, copies the entries that were found behind it, and
+ * places the next marker. See shstk_marker.h and Documentation/markers.rst.
  *
  * A marker counts only if a walk comes to its slot and finds it there: then the frame is
- * the one that was marked, and all frames further out have been waiting since. So
- * longjmp() and the like need not be noticed. What must be known is when a trampoline may
- * have another use: if it was returned through (it says so), or its slot was given the
- * true address again. Of frames that were left in another way a copy might come back;
- * their trampolines are never used again.
+ * the one that was marked, and no frame further out has returned since. So longjmp() and
+ * the like need not be noticed. But it must be known when a trampoline may be used again:
+ * after a return through it (its code notes that), or after its slot got the true address
+ * back. A frame that was left in another way may have a copy that comes back, so its
+ * trampoline is never used again.
  */
 #include "capture_general.h"
 #include "marker.h"
@@ -16,7 +16,7 @@
 #include "rulecache.h"
 #include "walk.h"
 
-/* What a capture begins with: registers of the caller of the function that this stands in. */
+/* Makes the call of a capture: the registers are those of the current function's caller. */
 #define CALL_HERE(pcs_, max_, info_)                                        \
 	((struct call){ .ra = (uintptr_t)__builtin_return_address(0),       \
 			.sp = (uintptr_t)__builtin_dwarf_cfa(),             \
@@ -28,13 +28,13 @@
 
 #if HAVE_TRAMPOLINE
 
-#define NEAREST 2 /* youngest frames that get none: they may read their return address */
-#define FEWEST 8 /* frames in front of a marker, of which one may get another */
-#define PRICE 1024 /* frames that captures walk for each marker that is placed, */
-#define PART 16 /* and for each frame in front of it */
-#define NO_MARKER 64 /* a capture that came to none is worth that many */
+#define NEAREST 2 /* youngest frames without a marker: they may read their return address */
+#define FEWEST 8 /* fewest frames in front of a marker for which another one is placed */
+#define PRICE 1024 /* frames that captures have to walk for each marker that is placed, */
+#define PART 16 /* and this many more for each frame in front of it */
+#define NO_MARKER 64 /* a capture that came to no marker counts as so many walked frames */
 
-/* Chunks of trampolines that were given out, from the first one on. */
+/* Number of chunks of trampolines that were given to threads, from the first chunk on. */
 static unsigned int chunks;
 
 static struct trampoline *trampoline_at(const struct markers *m, unsigned int i)
@@ -42,19 +42,18 @@ static struct trampoline *trampoline_at(const struct markers *m, unsigned int i)
 	return trampoline_of(trampoline_address(m->chunk + i));
 }
 
-/*
- * The walk.
- */
+/* ---- The walk ---- */
 
 /**
  * struct way - how far a walk over frame records has come
- * @pc: the frame that comes next, not yet written.
- * @raw: what was read there.
- * @record: the frame record that @pc was read from; below the stack pointer for the first frame.
- * @sp: the frame's registers.
- * @fp: see @sp.
- * @out: behind the last entry written.
- * @end: behind the room for them.
+ * @pc: program counter of the frame that comes next, which is not written yet.
+ * @raw: the word that @pc was read from.
+ * @record: address of the frame record that @pc was read from; for the first frame an address
+ *	below its stack pointer.
+ * @sp: stack pointer of the frame that comes next.
+ * @fp: frame pointer of the frame that comes next.
+ * @out: where the next entry is written.
+ * @end: the end of the room for entries.
  */
 struct way {
 	uint64_t pc, raw, record, sp, fp;
@@ -67,15 +66,15 @@ way_begin(uint64_t ra, uint64_t sp, uint64_t fp, uint64_t *out, unsigned int roo
 	return (struct way){ native_strip(ra), ra, sp - 1, sp, fp, out, out + room };
 }
 
-/* Where in the tables a return address is noted. */
+/* Returns the index of return address @pc in the tables of struct markers. */
 static inline unsigned int record_place(uint64_t pc)
 {
 	return pc >> NATIVE_CODE_SHIFT & (MARKER_RECORDS - 1);
 }
 
 /*
- * Over frames that are known to have a frame record: two loads for each, and the checks of a
- * careful loop over frame pointers.
+ * Walks over frames that are known to have a frame record. Each frame takes two loads, and the
+ * checks of a careful loop over frame pointers.
  */
 static inline __attribute__((always_inline)) no_sanitize void
 walk_records(const struct markers *m, struct way *w, uint64_t hi)
@@ -102,7 +101,10 @@ walk_records(const struct markers *m, struct way *w, uint64_t hi)
 	*w = v;
 }
 
-/* Is @pc news: one that leads into code with a frame record? */
+/*
+ * Looks up whether @pc leads into code with a frame record, if that is not known yet, and notes it.
+ * Returns true if it does and was not known before.
+ */
 static bool is_new_record(struct markers *m, uint64_t pc)
 {
 	unsigned int i = record_place(pc);
@@ -121,7 +123,7 @@ static bool is_new_record(struct markers *m, uint64_t pc)
 	return m->where[i];
 }
 
-/* The same over any frames that have one. */
+/* Walks over all frames that have a frame record, also those not known yet. */
 static __attribute__((noinline)) void walk_on(struct markers *m, struct way *w)
 {
 	do {
@@ -129,19 +131,17 @@ static __attribute__((noinline)) void walk_on(struct markers *m, struct way *w)
 	} while (w->out != w->end && is_new_record(m, w->pc));
 }
 
-/* Is all as it was when the markers were placed? */
+/* Tells whether modules and unwind rules are the same as when the markers were placed. */
 static inline bool is_as_before(const struct markers *m)
 {
 	return likely(modmap_loads_same() && m->gen == rulecache_gen());
 }
 
-/*
- * Markers that are gone.
- */
+/* ---- Markers that are gone ---- */
 
 /*
- * The youngest marker is no longer of use. Its trampoline is if it was returned through, or
- * taken back; else it counts as used for ever.
+ * Forgets the youngest marker. Its trampoline can be used again if the frame returned through it,
+ * or the marker was taken back; otherwise it counts as used for ever.
  */
 static void mark_drop(struct markers *m)
 {
@@ -153,16 +153,16 @@ static void mark_drop(struct markers *m)
 		m->status = SHSTK_MARKER_LEFT;
 }
 
-/* The place of the return address. */
+/* Returns the address of the return address in the record of @k. */
 static uint64_t *mark_slot(const struct mark *k)
 {
 	return (uint64_t *)(uintptr_t)(k->record + 8);
 }
 
 /*
- * The slot gets the true address again if it still has the marker. Another thread may be
- * running there (a coroutine that was started on this stack): only one of the two gets to
- * write.
+ * Puts the true address back into the slot if the marker is still there. Returns whether it was.
+ * Another thread may be running on this stack (a coroutine that was started on it): only one of
+ * the two writes.
  */
 static no_sanitize bool mark_put_back(const struct mark *k)
 {
@@ -176,7 +176,7 @@ static no_sanitize bool mark_put_back(const struct mark *k)
 void markers_give_back(const struct markers *m, uint64_t sp)
 {
 	const struct thread *t = m->owner;
-	/* Below the stack pointer memory may not even be there. */
+	/* The memory below the stack pointer may be unmapped. */
 	bool native = t->native_known && range_has(&t->native, sp);
 	uint64_t low = native ? sp - NATIVE_RED_ZONE : 0;
 	const struct mark *k;
@@ -197,33 +197,35 @@ void markers_take_back(struct markers *m, uint64_t sp)
 		mark_drop(m);
 }
 
-/*
- * Placing.
- */
+/* ---- Placing a marker ---- */
 
 /*
- * Place some? Forgets the records if the rules were changed. Before the bounds of the thread's
- * stack are known there are no records, so that no walk over records begins.
+ * Tells whether a marker may be placed. Forgets the records if the unwind rules have changed.
+ * Before the bounds of the thread's stack are known there are no records, so no walk over records
+ * begins.
  */
 static bool may_place(struct markers *m)
 {
 	if (!m->owner->native_known)
 		return false;
 	if (m->gen != rulecache_gen()) {
-		memset(m->records, 0xff, sizeof(m->records)); /* no address, nor 0 */
+		memset(m->records, 0xff, sizeof(m->records)); /* neither an address nor 0 */
 		m->gen = rulecache_gen();
 	}
 	return m->status == SHSTK_MARKER_ON && m->frames_to_pay <= 0;
 }
 
-/* The thread's trampolines, at its first marker. None for a thread too many. */
+/*
+ * Gives the thread its trampolines, at its first marker. Returns false if it may not use markers,
+ * or all trampolines are given out.
+ */
 static bool get_trampolines(struct markers *m)
 {
 	unsigned int i;
 
 	if (!m->chunk && load_relaxed(&chunks) < TRAMPOLINE_RECORDS / MARKER_CHUNK) {
 		i = __atomic_fetch_add(&chunks, 1, __ATOMIC_RELAXED);
-		/* Its first ones may be none. */
+		/* The first places of a chunk may be the header of a page. */
 		if (i < TRAMPOLINE_RECORDS / MARKER_CHUNK)
 			m->chunk = i * MARKER_CHUNK + TRAMPOLINE_HEADER;
 	}
@@ -232,7 +234,7 @@ static bool get_trampolines(struct markers *m)
 	return m->status == SHSTK_MARKER_ON;
 }
 
-/* The free trampoline that was not used for longest: there are more than markers and losses. */
+/* Returns the free trampoline that was not used for the longest time. One is always free. */
 static unsigned int free_trampoline(struct markers *m)
 {
 	unsigned int i;
@@ -245,7 +247,7 @@ static unsigned int free_trampoline(struct markers *m)
 
 _Static_assert(MARKER_EACH >= MARKER_MAX + MARKER_LOST, "one is always free");
 
-/* Mark the frame that @w has come to; its trace has @rest entries. */
+/* Marks the frame that @w has come to. The trace from this frame on has @rest entries. */
 static no_sanitize void mark_put(struct markers *m, const struct way *w, int rest)
 {
 	unsigned int i = free_trampoline(m);
@@ -258,14 +260,14 @@ static no_sanitize void mark_put(struct markers *m, const struct way *w, int res
 	m->used |= 1u << i;
 	r->ra = w->pc;
 	store_relaxed(&r->set, true);
-	/* Handlers find the marker only once all that belongs to it is there. */
+	/* A handler must not find the marker before everything that belongs to it is written. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	m->n++;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	*(volatile uint64_t *)mark_slot(k) = k->value;
 }
 
-/* What the C++ ABI says of exceptions: the caught ones, and how many are not. */
+/* The C++ ABI's state of exceptions: the caught ones, and the number of uncaught ones. */
 struct exceptions {
 	void *caught;
 	unsigned int uncaught;
@@ -274,24 +276,24 @@ struct exceptions {
 extern struct exceptions *__cxa_get_globals_fast(void) __attribute__((weak));
 
 /*
- * Does an exception unwind the stack? Its frames are to stay as they are: it has taken the
- * markers back that it will come by (personality.c).
+ * Tells whether an exception is unwinding the stack. Then no marker may be placed: the exception
+ * has taken back the markers on its way (personality.c), and needs the frames to stay so.
  */
 static bool exception_flies(void)
 {
 	return __cxa_get_globals_fast && __cxa_get_globals_fast()->uncaught;
 }
 
-/* Where the traces behind markers end. */
+/* Returns the end of the room, where the traces behind markers end. */
 static uint64_t *room_end(struct markers *m)
 {
 	return m->room + MARKER_ROOM;
 }
 
 /*
- * Place one on the trace of @c, whose @n entries in front of the youngest marker are new: behind
- * @most of these, or in front of the first frame without a record, if that is nearer. If there
- * are too many, all are taken back.
+ * Places a marker on the trace of @c, which has @n new entries in front of the youngest marker. The
+ * place is behind @most of these entries, or in front of the first frame without a record, if that
+ * is nearer. If there are too many markers, all are taken back.
  */
 static __attribute__((noinline)) void mark_place(struct markers *m, const struct call *c, int n,
 						 int most)
@@ -306,7 +308,7 @@ static __attribute__((noinline)) void mark_place(struct markers *m, const struct
 	m->frames_to_pay = max(m->frames_to_pay, -MARKER_ADVANCE) + PRICE;
 	if (n + rest > MARKER_ROOM || exception_flies() || !get_trampolines(m))
 		return;
-	/* Once more to that place; what is written is of no use. */
+	/* Walk to that place again; the entries that this writes are not used. */
 	w = way_begin(c->ra, c->sp, c->fp, m->room, most);
 	walk_on(m, &w);
 	i = w.out - m->room;
@@ -318,17 +320,18 @@ static __attribute__((noinline)) void mark_place(struct markers *m, const struct
 	mark_put(m, &w, rest);
 }
 
-/*
- * Captures.
- */
+/* ---- Captures ---- */
 
-/* A capture of the library's own, after which a marker may be placed; off the program's stack. */
+/*
+ * The large variables of a capture by the library's own sources, after which a marker may be
+ * placed.
+ */
 struct learning {
 	struct request r;
 	struct capture c;
 };
 
-/* Does the trace go from the caller to the outermost frame, by rules alone, on one stack? */
+/* Tells whether the trace is complete, lies on one stack, and was found by rules alone. */
 static bool ends_plainly(const struct capture *c)
 {
 	return c->own.outermost && !c->crossed && c->end == SHSTK_END_COMPLETE && !c->guessed;
@@ -361,7 +364,10 @@ static int learn_in(void *mem, void *arg)
 	return walk_end(c, &l->r);
 }
 
-/* No marker is of use: the stack is to have none, and the library's own sources serve. */
+/*
+ * Makes the capture by the library's own sources, because no marker can be used. Takes all markers
+ * from the stack, and places one after the capture if that is allowed.
+ */
 static int otherwise(struct markers *m, const struct call *c)
 {
 	bool learn;
@@ -375,7 +381,10 @@ static int otherwise(struct markers *m, const struct call *c)
 	return learn ? scratch_call(sizeof(struct learning), learn_in, (void *)c) : capture_call(c);
 }
 
-/* Walk to any marker. True: it is the youngest now, as those that @w came by are gone. */
+/*
+ * Walks to the nearest marker, and forgets the markers whose place the walk came by: they are gone.
+ * Returns true if the walk has come to a marker; it is the youngest one now.
+ */
 static bool find_any(struct markers *m, struct way *w)
 {
 	const struct mark *k;
@@ -387,7 +396,10 @@ static bool find_any(struct markers *m, struct way *w)
 	return k->record == w->record && k->value == w->raw && w->out + k->rest <= w->end;
 }
 
-/* In all cases but that of shstk_marker_capture(), where no capture is interrupted. */
+/*
+ * Makes a capture that interrupts no other one, in all cases that shstk_marker_capture() does not
+ * handle itself.
+ */
 static int any_capture(struct markers *m, const struct call *c)
 {
 	struct way w = way_begin(c->ra, c->sp, c->fp, c->pcs, c->max);
@@ -413,7 +425,10 @@ static int any_capture(struct markers *m, const struct call *c)
 	return n;
 }
 
-/* Is it a thread with markers, or one that gets them now, and not in the middle of a capture? */
+/*
+ * Makes a capture of a thread that has no markers yet or a shadow stack, or that interrupts another
+ * capture. Gives the thread its markers if it may have some.
+ */
 static __attribute__((noinline)) int rare_capture(const struct call *c)
 {
 	struct thread *t = thread_get();
@@ -432,7 +447,7 @@ static __attribute__((noinline)) int rare_capture(const struct call *c)
 	return capture_call(c);
 }
 
-/* Copy @rest entries to @out, and leave the capture, which has @n. */
+/* Copies @rest entries to @out and ends the capture. Returns @n, the number of its entries. */
 static __attribute__((noinline)) int copy_many(struct markers *m, uint64_t *out, int rest, int n)
 {
 	memcpy(out, room_end(m) - rest, rest * sizeof(*out));
@@ -441,7 +456,7 @@ static __attribute__((noinline)) int copy_many(struct markers *m, uint64_t *out,
 	return n;
 }
 
-/* The case that it is written for did not apply. */
+/* Makes a capture that is not of the usual case that shstk_marker_capture() is written for. */
 static __attribute__((noinline)) int slow_capture(struct markers *m, uint64_t *pcs,
 						  unsigned int max, struct shstk_info *info,
 						  uint64_t ra, uint64_t sp, uint64_t fp)
@@ -452,9 +467,9 @@ static __attribute__((noinline)) int slow_capture(struct markers *m, uint64_t *p
 }
 
 /*
- * The usual case: frames with records that were met before, the youngest marker, nothing else
- * to be done. It is written for few instructions: of a shallow stack, a loop over frame pointers
- * has read all in 100 to 200.
+ * This function handles the usual case itself: the walk comes over frames with known records to
+ * the youngest marker, and nothing else has to be done. It uses few instructions, because a loop
+ * over frame pointers reads all of a shallow stack in 100 to 200 instructions.
  */
 SHSTK_API __attribute__((noinline)) int shstk_marker_capture(uint64_t *pcs, unsigned int max,
 							     struct shstk_info *info)
@@ -482,7 +497,7 @@ SHSTK_API __attribute__((noinline)) int shstk_marker_capture(uint64_t *pcs, unsi
 	if (unlikely(k->record != w.record || k->value != w.raw || end > w.end ||
 		     (w.out >= pcs + FEWEST && (m->frames_to_pay -= w.out - pcs) <= 0)))
 		return slow_capture(m, pcs, max, info, ra, sp, fp);
-	/* A call takes longer than to copy a few: 4 twice, which may overlap. */
+	/* For a few entries two copies of 4, which may overlap, are faster than a call. */
 	if (unlikely(k->rest < 4 || k->rest > 8))
 		return copy_many(m, w.out, k->rest, end - pcs);
 	from = room_end(m) - k->rest;

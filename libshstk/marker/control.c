@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * control.c - say why there are no markers, take them back, begin again.
+ * control.c - tells why there are no markers, takes markers back, and uses markers again.
  */
 #include <errno.h>
 
@@ -31,7 +31,7 @@ SHSTK_API void shstk_marker_withdraw(void)
 	if (outermost)
 		markers_take_back(m, sp);
 	else
-		markers_give_back(m, sp); /* a capture is interrupted */
+		markers_give_back(m, sp); /* this call interrupts a capture */
 	leave(t, outermost);
 }
 
@@ -42,7 +42,7 @@ SHSTK_API int shstk_marker_restart(void)
 
 	shstk_marker_withdraw();
 	if (m && m->status == SHSTK_MARKER_LEFT) {
-		m->chunk = 0; /* the old ones may still be somewhere */
+		m->chunk = 0; /* addresses of the old trampolines may still lie somewhere */
 		m->used = 0;
 		m->status = SHSTK_MARKER_ON;
 	}

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * personality.c - exceptions and forced unwinding through a marker.
+ * personality.c - lets exceptions and forced unwinding pass a marker.
  *
- * For an unwinder a trampoline is a frame, with the same stack pointer as the one
- * behind it. It recognises the frame with the handler by that, so in the second
- * phase it may take the trampoline for it, and stop there with an error. So the
- * trampoline takes control, as a frame with a destructor does, puts the true return
- * address back and resumes: then there is no trampoline any more. What has unwound
- * up to there is gone by then, which std::terminate() would show. So the first phase,
- * if there is one, takes all markers back, and the second finds none.
+ * For an unwinder a trampoline is a frame with the same stack pointer as the frame
+ * behind it. The unwinder recognises the frame with the handler by its stack pointer,
+ * so in the second phase it may take the trampoline for that frame, and stop there
+ * with an error. So the trampoline takes control, as a frame with a destructor does,
+ * puts the true return address back and resumes the unwinding without the trampoline.
+ * But then the frames that were unwound before are gone, which std::terminate() would
+ * show. So the first phase, if there is one, takes all markers back, and the second
+ * phase finds none.
  */
 #include <dlfcn.h>
 #include <unwind.h>
@@ -27,7 +28,7 @@ WEAK(_Unwind_Resume);
 
 extern const uint8_t shstk_marker_landing[] __attribute__((visibility("hidden")));
 
-/* Where the landing pad goes on. */
+/* The function that the landing pad jumps to. */
 __thread __typeof__(&_Unwind_Resume) shstk_marker_resume
 	__attribute__((tls_model("initial-exec"), visibility("hidden")));
 
@@ -38,14 +39,16 @@ struct unwinder {
 	__typeof__(&_Unwind_Resume) resume;
 };
 
+/* Returns the base of the object that contains @address, or NULL. */
 static const void *object_of(const void *address, Dl_info *info)
 {
 	return dladdr && dladdr(address, info) ? info->dli_fbase : NULL;
 }
 
 /*
- * The functions of the unwinder that calls from @caller. A process may have
- * several, and those linked with us may be of another one or none.
+ * Finds the functions of the unwinder that contains the address @caller. A process may
+ * have several unwinders, and this object may be linked with another one or with none.
+ * Returns false if the functions are not found.
  */
 static bool find_unwinder(struct unwinder *u, const void *caller)
 {
@@ -61,13 +64,13 @@ static bool find_unwinder(struct unwinder *u, const void *caller)
 	if (u->resume && u->get_ip && u->set_ip && u->set_gr &&
 	    (!object || object == object_of(*(void **)&u->resume, &linked)))
 		return true;
-	/* Not by its name: static programs are linked with a warning then. */
+	/* dlopen() is found by dlsym(): a direct use makes the linker warn in static programs. */
 	if (object && dlsym)
 		*(void **)&open = dlsym(RTLD_DEFAULT, "dlopen");
 	lib = open ? open(info.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
 	if (!lib)
 		return false;
-	/* It stays open: it may be the one that throws next. */
+	/* The library stays open, because it may throw the next exception too. */
 	*(void **)&u->get_ip = dlsym(lib, "_Unwind_GetIP");
 	*(void **)&u->set_ip = dlsym(lib, "_Unwind_SetIP");
 	*(void **)&u->set_gr = dlsym(lib, "_Unwind_SetGR");

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * state.c - the markers of each thread: made by its first capture, given back when it ends.
+ * state.c - makes the markers of each thread at its first capture, and takes them back when the
+ * thread ends.
  *
- * As with the states of threads (thread.c) there is no lock and no allocator. A thread gives its
- * markers back in a TLS destructor; those of one that ended without are found by the state that
- * it had: whoever has that now has got it from a thread that is dead.
+ * As with the states of threads (thread.c), there is no lock and no allocator. A thread gives its
+ * markers back in a TLS destructor. The markers of a thread that ended without one are found by
+ * its struct thread: the thread that has this state now got it from a dead thread.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -16,7 +17,7 @@
 __thread struct markers *markers_self __attribute__((tls_model("initial-exec")));
 
 #if HAVE_TRAMPOLINE
-#define MOST (TRAMPOLINE_RECORDS / MARKER_CHUNK) /* threads that there are trampolines for */
+#define MOST (TRAMPOLINE_RECORDS / MARKER_CHUNK) /* number of sets of trampolines */
 
 static struct markers *all[MOST];
 static unsigned int count;
@@ -24,7 +25,7 @@ static unsigned int count;
 static pthread_key_t key;
 static bool key_valid;
 
-/* Nothing is on the stack. What belongs to a thread for ever stays. */
+/* Resets markers of which none is on the stack. @chunk stays, and so do the trampolines. */
 static void reset(struct markers *m)
 {
 	m->status = SHSTK_MARKER_ON;
@@ -35,6 +36,7 @@ static void reset(struct markers *m)
 	m->gen = ~0ull; /* no generation: all records are forgotten at first */
 }
 
+/* Makes @t the owner of @m if @m is free, or was owned by @t. Returns whether @t owns it now. */
 static bool take(struct markers *m, struct thread *t)
 {
 	struct thread *nobody = NULL;
@@ -45,7 +47,7 @@ static bool take(struct markers *m, struct thread *t)
 					    __ATOMIC_RELAXED));
 }
 
-/* Markers whose thread has ended. */
+/* Takes markers whose thread has ended. Returns NULL if there are none. */
 static struct markers *reuse(struct thread *t)
 {
 	unsigned int i, n = min(load_relaxed(&count), (unsigned int)MOST);
@@ -103,8 +105,9 @@ struct markers *markers_get(struct thread *t)
 }
 
 /*
- * The thread ends. If the library has taken its state away already, another thread may have that
- * and these markers: then they are left alone.
+ * Gives the markers of an ending thread back; it is the destructor of @key. If the library has
+ * already taken the thread's state away, another thread may have that state and these markers: then
+ * they are left alone.
  */
 static void release(void *arg)
 {
@@ -117,13 +120,13 @@ static void release(void *arg)
 	markers_self = NULL;
 }
 
-/* Before thread.c makes its own key: destructors run in the order of keys. */
+/* Makes the key before thread.c makes its own, because destructors run in the order of keys. */
 static __attribute__((constructor(1000))) void state_init(void)
 {
 	key_valid = !pthread_key_create(&key, release);
 }
 
-/* When the object that this is linked into is unloaded, no thread may call release(). */
+/* Deletes the key when this object is unloaded, because then no thread may call release(). */
 static __attribute__((destructor)) void state_exit(void)
 {
 	if (key_valid)

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * trampoline.h - where a marked return address leads; see
+ * trampoline.h - the trampolines, to which marked return addresses lead; see
  * Documentation/markers.rst.
  *
- * A marker is the address of one of many small pieces of code, each with a record
- * of its own that holds the true return address. Code and records lie at the same
- * distance from each other everywhere, so that the record of a piece can be found
- * by adding one number: also in the DWARF expression that tells unwinders where
- * the true return address is. trampoline_NAME.c has the code, for an architecture each.
+ * A trampoline is a small piece of code; a marker is its address. Each trampoline has
+ * a record of its own that holds the true return address. Each record lies at a fixed
+ * place in relation to its trampoline, so that simple arithmetic finds it: also in the
+ * DWARF expression that tells unwinders where the true return address is.
+ * trampoline_NAME.c has the code for an architecture.
  */
 #ifndef SHSTK_TRAMPOLINE_H
 #define SHSTK_TRAMPOLINE_H
@@ -15,14 +15,15 @@
 #include "native.h"
 
 #define TRAMPOLINE_RECORDS 8192
-/* So many places at the start of each page of code, at most, are no trampolines. */
+/* At most this many places at the start of each page of code are not trampolines. */
 #define TRAMPOLINE_HEADER 2
 
 /**
  * struct trampoline - the record of a marker
  * @ra: the true return address, without authentication code.
- * @set: its address is, or was, or will be in a slot. Clear: not used, returned through (the
- *	code says so), or taken back.
+ * @set: true while the marker is in a slot, or may be in one. It is false before the first use,
+ *	after a return through the trampoline (its code clears it), and after the marker was
+ *	taken back.
  */
 struct trampoline {
 	uint64_t ra;
@@ -33,10 +34,13 @@ struct trampoline {
 #if defined(__x86_64__)
 #define HAVE_TRAMPOLINE 1
 
-#define TRAMPOLINE_BYTES 16 /* of code */
-#define TRAMPOLINE_ENTRY 1 /* behind a byte that unwinders look up */
+#define TRAMPOLINE_BYTES 16 /* bytes of code of a trampoline */
+#define TRAMPOLINE_ENTRY 1 /* the entry is behind a byte for unwinders: see trampoline_x86.c */
 
-/* What the marker looks like in a slot. False: this frame can't have one. */
+/*
+ * Stores in *@ret how the marker is written into the slot that holds @raw. Returns false if this
+ * frame can't have a marker.
+ */
 static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa, uint64_t *ret)
 {
 	(void)raw;
@@ -50,7 +54,10 @@ static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa
 #define TRAMPOLINE_BYTES 8
 #define TRAMPOLINE_ENTRY 0
 
-/* Sign as PACIASP and PACIBSP do; does nothing where there is no such key. */
+/*
+ * trampoline_sign_a() signs @pc like PACIASP, and trampoline_sign_b() like PACIBSP. They return it
+ * unchanged where there is no such key.
+ */
 static inline uint64_t trampoline_sign_a(uint64_t pc, uint64_t sp)
 {
 	register uint64_t x17 __asm__("x17") = pc;
@@ -70,9 +77,10 @@ static inline uint64_t trampoline_sign_b(uint64_t pc, uint64_t sp)
 }
 
 /*
- * Signed as the function will authenticate it: with the key, and the stack pointer
- * at its start, that give what is in the slot. An address that looks the same
- * signed and unsigned does not tell.
+ * Stores in *@ret how the marker is written into the slot that holds @raw: signed as the
+ * function will authenticate it, with the stack pointer at its start, @cfa, and the key
+ * that gives @raw. Returns false if the key can't be told, as for an address that is the
+ * same signed and unsigned: then this frame can't have a marker.
  */
 static inline bool trampoline_encode(uint64_t marker, uint64_t raw, uint64_t cfa, uint64_t *ret)
 {
@@ -99,30 +107,34 @@ extern const uint8_t shstk_marker_code[] __attribute__((visibility("hidden")));
 extern struct trampoline shstk_marker_table[TRAMPOLINE_RECORDS]
 	__attribute__((visibility("hidden")));
 
+/* Returns the marker of trampoline @i, unsigned. */
 static inline uint64_t trampoline_address(unsigned int i)
 {
 	return (uintptr_t)shstk_marker_code + i * TRAMPOLINE_BYTES + TRAMPOLINE_ENTRY;
 }
 
-/* Is @pc in a trampoline? */
+/* Tells whether @pc is in a trampoline. */
 static inline bool trampoline_has(uint64_t pc)
 {
 	return pc - (uintptr_t)shstk_marker_code < (uint64_t)TRAMPOLINE_RECORDS * TRAMPOLINE_BYTES;
 }
 
-/* The record of the trampoline that @pc is in. */
+/* Returns the record of the trampoline that @pc is in. */
 static inline struct trampoline *trampoline_of(uint64_t pc)
 {
 	return &shstk_marker_table[(pc - (uintptr_t)shstk_marker_code) / TRAMPOLINE_BYTES];
 }
 
-/* The true return address if @pc is in a trampoline, else @pc. */
+/* Returns the true return address if @pc is in a trampoline, otherwise @pc. */
 static inline uint64_t trampoline_resolve(uint64_t pc)
 {
 	return unlikely(trampoline_has(pc)) ? trampoline_of(pc)->ra : pc;
 }
 
-/* What the core asks, as a meant_fn (meant.h): @regs may be in the middle of a trampoline. */
+/*
+ * Returns the true return address for @pc to the rest of the library, as a meant_fn (meant.h).
+ * @regs: NULL, or the registers of code that may be in the middle of a trampoline.
+ */
 uint64_t trampoline_meant(uint64_t pc, struct regs *regs);
 #else
 static inline uint64_t trampoline_resolve(uint64_t pc)

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * trampoline_arm64.c - where marked return addresses lead, arm64.
+ * trampoline_arm64.c - the trampolines of arm64.
  *
  * A call leaves its return address in x30, so x30 is free when a function has
- * returned. Each trampoline is a BL, which tells the common code which one it was.
- * That takes two registers for the time being, notes that the trampoline was
- * passed, and returns to the true address. All else stays as it is, and the
- * processor's predictor sees as many calls as returns.
+ * returned. Each trampoline is a BL, whose return address tells the common code which
+ * trampoline it was. The common code saves two registers to use them, notes that the
+ * trampoline was passed, and returns to the true address. Everything else stays as it
+ * is, and the processor's return predictor sees as many calls as returns.
  *
- * Unwinders that come here have the marker in x30, perhaps signed, or the true
- * address, if the marker was taken back after it had been read. Every page of
- * trampolines begins with a distance, from which the records follow, and a word that
- * tells it from other code. The expression, which is the return address:
+ * Unwinders that come here have the marker in x30, perhaps signed; or the true address,
+ * if the marker was taken back after they had read it. Every page of trampolines begins
+ * with the distance of the records and a word that tells the page from other code. The
+ * following expression computes the return address:
  *
  *	breg30 0, const8u 2^48-1, and	without authentication code
  *	dup, const2s -4096, and		... and the start of its page
@@ -29,7 +29,7 @@ struct trampoline shstk_marker_table[TRAMPOLINE_RECORDS] __attribute__((aligned(
 
 _Static_assert(16 * 4096 == TRAMPOLINE_RECORDS * TRAMPOLINE_BYTES, "pages below");
 
-/* Common code, and the places in it where things change. */
+/* The common code, and the places in it where sp or x30 changes. */
 #pragma GCC visibility push(hidden)
 extern const uint8_t shstk_marker_common[], shstk_marker_pushed[], shstk_marker_loaded[],
 	shstk_marker_popped[], shstk_marker_end[];
@@ -82,7 +82,10 @@ __asm__("	.pushsection .text.shstk_marker, \"ax\", %progbits\n"
 	"	.cfi_endproc\n"
 	"	.size shstk_marker_code, . - shstk_marker_code\n"
 
-	/* See personality.c: the exception is in x0, the true return address in x1. */
+	/*
+	 * The personality routine lets the unwinder continue here: see personality.c. The
+	 * exception is in x0, the true return address in x1.
+	 */
 	"	.globl shstk_marker_landing\n"
 	"	.hidden shstk_marker_landing\n"
 	"	.type shstk_marker_landing, %function\n"
@@ -102,7 +105,7 @@ __asm__("	.pushsection .text.shstk_marker, \"ax\", %progbits\n"
 	"	.size shstk_marker_landing, . - shstk_marker_landing\n"
 	"	.popsection\n");
 
-/* No return address leads to the common code: who is there was interrupted. */
+/* No return address leads to the common code, so code that is there was interrupted. */
 uint64_t trampoline_meant(uint64_t pc, struct regs *regs)
 {
 	uint64_t lr;

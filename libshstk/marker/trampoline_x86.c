@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * trampoline_x86.c - where marked return addresses lead, x86-64.
+ * trampoline_x86.c - the trampolines of x86-64.
  *
  * Each trampoline notes that it was passed and jumps to the true return address
- * through its record. It uses no register, no flag and no stack; the jump keeps
- * the processor's return predictor in step, which a second RET would not, and is
- * not tracked by IBT since it ends where no ENDBR64 can be.
+ * through its record. It uses no register, no flag and no stack. The jump keeps the
+ * processor's return predictor in step, which a second RET would not. It has the
+ * prefix NOTRACK for IBT, because there can be no ENDBR64 where it ends.
  *
  * Unwinders that come here find rsp as it is after the return, so the slot lies
- * below it: in the red zone, where no signal frame is put. It still holds the
- * marker, unless that was taken back after the unwinder had read it: by a handler,
- * or by a callback. Every page of trampolines begins with the distance of the
- * records and a word that tells it from other code. The expression, which is the
- * address of the return address:
+ * below it: in the red zone, where no signal frame is put. The slot still holds the
+ * marker, unless a signal handler or a callback took the marker back after the
+ * unwinder had read it. Every page of trampolines begins with the distance of the
+ * records and a word that tells the page from other code. The following expression
+ * computes the address of the return address:
  *
  *	breg7 -8, dup, deref		slot, its content
  *	dup, const2s -4096, and		... the start of its page
@@ -22,8 +22,8 @@
  *   1:	drop, drop			slot
  *   2:
  *
- * The first byte of a trampoline is there for unwinders that look for the
- * instruction before a return address.
+ * The first byte of a trampoline, a NOP, is there for unwinders that look up the
+ * instruction in front of a return address.
  */
 #include "trampoline.h"
 
@@ -59,10 +59,10 @@ __asm__("	.pushsection .text.shstk_marker, \"ax\", @progbits\n"
 	"	.size shstk_marker_code, . - shstk_marker_code\n"
 
 	/*
- * The personality routine lets the unwinder come here instead of going on: with
- * the exception in rax and the true return address in rdx, and rsp as behind the
- * return. Resume as if the marked function's caller had called.
- */
+	 * The personality routine lets the unwinder continue here: see personality.c. The
+	 * exception is in rax and the true return address in rdx; rsp is as after the return.
+	 * The code resumes the unwinding as if the marked function's caller had called.
+	 */
 	"	.globl shstk_marker_landing\n"
 	"	.hidden shstk_marker_landing\n"
 	"	.type shstk_marker_landing, @function\n"
@@ -82,7 +82,7 @@ __asm__("	.pushsection .text.shstk_marker, \"ax\", @progbits\n"
 	"	.size shstk_marker_landing, . - shstk_marker_landing\n"
 	"	.popsection\n");
 
-/* A trampoline changes no register: in the middle of one they are what they will be. */
+/* A trampoline changes no register, so @regs are right in the middle of one too. */
 uint64_t trampoline_meant(uint64_t pc, struct regs *regs)
 {
 	(void)regs;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-go-symbolize.so: names of C functions for Go's runtime. It holds the parts of
-# libshstk-symbol and libshstk that it needs; a program loads elfutils with it.
+# Builds libshstk-go-symbolize.so, which gives Go's runtime the names of C functions. It contains
+# the parts of libshstk-symbol and libshstk that it needs; a program loads elfutils with it.
 
 GOSYMBOLIZE_SRC := $(wildcard libshstk/go/symbolize/*.c)
 GOSYMBOLIZE_MAP := libshstk/go/symbolize/libshstk-go-symbolize.map

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * service.c - see service.h.
+ * service.c - a thread that looks up addresses for other threads; see service.h.
  */
 #include <linux/futex.h>
 #include <pthread.h>
@@ -18,11 +18,14 @@
 
 #define MILLISECOND 1000000ull
 #define SECOND (1000 * MILLISECOND)
-#define LOOK (200 * MILLISECOND) /* how often the thread is looked at while it is waited for */
-#define STILL (3 * SECOND) /* it is not waited for once it used no CPU time for so long, */
-#define LONGEST (30 * SECOND) /* nor for longer than this */
+#define LOOK (200 * MILLISECOND) /* how often a waiting caller checks the thread */
+#define STILL (3 * SECOND) /* the wait ends when the thread used no CPU time for so long */
+#define LONGEST (30 * SECOND) /* the longest wait */
 
-/* FREE -> TAKEN -> ASKED -> ANSWERED -> FREE. LEFT: nobody waits for the answer any more. */
+/*
+ * The states of a place: FREE -> TAKEN -> ASKED -> ANSWERED -> FREE. ASKED -> LEFT -> FREE if
+ * nobody waits for the answer any more.
+ */
 enum { FREE, TAKEN, ASKED, ANSWERED, LEFT };
 
 struct place {
@@ -33,10 +36,10 @@ struct place {
 
 static struct {
 	service_look_up *look_up;
-	pid_t pid; /* where the thread is; 0: nowhere yet */
-	clockid_t clock; /* its CPU time */
-	uint32_t asked; /* how often: it sleeps on this */
-	uint32_t still; /* it does not get on */
+	pid_t pid; /* the process of the thread; 0: not started */
+	clockid_t clock; /* the clock of the thread's CPU time */
+	uint32_t asked; /* number of questions; the thread sleeps on this word */
+	uint32_t still; /* 1: the thread makes no progress */
 	struct place places[PLACES];
 } service;
 
@@ -69,16 +72,17 @@ static void set_free(struct place *p)
 }
 
 /*
- * Set before a place is left and cleared after it was answered, by whoever comes second if
- * both happen at once: so it does not stay set.
+ * Sets or clears service.still. It is set before a place is left, and cleared after the place was
+ * answered. If both happen at once, the one that comes second clears it, so it does not stay set.
  */
 static void set_still(uint32_t to)
 {
 	__atomic_store_n(&service.still, to, __ATOMIC_SEQ_CST);
 }
 
-/* ---- the thread ---- */
+/* ---- The thread ---- */
 
+/* Answers the question in a place, if there is one. */
 static void answer(struct place *p)
 {
 	if (change(p, LEFT, FREE) || state_of(p) != ASKED)
@@ -106,7 +110,10 @@ static void *serve(void *unused)
 	return unused;
 }
 
-/* With all signals blocked: those of Go are not for a thread that it does not know. */
+/*
+ * Starts the thread with all signals blocked, because Go's signals are not for a thread that Go
+ * does not know.
+ */
 static int start_thread(void)
 {
 	sigset_t all, before;
@@ -138,7 +145,7 @@ int service_start(service_look_up *look_up)
 	return err;
 }
 
-/* ---- whoever asks ---- */
+/* ---- The threads that ask ---- */
 
 static uint64_t time_of(clockid_t clock)
 {
@@ -148,7 +155,7 @@ static uint64_t time_of(clockid_t clock)
 	return t.tv_sec * SECOND + t.tv_nsec;
 }
 
-/* False: it takes too long. */
+/* Waits for the answer in @p. Returns false if it takes too long. */
 static bool wait_for(struct place *p)
 {
 	uint64_t start = time_of(CLOCK_MONOTONIC), moved = start, used = 0, now, cpu;
@@ -166,6 +173,7 @@ static bool wait_for(struct place *p)
 	return true;
 }
 
+/* Takes a free place. Returns NULL if none becomes free in time. */
 static struct place *take_place(void)
 {
 	const struct timespec a_while = { .tv_nsec = MILLISECOND };

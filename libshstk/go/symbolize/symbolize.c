@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * symbolize.c - the symbolizer of Go's runtime; see shstk_go_symbolize.h.
+ * symbolize.c - the symbolizer function for Go's runtime; see shstk_go_symbolize.h.
  *
  * Sources: golang/go, src/runtime/traceback.go (SetCgoTraceback).
  */
@@ -20,14 +20,17 @@ struct symbolizer_arg {
 	const char *func;
 	uintptr_t entry;
 	uintptr_t more;
-	uintptr_t data; /* the frame that comes next */
+	uintptr_t data; /* the struct shstk_symframe for the next call, or 0 */
 };
 
-/* Used by the service's thread only, and kept to the end: all that was answered is in it. */
+/*
+ * The symbols. Only the thread of service.h uses them. They are kept until the process ends,
+ * because the answers point into them.
+ */
 static struct {
 	struct shstk_symbols *store;
 	struct shstk_symproc *process;
-	unsigned long long loads; /* of modules, and unloads, when the maps were read */
+	unsigned long long loads; /* loads and unloads of modules when the maps were read */
 } names;
 
 static int count_loads(struct dl_phdr_info *info, size_t size, void *arg)
@@ -37,7 +40,7 @@ static int count_loads(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* The mapping of @pc, by maps that are as new as the modules. */
+/* Returns the mapping that contains @pc. Reads the maps again if modules were loaded since. */
 static const struct shstk_symmap *find_map(uintptr_t pc)
 {
 	unsigned long long loads = 0;
@@ -101,7 +104,7 @@ static void fill_frame(struct symbolizer_arg *a, const struct shstk_symframe *fr
 	a->file = frame->file;
 	a->lineno = frame->line;
 	a->func = frame->function;
-	/* The last one is the function that was not inlined. */
+	/* The last frame is the function that was not inlined. */
 	a->more = frame->inlined;
 	a->data = frame->inlined ? (uintptr_t)(frame + 1) : 0;
 }
