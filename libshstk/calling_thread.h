@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * calling_thread.h - the calling thread as a program to unwind: which stack a frame lies on, what words
- * are on it, and which module contains an address.
+ * calling_thread.h - the calling thread as a program to unwind: which stack a frame lies on, what
+ * words are on it, and which module contains an address.
  */
 #ifndef SHSTK_CALLING_THREAD_H
 #define SHSTK_CALLING_THREAD_H

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * return_probes.c - callers of functions whose return is probed; see return_probes.h.
+ * return_probes.c - finds the callers of functions whose return is probed; see return_probes.h.
  */
 #include "return_probes.h"
 #include "scratch.h"

@@ -24,7 +24,7 @@
 #define RULE_SPECIAL 4
 
 enum rule_kind {
-	RULE_NONE = 0, /* no information covers the address */
+	RULE_NONE = 0, /* no unwind information covers the address */
 	RULE_SP = 1, /* CFA = sp + cfa_off */
 	RULE_FP = 2, /* CFA = fp + cfa_off */
 	RULE_END = 4, /* the outermost frame */

@@ -119,7 +119,7 @@ static inline bool rulecache_is_even(uint64_t rule)
 /* Returns the rule in @e, whose key was @key, or RULE_NONE if @e was overwritten. */
 static inline uint64_t rulecache_read(const struct rulecache_entry *e, uint64_t key)
 {
-	uint64_t rule = load_acquire(&e->rule); /* pairs with put(): key, rule, key */
+	uint64_t rule = load_acquire(&e->rule); /* pairs with replace(): key, rule, key */
 
 	return likely(load_relaxed(&e->key) == key) ? rule : RULE_NONE;
 }

@@ -6,10 +6,10 @@
  * Switching them on late works because a shadow stack can be written before it is
  * needed: the return addresses of all active frames are known from unwinding, and
  * they are put on the new shadow stack, outermost first, as if the calls had been
- * made with it. On x86 the SSP is first moved down to a restore token below the
- * room for the entries, and the entries are then written above it; on arm64
- * GCSPUSHM pushes them. Between switching on and the last entry there is no call,
- * no return and no signal handler.
+ * made with it. On x86 a restore token is written below the room for the entries;
+ * the SSP is moved to the token, which is then dropped, and the entries are written
+ * above. On arm64 GCSPUSHM pushes the entries. Between switching on and the last
+ * entry there is no call, no return and no signal handler.
  */
 #include <elf.h>
 #include <errno.h>

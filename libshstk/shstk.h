@@ -108,7 +108,7 @@ enum shstk_end {
  */
 #define SHSTK_STACK_NEED 1536
 
-/* Bits of &struct shstk_opts.sources. */
+/* Bits of &struct shstk_opts.sources: the sources that a capture may use. */
 #define SHSTK_USE_HARDWARE (1u << SHSTK_SOURCE_HARDWARE)
 #define SHSTK_USE_MEMO (1u << SHSTK_SOURCE_MEMO)
 #define SHSTK_USE_WALK (1u << SHSTK_SOURCE_WALK)
@@ -650,7 +650,7 @@ SHSTK_API int shstk_unwind_shadow(const struct shstk_shadow *shadow, shstk_read_
 				  struct shstk_info *info);
 
 /**
- * shstk_read_process() - a shstk_read_fn for living processes
+ * shstk_read_process() - read memory of a living process, as a shstk_read_fn
  * @arg: pointer to a pid_t.
  * @addr: address in that process.
  * @buf: receives the bytes.

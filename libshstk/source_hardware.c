@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * source_hardware.c - captures from the hardware shadow stack.
+ * source_hardware.c - captures traces from the hardware shadow stack.
  *
  * shadow_reader.c copies the return addresses from the shadow stack. The end of the shadow
  * stack is looked up once for the thread's own stack. The program counters that signals

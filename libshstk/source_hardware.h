@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * source_hardware.h - captures from the hardware shadow stack.
+ * source_hardware.h - captures traces from the hardware shadow stack.
  */
 #ifndef SHSTK_SOURCE_HARDWARE_H
 #define SHSTK_SOURCE_HARDWARE_H

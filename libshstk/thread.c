@@ -158,7 +158,7 @@ struct thread *thread_get_slow(void)
 	store_relaxed(&t->pid, pid);
 	reset(t);
 	thread_self = t;
-	/* Keys below 32 are set without allocation (glibc; musl: all are). */
+	/* glibc sets keys below 32 without allocating memory; musl sets all keys so. */
 	if (key_valid && key < 32)
 		pthread_setspecific(key, t);
 out:
@@ -234,7 +234,7 @@ static __attribute__((constructor)) void thread_init(void)
 	pthread_atfork(NULL, NULL, after_fork);
 }
 
-/* When the library itself is unloaded, no thread may call release(). */
+/* Deletes the key when the library is unloaded, because then no thread may call release(). */
 static __attribute__((destructor)) void thread_exit(void)
 {
 	if (key_valid)

@@ -31,9 +31,9 @@
  *	functions of the fast paths jump to each other and keep nothing on the stack. Its @ssp
  *	is 0.
  * @scratch: memory for large variables of captures in progress.
- * @pid: process ID of the thread that owns the state; -1 in the first thread after a fork.
- * @tid: thread ID of the owner; 0 if nobody owns the state, -1 in the first thread after a
- *	fork.
+ * @pid: process ID of the thread that owns the state; -1 in the first thread of a forked child.
+ * @tid: thread ID of the owner; 0 if nobody owns the state, -1 in the first thread of a forked
+ *	child.
  * @next: the next one in the list of all states.
  */
 struct thread {

@@ -170,7 +170,7 @@ int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size)
 	if (fd < 0)
 		return fd;
 	err = by_ioctl(fd, addr, ret, path, size);
-	if (err && err != -ENOENT) { /* an older kernel, or an emulated one */
+	if (err && err != -ENOENT) { /* the kernel is older or emulated, and lacks the ioctl */
 		struct query q = { fd, addr, ret, path, size };
 
 		err = scratch_call(sizeof(struct text), by_text, &q);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * go_traceback.c - the traceback function that Go's runtime calls in signal handlers; see
- * shstk_go.h.
+ * go_traceback.c - captures the C frames of a Go traceback: the function that Go's runtime
+ * calls in signal handlers; see shstk_go.h.
  *
  * Sources: golang/go, src/runtime/traceback.go (SetCgoTraceback), src/runtime/cgocall.go
  * (how many addresses are kept).

@@ -103,9 +103,9 @@ static bool thread_at(const struct view *v, unsigned int i, struct gothread *t)
 }
 
 /*
- * Finds the thread by g, which is a thread-local variable. The linker decided its place: it is
- * directly below the thread pointer unless there are other thread-local variables. The place
- * is the same for all threads.
+ * Finds the thread by g, which is a thread-local variable. The linker decided its place, which
+ * is the same for all threads: below the thread pointer on x86, behind it on arm64, and next to
+ * it unless there are other thread-local variables.
  */
 static bool thread_by_tls(const struct view *v, struct gothread *t)
 {
@@ -510,7 +510,7 @@ static int step_cgocallback(const struct goframe *f, const struct gothread *t)
 	if (t->m && t->doubt)
 		return -SHSTK_END_BAD_STACK;
 	if (t->m && !on_goroutine(t, frame_sp(f)))
-		return GOSWITCH_ORDINARY; /* it has not left g0 yet */
+		return GOSWITCH_ORDINARY; /* the function has not left g0 yet */
 	if (!t->m || (!sp && !goswitch_word(f->v, t->g0 + GO_G_SCHED + GO_SCHED_SP, &sp)) || !sp ||
 	    sp < last || !goswitch_word(f->v, sp + place, &next) || next <= sp)
 		return step_callback_on_goroutine(f);

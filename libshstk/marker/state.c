@@ -33,7 +33,7 @@ static void reset(struct markers *m)
 	m->n = 0;
 	m->mark[0] = (struct mark){ .record = UINT64_MAX };
 	m->used = 0;
-	m->gen = ~0ull; /* no generation: all records are forgotten at first */
+	m->gen = ~0ull; /* this is no generation, so may_place() forgets all records */
 }
 
 /* Makes @t the owner of @m if @m is free, or was owned by @t. Returns whether @t owns it now. */
@@ -98,7 +98,7 @@ struct markers *markers_get(struct thread *t)
 	reset(m);
 	store_release(&meant_by, trampoline_meant);
 	markers_self = m;
-	/* Keys below 32 are set without allocation (glibc; musl: all are). */
+	/* glibc sets keys below 32 without allocating memory; musl sets all keys so. */
 	if (key_valid && key < 32)
 		pthread_setspecific(key, m);
 	return m;

@@ -168,7 +168,7 @@ bool arm64_decode(const uint8_t *code, size_t len, uint64_t pc, struct effect *e
 	/* Data processing that writes its destination; instructions that only set flags have 31. */
 	if (d >= 0 && ((v & 0x1c000000) == 0x10000000 || (v & 0x0e000000) == 0x0a000000))
 		effect_add(e, EFFECT_LOSE, d, d, 0);
-	/* Other loads, of narrower registers. */
+	/* Loads of narrower registers and other loads. */
 	else if (d >= 0 && (v & 0x3a000000) == 0x38000000 && v & 3u << 22 && !(v & 1u << 26))
 		effect_add(e, EFFECT_LOSE, d, d, 0);
 	return true;
