@@ -187,8 +187,8 @@ static enum outcome walk(struct capture *c)
 		uint64_t rule, pc = meant_pc(c->pc);
 
 		/*
-		 * A marker may be put back later, so the memo must not compare the word that it
-		 * was read from.
+		 * The slot holds a marker, and the true address may be put back into it at any
+		 * time. So the memo must not compare the word in the slot.
 		 */
 		if (unlikely(pc != c->pc)) {
 			c->pc = c->raw = pc;
