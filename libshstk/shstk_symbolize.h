@@ -26,6 +26,7 @@ struct shstk_symbolizer;
  * @line: line in @file, or 0. In a function that another one was inlined into, the line of the
  *	inlined call.
  * @inlined: 1 if the function was inlined into the next one of the array, otherwise 0.
+ * @reserved: 0.
  * @offset: the address minus the start of the function; 0 if the start is not known.
  * @function: readable name, never NULL: "[libfoo.so+0x1234]" where nothing names the address.
  * @linkage: the name in the symbol table or the debug information.

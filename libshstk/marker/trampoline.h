@@ -24,6 +24,7 @@
  * @set: true while the marker is in a slot, or may be in one. It is false before the first use,
  *	after a return through the trampoline (its code clears it), and after the marker was
  *	taken back.
+ * @pad: unused, makes the record 16 bytes large.
  */
 struct trampoline {
 	uint64_t ra;
