@@ -82,7 +82,7 @@ SHSTK_API void shstk_symbolizer_destroy(struct shstk_symbolizer *s);
  * once; they wait for each other.
  *
  * Return: number of functions, at least 1, which may be more than @max; -EINVAL: @name_size is
- * too small; or another negative errno.
+ * too small.
  */
 SHSTK_API int shstk_symbolize(struct shstk_symbolizer *s, uint64_t pc, uint8_t mark,
 			      struct shstk_name *names, unsigned int max, size_t name_size);
