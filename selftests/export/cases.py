@@ -7,8 +7,9 @@ import subprocess
 import sys
 import tempfile
 
-import harness
-from harness import Skip
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402
+from harness import Skip  # noqa: E402
 
 BUILD = os.path.join(harness.BUILD, 'selftests', 'export')
 VARIANTS = ('native', 'asan')

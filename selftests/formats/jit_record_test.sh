@@ -34,8 +34,8 @@ done
 n=$((n + 1))
 "$b/shstk" record -q -o "$work/jit-swap.folded" "$work/jit_burn" swap 2>"$work/jit.log"
 if awk '{ all += $NF }
-	/;main;swap;first_at_the_place;burn/ { first += $NF }
-	/;main;swap;second_at_the_place;burn/ { second += $NF }
+	/;swap;first_at_the_place;burn/ { first += $NF }
+	/;swap;second_at_the_place;burn/ { second += $NF }
 	END { exit !(all && first >= 0.35 * all && second >= 0.35 * all &&
 		first + second >= 0.9 * all) }' "$work/jit-swap.folded"; then
 	echo "ok $n record through run-time code: names by time, in a file that is removed"

@@ -90,7 +90,8 @@ examples() { # of which page, and what the files are called
 examples Documentation/libshstk.3.rst overview
 examples Documentation/shstk_capture.3.rst capture
 examples Documentation/shstk_unwind.3.rst unwind
-(for example in overview1 capture1 capture2 unwind1; do
+examples Documentation/shstk_status_set.3.rst status
+(for example in overview1 capture1 capture2 unwind1 status1; do
 		compile $example && LD_LIBRARY_PATH=$top/usr/lib "$top/$example" || exit 1
 	done) >"$top/log" 2>&1
 result $? "the examples of the manual pages of the library build and run"

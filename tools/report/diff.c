@@ -70,7 +70,7 @@ static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "write the differences to FILE: .html, a page that shows both, red and blue; .svg, a flame graph, likewise; .folded, stacks with both values; .pb.gz or .pb, a profile with negative values",
 	  0 },
-	{ "normalize", OPT_NORMALIZE, NULL, 0, "scale the second profile to the total of the first",
+	{ "normalize", OPT_NORMALIZE, NULL, 0, "scale the second profile to the first one's total",
 	  0 },
 	{ "fail-above", OPT_FAIL_ABOVE, "PERCENT", 0,
 	  "end with 3 if the total, or a function itself, grew by more than this part of the first profile's total",
