@@ -262,9 +262,14 @@ def fish_offers(line):
     """What fish offers for a line."""
     home = os.path.join(TMP, 'fish')
     os.makedirs(home, exist_ok=True)
-    out = run('fish', '--no-config', '-c', 'source $argv[1]; complete -C $argv[2]',
-              f'{BUILD}/completion.fish', line, env=clean_environment(HOME=home, TERM='dumb'))
-    return {row.split('\t')[0] for row in out.splitlines()}
+    # Its words about the machine, as of folders that it may not have, are no offers.
+    done = subprocess.run(
+        ['fish', '--no-config', '-c', 'source $argv[1]; complete -C $argv[2]',
+         f'{BUILD}/completion.fish', line], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE, text=True, timeout=LIMIT, check=False,
+        env=clean_environment(HOME=home, TERM='dumb'))
+    check(done.returncode == 0, f'fish: {done.returncode} {done.stderr}')
+    return {row.split('\t')[0] for row in done.stdout.splitlines()}
 
 
 @test
@@ -299,7 +304,9 @@ def pages_are_clean():
     need('mandoc')
     for page in pages():
         out = run('mandoc', '-T', 'lint', '-W', 'warning', page, ok=False)
-        check(not out, out)
+        # The clock of this machine may be behind that of the one where the version was made.
+        said = [line for line in out.splitlines() if 'date in the future' not in line]
+        check(not said, '\n'.join(said))
 
 
 @test
@@ -311,7 +318,8 @@ def pages_are_shown():
         done = subprocess.run(
             ['man', '--warnings', '-E', 'UTF-8', '-l', '-Tutf8', '-Z', page], check=False,
             stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
-            timeout=LIMIT, env=clean_environment(LC_ALL='C.UTF-8', MANWIDTH='80'))
+            timeout=LIMIT, env=clean_environment(LC_ALL='C.UTF-8', MANWIDTH='80',
+                                                 MAN_DISABLE_SECCOMP='1'))
         # A column of a table may be too narrow to be filled evenly: no version of troff is content
         # with all of them, and nothing is wrong with the page.
         said = [line for line in done.stderr.splitlines()
