@@ -7,6 +7,7 @@ and later knows all of it, that of Debian 12 knows no REUSE.toml.
 
 import os
 import re
+import shutil
 import subprocess
 import tomllib
 
@@ -14,16 +15,24 @@ import tomllib
 TAG = re.compile(rb'SPDX-License-' + rb'Identifier:[ \t]*([\w.+-]+(?: WITH [\w.+-]+)?)')
 
 
+def known_to_git(top):
+    """The files that git has; None if there is no git or no repository. Whoever owns the tree:
+    git itself refuses another user's, root's too."""
+    if not os.path.exists(os.path.join(top, '.git')) or not shutil.which('git'):
+        return None
+    out = subprocess.run(['git', '-c', 'safe.directory=*', '-C', top, 'ls-files', '-z'], check=True,
+                         stdout=subprocess.PIPE).stdout.decode()
+    return out.split('\0')[:-1]
+
+
 def files(top):
-    """The files of the tree: what git has, or all that is there if it is no repository."""
-    if os.path.exists(os.path.join(top, '.git')):
-        out = subprocess.run(['git', '-C', top, 'ls-files', '-z'], check=True,
-                             stdout=subprocess.PIPE).stdout.decode()
-        names = out.split('\0')[:-1]
-    else:
+    """The files of the tree: what git has, or all that is there if it cannot be asked."""
+    names = known_to_git(top)
+    if names is None:
         names = [os.path.relpath(os.path.join(folder, name), top)
                  for folder, _, found in os.walk(top) for name in found]
-        names = [n for n in names if not n.startswith('build/') and '__pycache__' not in n]
+        names = [n for n in names if not n.startswith(('build/', '.git/')) and n != '.git' and
+                 '__pycache__' not in n]
     return sorted(n for n in names if not n.startswith('LICENSES/') and
                   os.path.isfile(os.path.join(top, n)) and
                   not os.path.islink(os.path.join(top, n)))
