@@ -48,6 +48,15 @@ class Browser:
         self.rest = b''
         self.process, self.to, self.back = self.start()
         self.session = None
+        try:
+            self.attach()
+        except (OSError, RuntimeError):
+            self.process.kill()
+            self.close()
+            raise
+
+    def attach(self):
+        """Opens the page, of which everything is to be told."""
         target = self.call('Target.createTarget', url='about:blank')['targetId']
         self.session = self.call('Target.attachToTarget', targetId=target,
                                  flatten=True)['sessionId']

@@ -26,6 +26,7 @@ pool 1;main;work;parse 15
 pool 2;main;work 25
 '''
 HELD = []       # the one browser, once it is started
+REFUSED = []    # why it does not start
 
 
 def page_case(function):
@@ -38,12 +39,14 @@ def browser():
     """Returns the browser, which is started at the first call."""
     if not find_browser():
         raise Skip('no chromium-headless-shell or chromium here')
-    if not HELD:
+    if not HELD and not REFUSED:
         try:
             HELD.append(Browser())
+            atexit.register(HELD[0].close)
         except (OSError, RuntimeError) as error:
-            raise Skip(f'{find_browser()} does not start here: {error}') from error
-        atexit.register(HELD[0].close)
+            REFUSED.append(f'{find_browser()} does not start here: {error}')
+    if REFUSED:
+        raise Skip(REFUSED[0])
     HELD[0].complaints.clear()
     HELD[0].requests.clear()
     HELD[0].dark(False)
