@@ -9,6 +9,7 @@ failed, 4 where the whole script is skipped. Names of functions on the command l
 import atexit
 import ctypes
 import os
+import pty
 import resource
 import shutil
 import signal
@@ -29,7 +30,9 @@ LIMIT = 200         # seconds until a command counts as hung
 TEST_LIMIT = 500    # and until a test does
 CPU_LIMIT = 2000    # seconds of CPU time, until the kernel ends a process
 PR_SET_PDEATHSIG = 1
+PR_SET_PTRACER, PR_SET_PTRACER_ANY = 0x59616d61, ctypes.c_ulong(-1)
 LIBC = ctypes.CDLL(None)
+NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}    # an ordinary user
 
 TESTS = []
 
@@ -93,8 +96,28 @@ def shstk(*args, **kwargs):
 
 
 def end_with_parent():
-    """In a new process: it ends when the one that started it does, in whatever way."""
+    """In a new process: it ends when the one that started it does, in whatever way. And its user
+    may trace it, also where Yama lets nobody but its parents do so (ptrace_scope 1)."""
     LIBC.prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    LIBC.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
+
+
+def need_nobody():
+    """Skip the test unless it can run what was built as another user, NOBODY."""
+    if os.getuid():
+        raise Skip('needs root to become another user')
+    try:
+        run(SHSTK, '--version', **NOBODY)
+    except OSError as err:      # a private folder, or a namespace without other users
+        raise Skip(f'another user may not run {SHSTK}: {err.strerror}') from err
+
+
+def open_terminal():
+    """A new terminal: its two ends, that of whoever types first."""
+    try:
+        return pty.openpty()
+    except OSError as err:
+        raise Skip(f'there are no terminals here: {err}') from err
 
 
 class Process(subprocess.Popen):

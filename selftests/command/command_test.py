@@ -9,7 +9,6 @@ completion in bash, and that the manual pages say all that the option tables say
 import glob
 import json
 import os
-import pty
 import re
 import shutil
 import signal
@@ -20,7 +19,7 @@ import tempfile
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    BUILD, HERE, LIMIT, SHSTK, TMP, Skip, check, equal, main, shstk, test)
+    BUILD, HERE, LIMIT, SHSTK, TMP, Skip, check, equal, main, open_terminal, shstk, test)
 
 TARGET = os.path.join(HERE, 'target')
 PAGES = 'Documentation'         # tests run in the top folder of the tree
@@ -182,11 +181,11 @@ def standard_output_needs_no_format():
         with open(path(name), 'w', encoding='utf-8') as file:
             equal(record('-q', '-o', '-', stdout=file).returncode, 0, name)
         check(content(os.path.join(TMP, name)).startswith(start), name)
-    main, other = pty.openpty()
+    first, other = open_terminal()
     equal(record('-q', '-o', '-', stdout=other).returncode, 0, 'on a terminal')
     os.close(other)
-    check(os.read(main, 100).startswith(b'cpu, '), 'no table on a terminal')
-    os.close(main)
+    check(os.read(first, 100).startswith(b'cpu, '), 'no table on a terminal')
+    os.close(first)
 
 
 @test

@@ -22,11 +22,11 @@ import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
+from harness import (  # noqa: E402
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, test)
 from perf import perf  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
-NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
 PATIENCE = 120      # seconds after which a program counts as hung
 WORK = 0.8          # CPU seconds of each program to be recorded
 
@@ -389,8 +389,7 @@ def postgres():
     found = sorted(glob.glob('/usr/lib/postgresql/*/bin'))
     if not found:
         raise Skip('there is no postgres')
-    if os.getuid():
-        raise Skip('needs root to become another user')
+    need_nobody()
     home = os.path.join(TMP, 'pg')
     os.chmod(TMP, 0o755)
     os.mkdir(home)
@@ -450,6 +449,7 @@ def container():
 @test
 def container_of_a_user():
     """the same in another user namespace, whose root is an ordinary user outside"""
+    need_nobody()
     in_container('--user', '--map-root-user', **NOBODY)
 
 
@@ -460,6 +460,7 @@ def hidden_processes():
         level = int(file.read())
     if os.getuid() or level > 2:
         raise Skip(f'needs root and kernel.perf_event_paranoid up to 2, which is {level}')
+    need_nobody()
     os.chmod(TMP, 0o755)
     out = os.path.join(TMP, 'hidden')
     os.mkdir(out)

@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import pprof  # noqa: E402
 from harness import (  # noqa: E402
-    HERE, SHSTK, TMP, Process, Skip, check, main, one_line, run, test)
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, one_line, run, test)
 from perf import kernel_names  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
@@ -397,8 +397,7 @@ def short_processes_of_what_runs():
 @test
 def short_processes_of_a_user():
     """the same, where only events of processes are permitted: it is said that they are missing"""
-    if os.getuid():
-        raise Skip('needs root to become another user')
+    need_nobody()
     with open('/proc/sys/kernel/perf_event_paranoid', encoding='ascii') as file:
         if int(file.read()) < 1:
             raise Skip('events of all CPUs are permitted')
@@ -790,15 +789,14 @@ def wall_clock_time():
 @test
 def another_user():
     """an ordinary user: his own processes, as far as the kernel permits it; else the agent"""
-    if os.getuid():
-        raise Skip('needs root to become another user')
+    need_nobody()
     with open('/proc/sys/kernel/perf_event_paranoid', encoding='ascii') as file:
         level = int(file.read())
     out = os.path.join(TMP, 'user.folded')
     os.chmod(TMP, 0o755)
     os.close(os.open(out, os.O_CREAT | os.O_WRONLY, 0o666))
     os.chmod(out, 0o666)
-    who = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
+    who = NOBODY
     with Process([TARGET, 'forever'], stdout=subprocess.PIPE, **who) as target:
         target.stdout.readline()
         done = run(SHSTK, 'record', '-o', '-', '--format=folded', '--duration=2', '-p',
@@ -825,15 +823,13 @@ def by_the_broker():
     """an ordinary user, by the broker: where a program waits, also one that runs; else the agent"""
     with open('/proc/sys/kernel/perf_event_paranoid', encoding='ascii') as file:
         level = int(file.read())
-    if os.getuid():
-        raise Skip('needs root to run the broker, and to become another user')
+    need_nobody()
     if level < 2:
         raise Skip(f'kernel.perf_event_paranoid is {level}: users need no broker')
     record('--', 'true')    # skips where not even root may
     os.chmod(TMP, 0o755)
     socket = os.path.join(TMP, 'broker')
-    who = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0,
-           'env': dict(os.environ, SHSTK_BROKER=socket)}
+    who = {**NOBODY, 'env': dict(os.environ, SHSTK_BROKER=socket)}
     words = 'perf events that the broker opened'
     with Process([SHSTK, 'broker', '--socket', socket]) as broker:
         wait_for(lambda: os.path.exists(socket), 'the broker')
@@ -874,8 +870,7 @@ def zombie():
 @test
 def process_of_another_user():
     """-p of another user's process: said is what helps, whatever kernel.perf_event_paranoid is"""
-    if os.getuid():
-        raise Skip('needs root to become another user')
+    need_nobody()
     with at_work() as pid:
         done = run(SHSTK, 'record', '--duration=0.1', '-o', '-', '--format=folded', '-p', str(pid),
                    user=65534, group=65534, extra_groups=[])

@@ -17,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, LIMIT, SHSTK, check, main, one_line, test  # noqa: E402
+from harness import HERE, LIMIT, SHSTK, Skip, check, main, one_line, test  # noqa: E402
 from recording import (  # noqa: E402
     Recording, Result, TARGET, TMP, agrees, cpu_time, has_own_event, parse_folded, record,
     refused, seconds, shstk, summary, unsampled, wait_cpu)
@@ -69,7 +69,10 @@ def killed_from_outside():
 
 def on_terminal(args, until, keys):
     """Runs a command on a terminal and presses keys after a text; returns (status, output)."""
-    pid, fd = pty.fork()
+    try:
+        pid, fd = pty.fork()
+    except OSError as err:
+        raise Skip(f'there are no terminals here: {err}') from err
     if not pid:
         try:
             os.execv(args[0], args)

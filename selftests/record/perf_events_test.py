@@ -11,7 +11,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, LIMIT, SHSTK, Skip, check, main, test  # noqa: E402
+from harness import HERE, LIMIT, NOBODY, SHSTK, Skip, check, main, need_nobody, test  # noqa: E402
 from perf import kernel_names  # noqa: E402
 from recording import (  # noqa: E402
     Recording, Result, Running, STATIC, TMP, about, agrees, cpu_time, parse_folded, record,
@@ -241,14 +241,10 @@ def perf_events_of_the_hardware():
 @test
 def perf_without_permission():
     """perf events: one line where the kernel refuses"""
-    if os.getuid():
-        raise Skip('needs root to become another user')
+    need_nobody()
     by_perf('true')
     for args in ['-a', '--duration=1'], ['-p', str(os.getpid())]:
-        run = subprocess.run([SHSTK, 'record', '--via=perf', '-o', '/dev/null',
-                              '--format=folded', *args], user=65534,
-                             group=65534, extra_groups=[], capture_output=True,
-                             text=True, check=False)
+        run = shstk('record', '--via=perf', '-o', '/dev/null', '--format=folded', *args, **NOBODY)
         refused(run, 125, 'not permitted[, ].*perf_event_paranoid')
 
 

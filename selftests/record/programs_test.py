@@ -15,8 +15,9 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import BUILD, HERE, LIMIT, SHSTK, Skip, check, main, one_line, test  # noqa: E402
-from recording import AGENTS, POINTERS, TARGET, TMP, agrees, record, refused  # noqa: E402
+from harness import (  # noqa: E402
+    BUILD, HERE, LIMIT, NOBODY, Skip, check, main, need_nobody, one_line, test)
+from recording import AGENTS, POINTERS, TARGET, TMP, agrees, record, refused, shstk  # noqa: E402
 
 MUSL = os.path.join(HERE, 'target-musl')
 SYMBOLIZER = os.path.join(BUILD, 'libshstk-go-symbolize.so')
@@ -69,8 +70,7 @@ def setuid_target():
 @test
 def capability_target():
     """a program with file capabilities is refused to an ordinary user by the agent, and perf events end there"""
-    if os.getuid():
-        raise Skip('needs root to make such a file')
+    need_nobody()
     path = os.path.join(TMP, 'capable')
     shutil.copy(TARGET, path)
     # VFS_CAP_REVISION_2, effective; permitted: CAP_NET_RAW.
@@ -79,13 +79,9 @@ def capability_target():
         os.setxattr(path, 'security.capability', cap)
     except OSError as err:
         raise Skip(f'no file capabilities in {TMP}: {err.strerror}') from err
-    run = subprocess.run([SHSTK, 'record', '--via=agent', '-o', '/dev/null', '--format=folded',
-                          '--', path, 'exit', '0'], user=65534, group=65534,
-                         capture_output=True, text=True, check=False)
-    refused(run, 125, 'file capabilities')
-    run = subprocess.run([SHSTK, 'record', '-o', '/dev/null', '--format=folded',
-                          '--', path, 'exit', '0'], user=65534, group=65534,
-                         capture_output=True, text=True, check=False)
+    words = '-o', '/dev/null', '--format=folded', '--', path, 'exit', '0'
+    refused(shstk('record', '--via=agent', *words, **NOBODY), 125, 'file capabilities')
+    run = shstk('record', *words, **NOBODY)
     check('file capabilities' in run.stderr, run.stderr)
 
 

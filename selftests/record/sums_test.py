@@ -18,7 +18,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
+from harness import (  # noqa: E402
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, test)
 
 SUMS = os.path.join(HERE, 'sums')
 PATIENCE = 150      # seconds after which a program counts as hung
@@ -227,9 +228,6 @@ def few_samples_are_an_estimate():
     check(done.returncode == 2 and 'needs an --event' in done.stderr, done.stderr)
 
 
-NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
-
-
 def seconds(stacks, *names):
     """Returns the seconds of the stacks that have one of the frames."""
     return sum(value for frames, value in stacks if any(n in frames for n in names)) / 1e9
@@ -287,8 +285,7 @@ def system_calls_have_their_time_by_the_agent():
 @test
 def system_calls_have_their_time_for_users():
     """the same for an ordinary user: where the kernel is hidden it has a frame of its own"""
-    if os.getuid():
-        raise Skip('needs root, to be another user')
+    need_nobody()
     check_shares((), **NOBODY)
 
 

@@ -7,7 +7,6 @@ elsewhere. Prints KTAP.
 import contextlib
 import fcntl
 import os
-import pty
 import re
 import select
 import shlex
@@ -20,7 +19,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, LIMIT, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
+from harness import (  # noqa: E402
+    HERE, LIMIT, SHSTK, TMP, Process, Skip, check, main, open_terminal, run, test)
 
 TARGET = os.path.join(HERE, 'target')
 ENTER, LEAVE = b'\x1b[?1049h', b'\x1b[?1049l'
@@ -41,7 +41,7 @@ class Terminal:
     """A command on a terminal of its own."""
 
     def __init__(self, *command, size=(24, 80), term='xterm'):
-        self.main, self.other = pty.openpty()
+        self.main, self.other = open_terminal()
         self.resize(*size)
         self.before = termios.tcgetattr(self.other)
         self.text = b''

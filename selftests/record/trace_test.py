@@ -14,7 +14,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import LIMIT, SHSTK, Skip, check, main, test  # noqa: E402
+from harness import LIMIT, NOBODY, Skip, check, main, need_nobody, test  # noqa: E402
 from recording import (  # noqa: E402
     Running, cpu_time, refused, shstk, state_of, wait_cpu, wait_state)
 
@@ -153,11 +153,9 @@ def trace_without_permission():
         words = 'no permission' if os.path.exists('/proc/1') else 'no process 1'
         refused(shstk('trace', '-p', '1'), 1, words)
         return
+    need_nobody()
     with Running('stacks') as target:
-        run = subprocess.run([SHSTK, 'trace', '-p', str(target.pid)],
-                             user=65534, group=65534, capture_output=True,
-                             text=True, check=False)
-    refused(run, 1, 'no permission')
+        refused(shstk('trace', '-p', str(target.pid), **NOBODY), 1, 'no permission')
 
 
 sys.exit(main())

@@ -9,7 +9,6 @@ import fcntl
 import gzip
 import json
 import os
-import pty
 import random
 import re
 import resource
@@ -24,7 +23,7 @@ sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export')]
 from pprof import Decoded  # noqa: E402
 from cases import case, equal, main, need  # noqa: E402
 from export_test import Profile  # noqa: E402
-from harness import SHSTK  # noqa: E402
+from harness import SHSTK, open_terminal  # noqa: E402
 
 LIMIT = 100     # seconds until a command counts as hung
 
@@ -336,7 +335,7 @@ def sorted_tables(variant, folder):
 
 def on_terminal(*args, columns=80):
     """Returns what the command prints on a terminal of so many columns."""
-    leader, follower = pty.openpty()
+    leader, follower = open_terminal()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
     with subprocess.Popen([SHSTK, *args], stdout=follower) as child:
         os.close(follower)

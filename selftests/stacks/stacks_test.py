@@ -20,7 +20,8 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    BUILD, HERE, LIMIT, TMP, Skip, check, main, make_folder, shstk, test)
+    BUILD, HERE, LIMIT, TMP, Process, Skip, check, end_with_parent, main, make_folder, shstk,
+    test)
 
 CHAIN = ['inner', 'middle', 'outer', 'main']
 
@@ -35,8 +36,7 @@ class Target:
 
     def __enter__(self):
         # pylint: disable=consider-using-with
-        self.process = subprocess.Popen(self.command, stdout=subprocess.PIPE, text=True,
-                                        **self.kwargs)
+        self.process = Process(self.command, stdout=subprocess.PIPE, text=True, **self.kwargs)
         line = self.process.stdout.readline()
         if line.strip() != 'ready':
             self.__exit__()
@@ -529,10 +529,12 @@ def check_same(found, path):
 @test
 def deadlock_in_a_core():
     """the same deadlock in a core file"""
+    def large_core():
+        end_with_parent()
+        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+
     with tempfile.TemporaryDirectory(dir=TMP) as folder:
-        limit = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
-        with Target('mutexes', 'deadlock', 'plain', cwd=folder,
-                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, limit)) as pid:
+        with Target('mutexes', 'deadlock', 'plain', cwd=folder, preexec_fn=large_core) as pid:
             found = waiters(pid, 'lock', 3)[1]
             os.kill(pid, signal.SIGABRT)
             os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
