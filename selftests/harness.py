@@ -112,6 +112,14 @@ def need_nobody():
         raise Skip(f'another user may not run {SHSTK}: {err.strerror}') from err
 
 
+def stack_lines(text):
+    """[(stack, value)] of folded stacks. What cautions of, as of lost records, has lines without
+    a value, which are left out: when a machine is busy they come and go."""
+    lines = [line.rsplit(' ', 1) for line in text.split('\n')
+             if line and not line.startswith('[caution]')]
+    return [(stack, int(value)) for stack, value in lines]
+
+
 def open_terminal():
     """A new terminal: its two ends, that of whoever types first."""
     try:

@@ -23,7 +23,8 @@ import urllib.request
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, test)
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, stack_lines,
+    test)
 from perf import perf  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
@@ -172,12 +173,8 @@ def running(*args, **kwargs):
 
 def folded(path):
     """Returns [(frames, value)] of a file of folded stacks."""
-    stacks = []
     with open(path, encoding='utf-8') as file:
-        for line in file:
-            stack, value = line.rstrip('\n').rsplit(' ', 1)
-            stacks.append((stack.split(';'), int(value)))
-    return stacks
+        return [(stack.split(';'), value) for stack, value in stack_lines(file.read())]
 
 
 def attach(pid, start=None):

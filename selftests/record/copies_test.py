@@ -22,7 +22,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import pprof  # noqa: E402
 from harness import (  # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, one_line, run, test)
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, one_line, run,
+    stack_lines, test)
 from perf import kernel_names  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
@@ -48,12 +49,8 @@ XZ = f'cat {SHSTK} {SHSTK} | xz -T2 --block-size=1MiB -c >/dev/null'
 
 def folded(path):
     """Returns [(frames, value)] of a file of folded stacks."""
-    stacks = []
     with open(path, encoding='utf-8') as file:
-        for line in file:
-            stack, value = line.rstrip('\n').rsplit(' ', 1)
-            stacks.append((stack.split(';'), int(value)))
-    return stacks
+        return [(stack.split(';'), value) for stack, value in stack_lines(file.read())]
 
 
 def record(*args):

@@ -16,7 +16,7 @@ import struct
 import subprocess
 import time
 
-from harness import HERE, LIMIT, SHSTK, check, end_with_parent, make_folder, one_line
+from harness import HERE, LIMIT, SHSTK, check, end_with_parent, make_folder, one_line, stack_lines
 from harness import run as run_here
 
 TARGET = os.path.realpath(os.path.join(HERE, 'target'))
@@ -50,13 +50,10 @@ Result = collections.namedtuple('Result', 'status out err stacks truth')
 
 def parse_folded(path):
     """Returns [(list of frames, value)] of a file of folded stacks."""
-    stacks = []
-    if os.path.exists(path):
-        with open(path, encoding='utf-8') as file:
-            for line in file:
-                stack, value = line.rstrip('\n').rsplit(' ', 1)
-                stacks.append((stack.split(';'), int(value)))
-    return stacks
+    if not os.path.exists(path):
+        return []
+    with open(path, encoding='utf-8') as file:
+        return [(stack.split(';'), value) for stack, value in stack_lines(file.read())]
 
 
 def shstk(*args, **kwargs):
