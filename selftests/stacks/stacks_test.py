@@ -24,6 +24,7 @@ from harness import (  # noqa: E402
     stack_lines, test)
 
 CHAIN = ['inner', 'middle', 'outer', 'main']
+TRIES = 10      # of trace
 
 
 class Target:
@@ -49,11 +50,21 @@ class Target:
         self.process.stdout.close()
 
 
+def out_of_time(thread):
+    """Did a thread not stop in time, or was it held for so long that it was let go?"""
+    return thread['error'] or thread['end'] == 'memory not readable'
+
+
 def threads_of(pid, *options):
     """Returns what trace prints of the threads of a process."""
-    done = shstk('trace', '-p', str(pid), '--json', *options)
-    check(done.stdout, f'trace: {done.stderr}')
-    return json.loads(done.stdout)['threads']
+    for _ in range(TRIES):
+        done = shstk('trace', '-p', str(pid), '--json', *options)
+        check(done.stdout, f'trace: {done.stderr}')
+        threads = json.loads(done.stdout)['threads']
+        if not any(out_of_time(thread) for thread in threads):
+            break
+        time.sleep(0.1)
+    return threads
 
 
 def names_of(thread):
