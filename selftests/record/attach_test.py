@@ -23,8 +23,8 @@ import urllib.request
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, stack_lines,
-    test)
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, make_folder, need_nobody, run,
+    stack_lines, test)
 from perf import perf  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
@@ -390,16 +390,19 @@ def postgres():
     home = os.path.join(TMP, 'pg')
     os.chmod(TMP, 0o755)
     os.mkdir(home)
-    os.chown(home, 65534, 65534)
+    sockets = make_folder(None)     # their names are short: the tree may lie deep
+    for folder in home, sockets:
+        os.chown(folder, 65534, 65534)
     who = dict(NOBODY, cwd=home)
     done = run(f'{found[-1]}/initdb', '-D', f'{home}/data', '--no-sync', **who)
     check(done.returncode == 0, done.stderr)
     query = ('select sum(a * b % 7) from generate_series(1, 9000) a, '
              'generate_series(1, 9000) b')
-    with running(f'{found[-1]}/postgres', '-D', f'{home}/data', '-k', home, '-c',
+    with running(f'{found[-1]}/postgres', '-D', f'{home}/data', '-k', sockets, '-c',
                  'listen_addresses=', '-c', 'jit=off', **who) as pid:
-        wait_for(lambda: not run(f'{found[-1]}/pg_isready', '-h', home).returncode, 'no postgres')
-        result = attach(pid, lambda: running(f'{found[-1]}/psql', '-h', home, '-d', 'postgres',
+        wait_for(lambda: not run(f'{found[-1]}/pg_isready', '-h', sockets).returncode,
+                 'no postgres')
+        result = attach(pid, lambda: running(f'{found[-1]}/psql', '-h', sockets, '-d', 'postgres',
                                              '-c', query, **who))
     whole(*result)
 

@@ -22,8 +22,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import pprof  # noqa: E402
 from harness import (  # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, one_line, run,
-    stack_lines, test)
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, make_folder, need_nobody,
+    one_line, run, stack_lines, test)
 from perf import kernel_names  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
@@ -824,8 +824,10 @@ def by_the_broker():
     if level < 2:
         raise Skip(f'kernel.perf_event_paranoid is {level}: users need no broker')
     record('--', 'true')    # skips where not even root may
-    os.chmod(TMP, 0o755)
-    socket = os.path.join(TMP, 'broker')
+    # Names of sockets are short: the tree may lie deep.
+    folder = make_folder(None)
+    os.chmod(folder, 0o755)
+    socket = os.path.join(folder, 'broker')
     who = {**NOBODY, 'env': dict(os.environ, SHSTK_BROKER=socket)}
     words = 'perf events that the broker opened'
     with Process([SHSTK, 'broker', '--socket', socket]) as broker:
