@@ -22,7 +22,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import pprof  # noqa: E402
 from harness import (  # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, make_folder, need_nobody,
+    HERE, LIMIT, NOBODY, SHSTK, TMP, Process, Skip, check, main, make_folder, need_nobody,
     one_line, run, stack_lines, test)
 from perf import kernel_names  # noqa: E402
 
@@ -525,7 +525,7 @@ def one_profile_after_another():
                       os.path.join(TMP, 'part.folded'), '-p', str(target.pid)],
                      stderr=subprocess.PIPE, text=True) as recorder:
             line = recorder.stderr.readline()
-            first, end = 0, time.monotonic() + 100
+            first, end = 0, time.monotonic() + LIMIT
             while 'by perf events' in line and len(parts()) < 20:
                 check(time.monotonic() < end and recorder.poll() is None, f'{parts()}')
                 if len(parts()) == 3:

@@ -51,8 +51,10 @@ for file in bin/shstk lib/shstk/libshstk-agent.so lib/libshstk.a \
 done
 result $missing "every file is there"
 
-(! grep -r "$(pwd)" "$top/usr/lib/pkgconfig" "$top/usr/share/man") \
-	>"$top/log" 2>&1
+# As a path of its own: a tree in /shstk is not what /dev/shstk is about.
+tree=$(pwd | sed 's/[].[\*^$+?(){}|]/\\&/g')
+(! grep -rE "(^|-[IL]|[^[:alnum:]_./~-])$tree(/|[^[:alnum:]_.-]|\$)" \
+	"$top/usr/lib/pkgconfig" "$top/usr/share/man") >"$top/log" 2>&1
 result $? "no path of the build tree in what is installed"
 
 cat >"$top/try.c" <<'EOF'
