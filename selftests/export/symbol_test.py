@@ -273,6 +273,7 @@ def split_dwarf_that_blocks(variant, folder):
 @case
 def damaged_split_dwarf(variant, folder):
     """damaged .dwo and .dwp files: no more than names and inlined calls are lost"""
+    need('clang', 'llvm-dwp')
     path, dwo = compile_split(folder, 'clang')
     elf = Elf(path)
     generator = random.Random(4)
