@@ -354,9 +354,11 @@ def probed_return_of_an_unknown():
 def no_stop():
     """trace -p goes on without a thread that cannot stop, says what that does, and lets all go"""
     with Target('no_stop') as pid:
-        done = shstk('trace', '-p', str(pid), '--json', timeout=60)
-        trace = json.loads(done.stdout)
-        first, other = trace['threads']
+        for _ in range(TRIES):      # until the machine lets the other one stop
+            done = shstk('trace', '-p', str(pid), '--json', timeout=60)
+            first, other = json.loads(done.stdout)['threads']
+            if not out_of_time(other):
+                break
         check(done.returncode == 1, f'status {done.returncode}')
         check(first['error'] == 'did not stop' and 'disk sleep' in first['held_up'], f'{first}')
         check(other['complete'] and has_chain(names_of(other), ['inner', 'middle', 'outer']),
