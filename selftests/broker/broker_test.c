@@ -1178,7 +1178,7 @@ static int nothing(void *arg)
 	return 0;
 }
 
-/* May root here? */
+/* Skips the test if this is not root, or if root may open no events. Chooses the CPU. */
 static void look_around(void)
 {
 	struct perf_event_attr attr = {
