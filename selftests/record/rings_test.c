@@ -39,8 +39,8 @@ struct number {
 
 static struct perf_event_mmap_page pages[MOST_RINGS];
 static uint8_t data[MOST_RINGS][SMALL_RING] __attribute__((aligned(8)));
-static struct ring all[MOST_RINGS];
-static struct ring *heap[MOST_RINGS];
+static struct cpu_ring all[MOST_RINGS];
+static struct cpu_ring *heap[MOST_RINGS];
 
 /*
  * What was handed out: the number of records in all and of each ring, time and ring of the last
@@ -109,7 +109,8 @@ static bool is_one_stream(uint32_t nr_rings, unsigned int times)
 	taken = (struct taken){ .ordered = true };
 	r.nr_rings = nr_rings;
 	for (uint32_t i = 0; i < nr_rings; i++)
-		all[i] = (struct ring){ .cpu = i, .fd = -1, .page = &pages[i], .data = data[i] };
+		all[i] =
+			(struct cpu_ring){ .cpu = i, .fd = -1, .page = &pages[i], .data = data[i] };
 	for (unsigned int round = 0; round < times; round++) {
 		for (uint32_t i = 0; i < nr_rings; i++) {
 			time[i] = round * 1000;
