@@ -540,7 +540,7 @@ static void test_stopped(void)
 }
 
 /* @ever: the thread has asked for some before shadow stacks were on. */
-static __attribute__((noinline)) void test_markers(int ever)
+static noinline void test_markers(int ever)
 {
 #ifdef __riscv
 	const int why = SHSTK_MARKER_MACHINE;
