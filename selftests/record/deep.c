@@ -19,6 +19,8 @@
 #define FRAME 512
 #endif
 
+#define WORK 40 /* ms of CPU time */
+
 static volatile unsigned long sum;
 
 static double used(void)
@@ -29,10 +31,18 @@ static double used(void)
 	return ts.tv_sec * 1e3 + ts.tv_nsec / 1e6;
 }
 
+/*
+ * Works for a time of its own, not for so many turns: how many stacks change between two samples
+ * then does not depend on how fast the machine is.
+ */
 static __attribute__((noinline)) void work(void)
 {
-	for (int i = 0; i < 3000000; i++)
-		sum += i;
+	double end = used() + WORK;
+
+	do {
+		for (int i = 0; i < 100000; i++)
+			sum += i;
+	} while (used() < end);
 }
 
 static __attribute__((noinline)) int down(int n)
