@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -88,6 +89,21 @@ static inline int regular_open_of(int pid, const char *path)
 
 	snprintf(root, sizeof(root), "/proc/%d/root", pid);
 	return regular_open_in(root, path);
+}
+
+/*
+ * Opens the file that process @pid has mapped from @start to @end, by the mapping where that is
+ * permitted, else by the file's name @path.
+ */
+static inline int regular_open_mapped(int pid, uint64_t start, uint64_t end, const char *path)
+{
+	char link[96];
+	int fd;
+
+	snprintf(link, sizeof(link), "/proc/%d/map_files/%llx-%llx", pid, (unsigned long long)start,
+		 (unsigned long long)end);
+	fd = regular_open(link);
+	return fd >= 0 ? fd : regular_open_of(pid, path);
 }
 
 #endif

@@ -128,17 +128,6 @@ static bool is_that(const struct stat *st, const struct walk_file *file)
 	       (__u32)st->st_ctim.tv_nsec == file->nsec;
 }
 
-static int open_mapped(pid_t pid, const struct mapping *m)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)pid,
-		 (unsigned long long)m->start, (unsigned long long)m->end);
-	fd = regular_open(path);
-	return fd >= 0 ? fd : regular_open_of(pid, m->path);
-}
-
 static int make(struct served *s, const struct walk_file *file, int fd)
 {
 	const struct source from = { .cache = s->cache, .stop = -1 };
@@ -187,7 +176,7 @@ static void enqueue(struct served *s, struct queue *q, const struct walk_file *f
 
 static void open_asked(struct served *s, const struct walk_asked *a, const struct mapping *m)
 {
-	int fd = open_mapped((pid_t)a->pid, m);
+	int fd = regular_open_mapped((pid_t)a->pid, m->start, m->end, m->path);
 
 	if (fd >= 0)
 		enqueue(s, &s->missed, &a->file, fd);
@@ -202,7 +191,7 @@ static void open_ahead(struct served *s, pid_t pid, const struct mapping *m)
 	const __u32 none = 0;
 	struct walk_file file;
 	struct stat st;
-	int fd = open_mapped(pid, m);
+	int fd = regular_open_mapped(pid, m->start, m->end, m->path);
 
 	if (fd < 0)
 		return;

@@ -174,28 +174,13 @@ static int open_same(struct live *live, const struct layout_map *map)
 	return -ESTALE;
 }
 
-/*
- * Opens the file as a process sees it. @number: the process, or a thread of it. Returns a file
- * descriptor or a negative errno.
- */
-static int open_of(pid_t number, const struct layout_map *map)
-{
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%llx-%llx", (int)number,
-		 (unsigned long long)map->start, (unsigned long long)map->end);
-	fd = regular_open(path);
-	return fd >= 0 ? fd : regular_open_of(number, map->path);
-}
-
 int live_open(struct live *live, pid_t pid, const struct layout_map *map)
 {
-	int fd = open_of(pid, map);
+	int fd = regular_open_mapped(pid, map->start, map->end, map->path);
 	pid_t other = fd < 0 ? tasks_other(pid) : 0;
 
 	if (other)
-		fd = open_of(other, map);
+		fd = regular_open_mapped(other, map->start, map->end, map->path);
 	if (fd < 0)
 		fd = open_same(live, map);
 	/*
