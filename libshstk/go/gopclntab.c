@@ -16,6 +16,7 @@
 #include <sys/mman.h>
 
 #include "gopclntab.h"
+#include "unaligned.h"
 
 #define PC_VALUES_MAX (1u << 20) /* most pairs that are read for one address */
 #define CANDIDATES_MAX 64 /* most places that are checked because they begin like a table */
@@ -39,22 +40,6 @@ enum {
 	FUNCDATA_INLINE = 3,
 	FUNCDATA_INLINE_OLD = 4,
 };
-
-static uint32_t get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /* ---- Words of the image ---- */
 

@@ -12,6 +12,7 @@
  */
 #include <string.h>
 
+#include "../unaligned.h"
 #include "split.h"
 
 #define HEADER 16
@@ -28,22 +29,6 @@ struct index {
 	const uint8_t *offsets;
 	const uint8_t *sizes;
 };
-
-static uint32_t get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
-static uint64_t get64(const uint8_t *p)
-{
-	uint64_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
 
 /*
  * Finds the tables of an index. Returns false if they are larger than the section, or the header is

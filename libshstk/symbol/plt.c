@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "../unaligned.h"
 #include "elf_names.h"
 #include "private.h"
 
@@ -37,14 +38,6 @@ static bool find_stubs(Elf *elf, uint64_t addr, GElf_Shdr *shdr, Elf_Data **data
 		return *data && (*data)->d_buf;
 	}
 	return false;
-}
-
-static uint32_t get32(const uint8_t *p)
-{
-	uint32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
 }
 
 /*

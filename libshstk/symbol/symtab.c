@@ -13,6 +13,7 @@
 
 #include <errno.h>
 
+#include "../unaligned.h"
 #include "elf_names.h"
 #include "private.h"
 
@@ -309,14 +310,6 @@ const struct shstk_sym *shstk_symtab_find(const struct shstk_symtab *tab, uint64
 #define ENC_SDATA8 0x0c
 #define ENC_DATAREL_SDATA4 0x3b
 
-static int32_t get32(const uint8_t *p)
-{
-	int32_t v;
-
-	memcpy(&v, p, sizeof(v));
-	return v;
-}
-
 static const uint8_t *parse_header(const uint8_t *p, size_t size, bool is64, size_t *nr)
 {
 	size_t skip;
@@ -340,7 +333,7 @@ static const uint8_t *parse_header(const uint8_t *p, size_t size, bool is64, siz
 	}
 	if (size < 8 + skip)
 		return NULL;
-	*nr = (uint32_t)get32(p + 4 + skip);
+	*nr = get32(p + 4 + skip);
 	if (*nr > (size - 8 - skip) / 8)
 		return NULL;
 	return p + 8 + skip;
@@ -376,7 +369,7 @@ void shstk_starts_init(struct shstk_starts *starts, Elf *elf, int fd, struct shs
 
 static uint64_t start_at(const struct shstk_starts *starts, size_t i)
 {
-	return starts->hdr + get32(starts->table + 8 * i);
+	return starts->hdr + (int32_t)get32(starts->table + 8 * i);
 }
 
 #define FDE 16 /* bytes of a description that are read */
@@ -447,9 +440,9 @@ uint64_t shstk_starts_find(const struct shstk_starts *starts, uint64_t addr)
 	if (!lo)
 		return 0;
 	start = start_at(starts, lo - 1);
-	where = starts->hdr + get32(starts->table + 8 * (lo - 1) + 4);
-	if (!description(starts, where, fde) || where + 8 + get32(fde + 8) != start ||
-	    addr - start >= (uint32_t)get32(fde + 12))
+	where = starts->hdr + (int32_t)get32(starts->table + 8 * (lo - 1) + 4);
+	if (!description(starts, where, fde) || where + 8 + (int32_t)get32(fde + 8) != start ||
+	    addr - start >= get32(fde + 12))
 		return 0;
 	return start;
 }

@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "tools/java/hotspot.h"
+#include "libshstk/unaligned.h"
 
 #define FRAME_MAX (1 << 20)
 
@@ -26,14 +27,6 @@ struct begin {
 	uint32_t size; /* N, bytes */
 	bool pushes; /* the first instruction pushes the frame pointer */
 };
-
-static uint32_t get32(const uint8_t *p)
-{
-	uint32_t ret;
-
-	memcpy(&ret, p, sizeof(ret));
-	return ret;
-}
 
 /* Decodes sub $N,%rsp or add $N,%rsp. Returns the length of the instruction, or 0. */
 static size_t take_size(const uint8_t *p, size_t left, uint8_t code, uint32_t *ret)

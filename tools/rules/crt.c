@@ -6,6 +6,7 @@
 #include <linux/shstk_rules.h>
 #include <string.h>
 
+#include "libshstk/unaligned.h"
 #include "tools/rules/crt.h"
 
 #define MAX_FUNCTIONS 16
@@ -87,14 +88,6 @@ static struct insn plain(unsigned int size)
 
 /* ---- x86-64 ---- */
 
-static int32_t get32(const uint8_t *p)
-{
-	int32_t v;
-
-	memcpy(&v, p, 4);
-	return v;
-}
-
 /* Returns the size of a no-op with an operand, from its 0f on; 0 if it is none. */
 static unsigned int long_nop(const uint8_t *p)
 {
@@ -174,9 +167,9 @@ static struct insn x86_insn(const uint8_t *p, uint64_t at)
 	case 0xc3:
 		return (struct insn){ LEAVE, 1, 0, 0 };
 	case 0xe8:
-		return (struct insn){ CALL, 5, 0, at + 5 + get32(p + 1) };
+		return (struct insn){ CALL, 5, 0, at + 5 + (int32_t)get32(p + 1) };
 	case 0xe9:
-		return (struct insn){ LEAVE, 5, 0, at + 5 + get32(p + 1) };
+		return (struct insn){ LEAVE, 5, 0, at + 5 + (int32_t)get32(p + 1) };
 	case 0xeb:
 		return (struct insn){ LEAVE, 2, 0, at + 2 + (int8_t)p[1] };
 	case 0xff:
@@ -239,7 +232,7 @@ static bool arm64_is_plain(uint32_t w)
 
 static struct insn arm64_insn(const uint8_t *p, uint64_t at)
 {
-	uint32_t w = (uint32_t)get32(p);
+	uint32_t w = get32(p);
 	int64_t words = extend(w >> 15 & 0x7f, 7);
 
 	if ((w & 0xffc07fff) == 0xa9807bfd && words < 0) /* stp x29, x30, [sp, -]! */
