@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "selftests/hooks.h"
 #include "tools/inject/heap/heap.h"
 
 #define COOKIE 0x1234567890abcdefull
@@ -263,16 +264,6 @@ static void align(void)
 		free(p);
 }
 
-/**
- * struct hook - a function of the agent
- * @name: its name.
- * @call: calls it.
- */
-struct hook {
-	const char *name;
-	void (*call)(void);
-};
-
 /* The functions: name, and statements that call it. */
 #define EACH_HOOK(HOOK)                                                                     \
 	HOOK(_Fork, raw_fork())                                                             \
@@ -371,19 +362,6 @@ static void run(const struct hook *hook)
 	_exit(0);
 }
 
-static bool survived(const struct hook *hook)
-{
-	pid_t pid = fork();
-	int how = 0;
-
-	if (!pid)
-		run(hook);
-	waitpid(pid, &how, 0);
-	if (how)
-		printf("# %s: status %#x\n", hook->name, how);
-	return !how;
-}
-
 static int point(int number, bool good, const char *text)
 {
 	printf("%sok %d - %s\n", good ? "" : "not ", number, text);
@@ -398,42 +376,13 @@ static int all_survive(void)
 	if (!good)
 		printf("# the agent %s\n", is_on() ? "began" : "did not begin");
 	for (size_t i = 0; good && i < NR_HOOKS; i++) {
-		if (!survived(&hooks[i]))
+		if (!hook_survives(&hooks[i], run))
 			good = false;
 		/* Undo what the state STOPPED did. */
 		if (heap.header)
 			atomic_store(&heap.header->stop, 0);
 	}
 	return point(state + 2, good, state_names[state]);
-}
-
-static bool is_known(const char *name)
-{
-	for (size_t i = 0; i < NR_HOOKS; i++)
-		if (!strcmp(hooks[i].name, name))
-			return true;
-	return false;
-}
-
-/* Returns whether this program calls all functions that the agent has. */
-static bool are_all_known(void)
-{
-	char name[128];
-	bool good = true;
-	size_t nr = 0;
-	FILE *list;
-
-	list = popen("nm -D --defined-only " AGENT " | awk '/ T /{print $3}'", "r");
-	while (list && fscanf(list, "%127s", name) == 1) {
-		nr++;
-		if (is_known(name))
-			continue;
-		printf("# no call of %s\n", name);
-		good = false;
-	}
-	if (list)
-		pclose(list);
-	return good && nr == NR_HOOKS;
 }
 
 /* Makes what a recorder makes, and names it in the environment. Returns false on failure. */
@@ -489,7 +438,7 @@ int main(int argc, char **argv)
 		return all_survive();
 	}
 	printf("KTAP version 1\n1..%d\n", 1 + STATES);
-	failed = point(1, are_all_known(), "all functions are called here");
+	failed = point(1, hooks_are_all(hooks, NR_HOOKS, AGENT), "all functions are called here");
 	for (state = 0; state < STATES; state++) {
 		pid = fork();
 		if (!pid)

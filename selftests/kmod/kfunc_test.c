@@ -23,6 +23,7 @@
 #include <unistd.h>
 
 #include "arch.h"
+#include "file_offset.h"
 #include "kselftest.h"
 #include "need.h"
 #include "number.h"
@@ -134,22 +135,6 @@ static void await_sleeping(volatile struct offcpu_state *state)
 	state->answer_sleeping = 0;
 	for (int i = 0; i < PATIENCE && !state->answer_sleeping; i++)
 		usleep(1000);
-}
-
-/* Returns the offset of a function in its file. */
-static uint64_t offset_of(const void *function)
-{
-	unsigned long start, end, offset, ret = 0;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
-
-	while (f && !ret && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
-		    (uintptr_t)function - start < end - start)
-			ret = (uintptr_t)function - start + offset;
-	if (f)
-		fclose(f);
-	return ret;
 }
 
 /* Opens a return probe in all processes of this program. */

@@ -24,6 +24,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "file_offset.h"
 #include "kselftest.h"
 #include "rules_bpf.h"
 #include "sampler.h"
@@ -133,22 +134,6 @@ static pid_t start(int *go)
 }
 
 /* ---- The sampling side ---- */
-
-/* Returns the offset of a function in this file. */
-static size_t offset_of(const void *function)
-{
-	unsigned long start, end, offset, ret = 0;
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
-
-	while (f && !ret && fgets(line, sizeof(line), f))
-		if (sscanf(line, "%lx-%lx %*s %lx", &start, &end, &offset) == 3 &&
-		    (uintptr_t)function - start < end - start)
-			ret = (uintptr_t)function - start + offset;
-	if (f)
-		fclose(f);
-	return ret;
-}
 
 static struct bpf_program *program(struct bpf_object *obj, const char *name)
 {

@@ -37,6 +37,7 @@
 #include <threads.h>
 #include <unistd.h>
 
+#include "selftests/hooks.h"
 #include "tools/inject/agent/agent.h"
 
 #define SLOTS 64
@@ -382,16 +383,6 @@ static int own_select(bool with_mask)
 			   select(pair[0] + 1, &fds, NULL, NULL, &soon_too);
 }
 
-/**
- * struct hook - one of the agent's hooks
- * @name: name of the function.
- * @call: calls the function.
- */
-struct hook {
-	const char *name;
-	void (*call)(void);
-};
-
 /* A function for each hook: its name, and the statements that call it. */
 #define EACH_HOOK(HOOK)                                                                          \
 	HOOK(_Exit, load(dlopen("libm.so.6", RTLD_NOW)); _Exit(0))                               \
@@ -534,19 +525,6 @@ static void run(const struct hook *hook)
 	_exit(0);
 }
 
-static bool survived(const struct hook *hook)
-{
-	pid_t pid = fork();
-	int how = 0;
-
-	if (!pid)
-		run(hook);
-	waitpid(pid, &how, 0);
-	if (how)
-		printf("# %s: status %#x\n", hook->name, how);
-	return !how;
-}
-
 static int point(int number, bool good, const char *text, const char *clock)
 {
 	printf("%sok %d - %s%s\n", good ? "" : "not ", number, text, clock);
@@ -560,39 +538,10 @@ static bool all_survive(void)
 	if (!agent.on)
 		printf("# the agent did not begin\n");
 	for (size_t i = 0; agent.on && i < NR_HOOKS; i++)
-		good &= survived(&hooks[i]);
+		good &= hook_survives(&hooks[i], run);
 	/* Reset for the next state: the recorder begins anew. */
 	atomic_store(&agent.header->stop, 0);
 	return good;
-}
-
-static bool is_known(const char *name)
-{
-	for (size_t i = 0; i < NR_HOOKS; i++)
-		if (!strcmp(hooks[i].name, name))
-			return true;
-	return false;
-}
-
-/* Returns true if this program calls all hooks that the agent has. */
-static bool are_all_known(void)
-{
-	char name[128];
-	bool good = true;
-	size_t nr = 0;
-	FILE *list;
-
-	list = popen("nm -D --defined-only " AGENT " | awk '/ T /{print $3}'", "r");
-	while (list && fscanf(list, "%127s", name) == 1) {
-		nr++;
-		if (is_known(name))
-			continue;
-		printf("# no call of %s\n", name);
-		good = false;
-	}
-	if (list)
-		pclose(list);
-	return good && nr == NR_HOOKS;
 }
 
 /*
@@ -678,7 +627,7 @@ int main(void)
 	if (getenv(REC_ENV))
 		return !!states();
 	printf("KTAP version 1\n1..%d\n", 2 + 2 * STATES);
-	failed = point(1, are_all_known(), "all hooks are called here", "");
+	failed = point(1, hooks_are_all(hooks, NR_HOOKS, AGENT), "all hooks are called here", "");
 	failed |=
 		point(2, is_of_its_period(), "a signal before its time is that of its period", "");
 	for (int clock = REC_CLOCK_CPU; clock <= REC_CLOCK_WALL; clock++) {
