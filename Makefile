@@ -58,6 +58,10 @@ EMULATOR ?=
 # for other machines has flags of its own.
 CFLAGS	?= -O2 -g
 OPT	= $(CPPFLAGS) $(CFLAGS)
+# Programs with short pointers (-m32, -mx32) have their own stacks, though the machine's name fits.
+ifeq ($(shell echo __SIZEOF_POINTER__ | $(CC) $(OPT) -E -P - 2>/dev/null),4)
+$(error $(CC) $(OPT) makes programs with pointers of 32 bits: shstk is for those of 64 bits)
+endif
 # Warnings are errors for our own checks (make WERROR=1), never for who only builds.
 WERROR	?=
 WARN	:= -Wall -Wextra $(if $(WERROR),-Werror)

@@ -139,6 +139,19 @@ def other_machines_are_refused():
         check(not os.path.exists(f'{TMP}/none'), 'something was built')
 
 
+@test
+def short_pointers_are_refused():
+    """make refuses a compiler or flags that make programs with pointers of 32 bits"""
+    compiler = os.path.join(TMP, 'cc32')
+    with open(compiler, 'w', encoding='ascii') as file:
+        file.write('#!/bin/sh\ncase " $* " in\n*" -dumpmachine "*) echo x86_64-linux-gnu;;\n'
+                   '*" -m32 "*) echo 4;;\n*) echo 8;;\nesac\n')
+    os.chmod(compiler, 0o755)
+    for words in ([f'CC={compiler} -m32'], [f'CC={compiler}', 'CFLAGS=-O2 -m32']):
+        out = run('make', *words, f'B={TMP}/none', '-n', 'all', ok=False)
+        check('pointers of 32 bits' in out, out)
+
+
 # --- build systems ---
 
 def consumer(name):
