@@ -7,10 +7,9 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/nospec.h>
-#include <linux/uaccess.h>
 
 #include "arch.h"
+#include "ioctl.h"
 #include "ushstk.h"
 
 static int info(struct shstk_ioc_info *arg)
@@ -28,11 +27,7 @@ static int info(struct shstk_ioc_info *arg)
 	return 0;
 }
 
-/*
- * Holds the argument of any ioctl. Each argument is one structure that can grow; the ioctl number
- * contains the size that the caller knows. Fields that the caller does not know are not copied
- * back.
- */
+/* Holds the argument of any ioctl. */
 union argument {
 	struct shstk_ioc_info info;
 	struct shstk_ioc_status status;
@@ -40,14 +35,12 @@ union argument {
 	struct shstk_ioc_trace trace;
 };
 
-static const struct {
-	unsigned int cmd; /* number in the first version of the ABI: smallest size */
-	unsigned int size;
-} calls[] = {
-	{ SHSTK_IOC_INFO, sizeof(struct shstk_ioc_info) },
-	{ SHSTK_IOC_STATUS, sizeof(struct shstk_ioc_status) },
-	{ SHSTK_IOC_MAP, sizeof(struct shstk_ioc_map) },
-	{ SHSTK_IOC_TRACE, sizeof(struct shstk_ioc_trace) },
+/* The ioctls of the device. */
+static const struct ioctl_call calls[] = {
+	{ SHSTK_IOC_INFO, 24 },
+	{ SHSTK_IOC_STATUS, 48 },
+	{ SHSTK_IOC_MAP, 32 },
+	{ SHSTK_IOC_TRACE, 40 },
 };
 
 static_assert(sizeof(struct shstk_ioc_info) == 24);
@@ -74,30 +67,17 @@ static int dispatch(unsigned int nr, union argument *arg)
 
 static long ushstk_ioctl(struct file *file, unsigned int cmd, unsigned long user)
 {
+	const struct ioctl_call *call = ioctl_find(calls, ARRAY_SIZE(calls), cmd);
 	void __user *ptr = (void __user *)user;
-	unsigned int nr = _IOC_NR(cmd), usize = _IOC_SIZE(cmd);
 	union argument arg = {};
 	int ret;
 
-	if (_IOC_TYPE(cmd) != SHSTK_IOC_MAGIC || nr >= ARRAY_SIZE(calls))
+	if (!call)
 		return -ENOTTY;
-	nr = array_index_nospec(nr, ARRAY_SIZE(calls));
-	if (_IOC_DIR(cmd) != _IOC_DIR(calls[nr].cmd))
-		return -ENOTTY;
-	if (usize < _IOC_SIZE(calls[nr].cmd))
-		return -EINVAL;
-
-	if (_IOC_DIR(cmd) & _IOC_WRITE) {
-		ret = copy_struct_from_user(&arg, calls[nr].size, ptr, usize);
-		if (ret)
-			return ret;
-	}
-	ret = dispatch(nr, &arg);
-	if (ret)
-		return ret;
-	if (copy_to_user(ptr, &arg, min(usize, calls[nr].size)))
-		return -EFAULT;
-	return 0;
+	ret = ioctl_take(call, cmd, ptr, &arg);
+	if (!ret)
+		ret = dispatch(_IOC_NR(cmd), &arg);
+	return ret ?: ioctl_give(call, cmd, ptr, &arg);
 }
 
 static const struct file_operations ushstk_fops = {

@@ -441,14 +441,27 @@ static void counters_exit(void)
 	counters_delete(rules);
 }
 
-struct counter_attribute {
-	struct kobj_attribute attr;
-	enum outcome outcome;
+static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf);
+
+#define COUNTER(_name) __ATTR(_name, 0444, counter_show, NULL)
+
+/* The file of each counter, by outcome. */
+static struct kobj_attribute counter_files[NR_OUTCOMES] = {
+	[SERVED] = COUNTER(served),
+	[SERVED_SWITCHED] = COUNTER(served_switched),
+	[SERVED_RULES] = COUNTER(served_rules),
+	[SERVED_DEFERRED] = COUNTER(served_deferred),
+	[NO_REGISTERS] = COUNTER(no_registers),
+	[NO_SHADOW_STACK] = COUNTER(no_shadow_stack),
+	[OTHER_CGROUP] = COUNTER(other_cgroup),
+	[OTHER_MODE] = COUNTER(other_mode),
+	[NO_POINTER] = COUNTER(no_pointer),
+	[NOT_PRESENT] = COUNTER(not_present),
 };
 
 static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	enum outcome outcome = container_of(attr, struct counter_attribute, attr)->outcome;
+	enum outcome outcome = attr - counter_files;
 	u64 sum = 0;
 	int cpu;
 
@@ -457,36 +470,8 @@ static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr, c
 	return sysfs_emit(buf, "%llu\n", sum);
 }
 
-#define COUNTER(_name, _outcome)                                 \
-	static struct counter_attribute _name##_attr = {         \
-		.attr = __ATTR(_name, 0444, counter_show, NULL), \
-		.outcome = (_outcome),                           \
-	}
-
-COUNTER(served, SERVED);
-COUNTER(served_switched, SERVED_SWITCHED);
-COUNTER(served_rules, SERVED_RULES);
-COUNTER(served_deferred, SERVED_DEFERRED);
-COUNTER(no_registers, NO_REGISTERS);
-COUNTER(no_shadow_stack, NO_SHADOW_STACK);
-COUNTER(other_cgroup, OTHER_CGROUP);
-COUNTER(other_mode, OTHER_MODE);
-COUNTER(no_pointer, NO_POINTER);
-COUNTER(not_present, NOT_PRESENT);
-
-static struct attribute *counter_attrs[] = {
-	&served_attr.attr.attr,
-	&served_switched_attr.attr.attr,
-	&served_rules_attr.attr.attr,
-	&served_deferred_attr.attr.attr,
-	&no_registers_attr.attr.attr,
-	&no_shadow_stack_attr.attr.attr,
-	&other_cgroup_attr.attr.attr,
-	&other_mode_attr.attr.attr,
-	&no_pointer_attr.attr.attr,
-	&not_present_attr.attr.attr,
-	NULL,
-};
+/* What is in counter_files, as sysfs takes it: counters_init() fills it. NULL ends it. */
+static struct attribute *counter_attrs[NR_OUTCOMES + 1];
 
 static const struct attribute_group counter_group = {
 	.attrs = counter_attrs,
@@ -514,8 +499,11 @@ static void sources_exit(void)
 /* Creates the counters in /sys/module/shstk_perf/chains/ and /sys/module/shstk_perf/rules/. */
 static int __init counters_init(void)
 {
-	int ret = -ENOMEM;
+	int i, ret = -ENOMEM;
 
+	for (i = 0; i < NR_OUTCOMES; i++)
+		counter_attrs[i] = &counter_files[i].attr;
+	walk_count_init();
 	chains = kobject_create_and_add("chains", &THIS_MODULE->mkobj.kobj);
 	rules = kobject_create_and_add("rules", &THIS_MODULE->mkobj.kobj);
 	if (chains && rules)

@@ -7,12 +7,13 @@
 #include <linux/fs.h>
 #include <linux/miscdevice.h>
 #include <linux/module.h>
-#include <linux/uaccess.h>
 
+#include "ioctl.h"
 #include "rules.h"
 #include "rules_call.h"
 #include "rules_files.h"
 
+/* Holds the argument of any ioctl but SHSTK_RULES_MISS, which copies its own. */
 union argument {
 	struct shstk_rules_info info;
 	struct shstk_rules_load load;
@@ -29,11 +30,8 @@ static_assert(sizeof(struct shstk_rules_list) == 80);
 static_assert(sizeof(struct shstk_rules_miss) == 16);
 static_assert(sizeof(struct shstk_rules_cuts) == 56);
 
-/* The calls of the device. @least is the size of the structure in the first version of the ABI. */
-static const struct call {
-	unsigned int cmd;
-	unsigned int least;
-} calls[] = {
+/* The ioctls of the device. */
+static const struct ioctl_call calls[] = {
 	{ SHSTK_RULES_INFO, 32 },
 	{ SHSTK_RULES_LOAD, 56 },
 	{ SHSTK_RULES_DROP, sizeof(struct shstk_rules_drop) },
@@ -41,20 +39,6 @@ static const struct call {
 	{ SHSTK_RULES_MISS, sizeof(struct shstk_rules_miss) },
 	{ SHSTK_RULES_CUTS, sizeof(struct shstk_rules_cuts) },
 };
-
-/* Returns the call that @cmd names, with any size of the argument, or NULL if there is none. */
-static const struct call *find_call(unsigned int cmd)
-{
-	int i;
-
-	if (_IOC_TYPE(cmd) != SHSTK_RULES_IOC)
-		return NULL;
-	for (i = 0; i < ARRAY_SIZE(calls); i++)
-		if (_IOC_NR(cmd) == _IOC_NR(calls[i].cmd) &&
-		    _IOC_DIR(cmd) == _IOC_DIR(calls[i].cmd))
-			return &calls[i];
-	return NULL;
-}
 
 /* Makes the call number @nr. Returns 0 or a negative errno. */
 static int dispatch(unsigned int nr, union argument *arg)
@@ -76,9 +60,8 @@ static int dispatch(unsigned int nr, union argument *arg)
 
 static long rules_ioctl(struct file *device, unsigned int cmd, unsigned long user)
 {
+	const struct ioctl_call *call = ioctl_find(calls, ARRAY_SIZE(calls), cmd);
 	void __user *ptr = (void __user *)user;
-	const struct call *call = find_call(cmd);
-	size_t size, given = _IOC_SIZE(cmd);
 	union argument arg = {};
 	int ret;
 
@@ -86,23 +69,14 @@ static long rules_ioctl(struct file *device, unsigned int cmd, unsigned long use
 		return -ENOTTY;
 	if (call->cmd != SHSTK_RULES_INFO && !(capable(CAP_PERFMON) && capable(CAP_SYS_ADMIN)))
 		return -EPERM;
-	if (given < call->least)
-		return -EINVAL;
-	if (call->cmd == SHSTK_RULES_MISS)
-		return rules_call_miss(device, ptr);
-
-	size = _IOC_SIZE(call->cmd);
-	if (_IOC_DIR(cmd) & _IOC_WRITE) {
-		ret = copy_struct_from_user(&arg, size, ptr, given);
-		if (ret)
-			return ret;
-	}
-	ret = dispatch(_IOC_NR(cmd), &arg);
+	ret = ioctl_take(call, cmd, ptr, &arg);
 	if (ret)
 		return ret;
-	if (_IOC_DIR(cmd) & _IOC_READ && copy_to_user(ptr, &arg, min(size, given)))
-		return -EFAULT;
-	return 0;
+	/* This one copies its answer itself: the descriptor in it is installed only after that. */
+	if (call->cmd == SHSTK_RULES_MISS)
+		return rules_call_miss(device, ptr);
+	ret = dispatch(_IOC_NR(cmd), &arg);
+	return ret ?: ioctl_give(call, cmd, ptr, &arg);
 }
 
 static int rules_release(struct inode *inode, struct file *device)

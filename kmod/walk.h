@@ -31,6 +31,9 @@ int walk_user(const struct pt_regs *regs, u64 *dst, unsigned int max, u64 *missi
 /* The counters in /sys/module/shstk_perf/rules/. */
 extern const struct attribute_group walk_group;
 
+/* Puts the counters into walk_group. Called once, before the group is created. */
+void walk_count_init(void);
+
 /**
  * walk_remember() - allocate the memory in which walks remember rules and mappings, if necessary
  *

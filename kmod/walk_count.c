@@ -2,6 +2,7 @@
 /*
  * walk_count.c - counts how walks end and what they do: the files in /sys/module/shstk_perf/rules/.
  */
+#include <linux/init.h>
 #include <linux/kobject.h>
 #include <linux/percpu.h>
 #include <linux/sysfs.h>
@@ -9,16 +10,37 @@
 #include "rules_call.h"
 #include "walk_parts.h"
 
+#define NR_OTHERS 4 /* files that show no count of a walk */
+
 DEFINE_PER_CPU(struct counts, walk_counts);
 
-struct count_attribute {
-	struct kobj_attribute attr;
-	unsigned int what;
+static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf);
+
+#define COUNT(_name) __ATTR(_name, 0444, count_show, NULL)
+
+/* The file of each count, by what is counted. */
+static struct kobj_attribute count_files[NR_COUNTS] = {
+	[WALK_WHOLE] = COUNT(whole),
+	[WALK_ZERO] = COUNT(zero),
+	[WALK_ROOM] = COUNT(room),
+	[WALK_NO_CODE] = COUNT(cut_no_code),
+	[WALK_NO_TABLE] = COUNT(cut_no_table),
+	[WALK_NO_RULE] = COUNT(cut_no_rule),
+	[WALK_NO_KIND] = COUNT(cut_no_kind),
+	[WALK_NO_MEMORY] = COUNT(cut_no_memory),
+	[WALK_BAD_CFA] = COUNT(cut_bad_cfa),
+	[WALK_REFUSED] = COUNT(refused),
+	[COUNT_RECORD] = COUNT(step_record),
+	[COUNT_SIGNAL] = COUNT(step_signal),
+	[COUNT_URETPROBE] = COUNT(step_uretprobe),
+	[COUNT_FIRST_UNKNOWN] = COUNT(first_unknown),
+	[COUNT_MAPPINGS_READ] = COUNT(mappings_read),
+	[COUNT_RULES_READ] = COUNT(rules_read),
 };
 
 static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	unsigned int what = container_of(attr, struct count_attribute, attr)->what;
+	unsigned int what = attr - count_files;
 	u64 sum = 0;
 	int cpu;
 
@@ -26,29 +48,6 @@ static ssize_t count_show(struct kobject *kobj, struct kobj_attribute *attr, cha
 		sum += per_cpu(walk_counts.count[what], cpu);
 	return sysfs_emit(buf, "%llu\n", sum);
 }
-
-#define COUNT(_name, _what)                                    \
-	static struct count_attribute _name##_attr = {         \
-		.attr = __ATTR(_name, 0444, count_show, NULL), \
-		.what = (_what),                               \
-	}
-
-COUNT(whole, WALK_WHOLE);
-COUNT(zero, WALK_ZERO);
-COUNT(room, WALK_ROOM);
-COUNT(cut_no_code, WALK_NO_CODE);
-COUNT(cut_no_table, WALK_NO_TABLE);
-COUNT(cut_no_rule, WALK_NO_RULE);
-COUNT(cut_no_kind, WALK_NO_KIND);
-COUNT(cut_no_memory, WALK_NO_MEMORY);
-COUNT(cut_bad_cfa, WALK_BAD_CFA);
-COUNT(refused, WALK_REFUSED);
-COUNT(first_unknown, COUNT_FIRST_UNKNOWN);
-COUNT(step_record, COUNT_RECORD);
-COUNT(step_signal, COUNT_SIGNAL);
-COUNT(step_uretprobe, COUNT_URETPROBE);
-COUNT(mappings_read, COUNT_MAPPINGS_READ);
-COUNT(rules_read, COUNT_RULES_READ);
 
 static ssize_t tables_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
@@ -75,30 +74,25 @@ static struct kobj_attribute files_attr = __ATTR_RO(files);
 static struct kobj_attribute listeners_attr = __ATTR_RO(listeners);
 static struct kobj_attribute memory_attr = __ATTR_RO(memory);
 
-static struct attribute *count_attrs[] = {
+/*
+ * The files that show no count of a walk, followed by those in count_files, which walk_count_init()
+ * puts here. NULL ends the array.
+ */
+static struct attribute *count_attrs[NR_OTHERS + NR_COUNTS + 1] = {
 	&tables_attr.attr,
 	&files_attr.attr,
 	&listeners_attr.attr,
 	&memory_attr.attr,
-	&whole_attr.attr.attr,
-	&zero_attr.attr.attr,
-	&room_attr.attr.attr,
-	&cut_no_code_attr.attr.attr,
-	&cut_no_table_attr.attr.attr,
-	&cut_no_rule_attr.attr.attr,
-	&cut_no_kind_attr.attr.attr,
-	&cut_no_memory_attr.attr.attr,
-	&cut_bad_cfa_attr.attr.attr,
-	&refused_attr.attr.attr,
-	&first_unknown_attr.attr.attr,
-	&step_record_attr.attr.attr,
-	&step_signal_attr.attr.attr,
-	&step_uretprobe_attr.attr.attr,
-	&mappings_read_attr.attr.attr,
-	&rules_read_attr.attr.attr,
-	NULL,
 };
 
 const struct attribute_group walk_group = {
 	.attrs = count_attrs,
 };
+
+void __init walk_count_init(void)
+{
+	int i;
+
+	for (i = 0; i < NR_COUNTS; i++)
+		count_attrs[NR_OTHERS + i] = &count_files[i].attr;
+}
