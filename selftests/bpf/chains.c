@@ -138,7 +138,7 @@ static void run(struct both *b, const struct walker *w, struct perf_opts *opts, 
 		printf("%s\n", why.text);
 		exit(SKIP);
 	}
-	if (perf_rings_walk(b->rings, w))
+	if (walker_begin(w, b->rings))
 		die("events", "no chains come from them");
 	if (path && perf_writer_create(path, opts, &b->writer))
 		die(path, strerror(errno));

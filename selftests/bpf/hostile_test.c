@@ -303,7 +303,7 @@ static void attempt(const struct forged *f, struct perf_opts *opts, const struct
 	opts->nr_pids = 1;
 	if (perf_rings_open(opts, &rings, &why)) {
 		printf("# %s\n", why.text);
-	} else if (perf_rings_walk(rings, w)) {
+	} else if (walker_begin(w, rings)) {
 		printf("# no chains come from the events\n");
 		perf_rings_close(rings);
 	} else {

@@ -38,7 +38,7 @@
 #include <unistd.h>
 
 #include "facts.h"
-#include "tools/broker/protocol.h"
+#include "tools/perf/borrow_protocol.h"
 
 /* IDs of users that do not exist. */
 enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };

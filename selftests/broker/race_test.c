@@ -30,7 +30,7 @@
 #include "facts.h"
 #include "tools/broker/held.h"
 #include "tools/broker/lend.h"
-#include "tools/broker/protocol.h"
+#include "tools/perf/borrow_protocol.h"
 
 enum { FIRST = 65000, SECOND };
 

@@ -18,19 +18,6 @@ uint64_t now_ns(clockid_t clock)
 	return 0;
 }
 
-/* Stand-ins: nothing is opened here. */
-int walker_program(const struct walker *w)
-{
-	(void)w;
-	return -1;
-}
-
-int walker_connect(const struct walker *w, int cpu, int event)
-{
-	(void)w, (void)cpu, (void)event;
-	return -ENOSYS;
-}
-
 /* The body of a record: its ring, and its number in the ring. */
 struct number {
 	uint32_t ring;

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The sources as text: their format, and the documents.
+# The sources as text: their format, the order of their folders, and the documents.
 #
 #   make format     write every C and C++ source as .clang-format wants it
 #   make check-format  say which are not
@@ -11,6 +11,7 @@ format:
 check-format:
 	$(Q)selftests/source/format_test.sh
 
-CHECK	+= selftests/source/format_test.sh selftests/source/documents_test.py
+CHECK	+= selftests/source/format_test.sh selftests/source/documents_test.py \
+	selftests/source/folders_test.py
 
 .PHONY: format check-format

@@ -21,17 +21,10 @@ void walker_destroy(struct walker *w)
 	(void)w;
 }
 
-int walker_program(const struct walker *w)
+int walker_begin(const struct walker *w, struct perf_rings *rings)
 {
 	(void)w;
-	return -1;
-}
-
-int walker_connect(const struct walker *w, int cpu, int fd)
-{
-	(void)w;
-	(void)cpu;
-	(void)fd;
+	(void)rings;
 	return -EOPNOTSUPP;
 }
 
@@ -317,16 +310,18 @@ void walker_destroy(struct walker *w)
 	free(w);
 }
 
-int walker_program(const struct walker *w)
+/* Makes chains of @cpu be written to the event @fd. Returns 0 or a negative errno. */
+static int connect_cpu(const void *arg, int cpu, int fd)
 {
-	return w->program;
-}
-
-int walker_connect(const struct walker *w, int cpu, int fd)
-{
+	const struct walker *w = arg;
 	__u32 index = cpu;
 
 	return w->lib->map_update_elem(w->output, &index, &fd, BPF_ANY) ? -errno : 0;
+}
+
+int walker_begin(const struct walker *w, struct perf_rings *rings)
+{
+	return perf_rings_walk(rings, w->program, connect_cpu, w);
 }
 
 int walker_leave(const struct walker *w, int pid)

@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "bpf/walk.h"
+#include "tools/perf/rings.h"
 #include "tools/reason.h"
 
 /**
@@ -47,11 +48,11 @@ struct walker;
 int walker_create(const struct walker_opts *opts, struct walker **ret, struct reason *why);
 void walker_destroy(struct walker *w);
 
-/* Returns the descriptor of the program. */
-int walker_program(const struct walker *w);
-
-/* Makes chains of @cpu be written to the event @fd. Returns 0 or a negative errno. */
-int walker_connect(const struct walker *w, int cpu, int fd);
+/*
+ * Has the stacks of all samples of PERF_MAIN in @rings walked from now on, see perf_rings_walk().
+ * The chains go only to these rings from now on. Returns 0, or a negative errno if it does not walk.
+ */
+int walker_begin(const struct walker *w, struct perf_rings *rings);
 
 /*
  * Excludes the process @pid, as numbered here, from walks: its samples are taken. Returns 0 or a

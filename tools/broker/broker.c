@@ -27,7 +27,7 @@
 
 #include "tools/broker/held.h"
 #include "tools/broker/lend.h"
-#include "tools/broker/protocol.h"
+#include "tools/perf/borrow_protocol.h"
 #include "tools/perf/rings.h"
 #include "tools/rules/notify.h"
 #include "tools/shstk.h"

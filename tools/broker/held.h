@@ -13,7 +13,7 @@
 
 #include <stdint.h>
 
-#include "tools/broker/protocol.h"
+#include "tools/perf/borrow_protocol.h"
 
 /**
  * struct held - number of events of one user

@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/broker/protocol.h"
+#include "tools/perf/borrow_protocol.h"
 #include "tools/perf/borrow.h"
 
 #define PATIENCE 15 /* seconds, more than the broker has for a connection */

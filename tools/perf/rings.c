@@ -26,7 +26,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "tools/bpf/walker.h"
 #include "tools/perf/borrow.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/rings.h"
@@ -541,10 +540,10 @@ static int connect_ring(struct perf_rings *r, struct cpu_ring *ring, int fd)
 }
 
 /*
- * Opens an event by which the walker's records of a CPU come into that CPU's ring. Returns 0 or a
- * negative errno.
+ * Opens an event by which the walker's records of a CPU come into that CPU's ring. Returns its file
+ * descriptor or a negative errno.
  */
-static int connect_walker(struct perf_rings *r, const struct walker *walker, struct cpu_ring *ring)
+static int open_walked(struct perf_rings *r, struct cpu_ring *ring)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -569,9 +568,7 @@ static int connect_walker(struct perf_rings *r, const struct walker *walker, str
 	ret = connect_ring(r, ring, fd);
 	if (!ret)
 		ret = keep_identity(r, fd, WALKED);
-	if (!ret)
-		ret = walker_connect(walker, ring->cpu, fd);
-	return ret;
+	return ret ? ret : fd;
 }
 
 /*
@@ -840,19 +837,25 @@ uint64_t perf_rings_memory(const struct perf_rings *r)
 	return (uint64_t)r->nr_rings * r->ring_size;
 }
 
-int perf_rings_walk(struct perf_rings *r, const struct walker *walker)
+int perf_rings_walk(struct perf_rings *r, int program,
+		    int (*connect)(const void *arg, int cpu, int fd), const void *arg)
 {
 	const size_t nr = r->nr_fds;
 	int ret = 0;
 
-	for (size_t i = 0; i < r->nr_rings && !ret; i++)
-		if (r->rings[i].page)
-			ret = connect_walker(r, walker, &r->rings[i]);
+	for (size_t i = 0; i < r->nr_rings && !ret; i++) {
+		int fd = r->rings[i].page ? open_walked(r, &r->rings[i]) : 0;
+
+		if (fd > 0)
+			ret = connect(arg, r->rings[i].cpu, fd);
+		else
+			ret = fd;
+	}
 	sort_identities(r);
 	/* The place to which the program writes exists before it begins. */
 	for (size_t i = 0; i < nr && !ret; i++)
 		if (r->which[i] == PERF_MAIN)
-			ioctl(r->fds[i], PERF_EVENT_IOC_SET_BPF, walker_program(walker));
+			ioctl(r->fds[i], PERF_EVENT_IOC_SET_BPF, program);
 	return ret;
 }
 

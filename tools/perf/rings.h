@@ -34,8 +34,6 @@ enum perf_which {
 
 #define PERF_MORE (PERF_WHICH - PERF_FIRST_MORE)
 
-struct walker;
-
 /**
  * struct perf_opts - what to open
  * @main: event to sample, or NULL.
@@ -153,14 +151,18 @@ void perf_rings_close(struct perf_rings *rings);
 /**
  * perf_rings_walk() - have the stack of each sample of PERF_MAIN walked from now on
  * @rings: the rings, which were opened without a BPF program.
- * @walker: writes a record instead of a sample where it reaches the end of the stack. It writes
- *	only to these rings from now on.
+ * @program: file descriptor of a BPF program, the walker, that runs at each sample. It writes a
+ *	record instead of the sample where it reaches the end of the stack.
+ * @connect: makes the walker write its records of the CPU @cpu to the event @fd. Returns 0 or a
+ *	negative errno.
+ * @arg: first argument of @connect.
  *
  * Samples of events at which the walker cannot run are as they are without it.
  *
  * Return: 0, or a negative errno if it does not walk.
  */
-int perf_rings_walk(struct perf_rings *rings, const struct walker *walker);
+int perf_rings_walk(struct perf_rings *rings, int program,
+		    int (*connect)(const void *arg, int cpu, int fd), const void *arg);
 
 /* Returns the bytes of all rings. This is memory of the kernel, for which no process is charged. */
 uint64_t perf_rings_memory(const struct perf_rings *rings);

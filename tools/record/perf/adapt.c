@@ -50,7 +50,7 @@ static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
 	stopped = now_ns(CLOCK_MONOTONIC);
 	/* If walking cannot begin in the new rings, stacks are copied. */
 	if (d->walker)
-		perf_rings_walk(rings, d->walker);
+		walker_begin(d->walker, rings);
 	sums_take_over(&d->sums, d->rings, rings);
 	ret = perf_rings_read(d->rings, true, perf_drain_record, d);
 	sums_close(&d->sums, d->rings);

@@ -207,7 +207,7 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 		ret = perf_rings_open(&rings, &d->rings, why);
 	free(list);
 	if (!ret && d->walker) {
-		ret = perf_rings_walk(d->rings, d->walker);
+		ret = walker_begin(d->walker, d->rings);
 		because(why, "events for what BPF walks: %s", strerror(-ret));
 	}
 	d->opts = rings;

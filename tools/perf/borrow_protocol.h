@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * protocol.h - how a recorder asks the broker for a perf event.
+ * borrow_protocol.h - how a recorder (borrow.h) asks the broker (tools/broker/) for a perf event.
  *
  * A Unix socket of packets (SOCK_SEQPACKET). Each packet to the broker is one struct
  * broker_request. The broker answers each with one struct broker_reply, and sends the descriptor of
  * the event (SCM_RIGHTS) if its @error is 0. Any other packet ends the connection.
  */
-#ifndef TOOLS_BROKER_PROTOCOL_H
-#define TOOLS_BROKER_PROTOCOL_H
+#ifndef TOOLS_PERF_BORROW_PROTOCOL_H
+#define TOOLS_PERF_BORROW_PROTOCOL_H
 
 #include <stdint.h>
 
