@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Captures of own threads, with every compiler and sanitizer, and for arm64.
+# Tests of captures of the calling thread's own stack, built with every compiler and sanitizer, and
+# for arm64.
 
 CAPTURE_TESTS := cancel_test capture_test signal_test thread_test module_test
 CAPTURE_PLUGINS := $(addprefix plugin_,small.so large.so nohdr.so nosections.so \
@@ -21,7 +22,7 @@ arm64_CXX := $(ARM64)g++
 
 CAPTURE_PLUGIN_CC = $(Q)mkdir -p $(B)/capture/$(1) && $($(1)_CC) $(CSTD) $(CAPTURE_CFLAGS) -O2 -fPIC -shared
 
-# $(1) variant, $(2) more flags for linking
+# Arguments: $(1) the variant, $(2) more flags for linking.
 define capture_variant
 $(B)/capture/$(1)/%.o: selftests/capture/%.c selftests/capture/build.mk
 	@mkdir -p $$(@D)
@@ -45,10 +46,11 @@ $(B)/capture/$(1)/plugin_large.so: selftests/capture/plugin.c
 	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=112 -o $$@ $$<
 $(B)/capture/$(1)/plugin_nohdr.so: selftests/capture/plugin.c
 	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -Wl,--no-eh-frame-hdr -o $$@ $$<
-# There is room between its segments.
+# plugin_apart.so has a gap between its segments, in which other code can be mapped.
 $(B)/capture/$(1)/plugin_apart.so: selftests/capture/plugin.c
 	$(call CAPTURE_PLUGIN_CC,$(1)) -DFRAME=64 -Wl,-z,max-page-size=0x10000 -o $$@ $$<
-# The ELF header's e_shoff, e_shnum and e_shstrndx are made zero.
+# plugin_nosections.so has zeros for e_shoff, e_shnum and e_shstrndx in its ELF header, as if it had
+# no sections.
 $(B)/capture/$(1)/plugin_nosections.so: $(B)/capture/$(1)/plugin_small.so
 	$(Q)cp $$< $$@.tmp
 	$(Q)for at in 40 60 62; do dd if=/dev/zero of=$$@.tmp bs=1 seek=$$$$at \
@@ -75,20 +77,23 @@ $(B)/capture/musl/musl_test: selftests/capture/musl_test.c selftests/capture/tre
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(musl_CC) $(CSTD) $(CAPTURE_CFLAGS) $(musl_FLAGS) -static -o $@ $^
 
-# Its counters are called in front of two functions of the library.
+# paths_test links bare.S, whose functions have no unwind information, and wraps two functions of
+# the library to count their calls.
 PATHS_BARE := selftests/unwind/$(if $(filter x86,$(ARCH)),bare.S,bare-arm64.S)
 $(B)/capture/native/paths_test: selftests/capture/paths_test.c $(PATHS_BARE) $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ $^ -ldl \
 		-Wl,--wrap=epilogue_rules -Wl,--wrap=vma_query
 
-# A sanitizer's allocator is not to be replaced; exceptions need no second look.
+# The sanitizer variants leave out nomalloc_test, as a sanitizer's allocator must not be replaced,
+# and exception_test.
 CHECK += $(foreach v,native clang asan tsan,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
 	$(B)/capture/native/exception_test $(B)/capture/clang/exception_test \
 	$(B)/capture/native/nomalloc_test $(B)/capture/native/paths_test \
 	$(B)/capture/native/stack_test $(B)/capture/native/symbols_test.sh \
 	$(B)/capture/musl/musl_test
-# Static: without dlopen().
+# The arm64 programs are static and run in user-mode emulation; tests that need dlopen() are left
+# out.
 USER_arm64 += $(addprefix $(B)/capture/arm64/,cancel_test capture_test signal_test thread_test exception_test)
 
 $(B)/capture/native/symbols_test.sh: selftests/capture/symbols_test.sh \

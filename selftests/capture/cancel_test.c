@@ -25,7 +25,7 @@ static void full_walk(void)
 {
 	struct shstk_opts opts = { .size = sizeof(opts), .sources = SHSTK_USE_WALK };
 
-	/* Every module is looked at again. */
+	/* The library looks at every module again. */
 	shstk_modules_changed();
 	entries = shstk_capture(pcs, 256, &opts, NULL);
 }
@@ -62,7 +62,10 @@ static void status(void)
 	struct shstk_stack stack;
 	uint64_t now;
 
-	/* Without shadow stacks these fail, but are no cancellation point either. */
+	/*
+	 * Without shadow stacks these two calls fail, but they must not be cancellation points
+	 * either.
+	 */
 	shstk_status_get(&now);
 	if (!shstk_stack_map(4096, SHSTK_STACK_TOKEN, &stack))
 		munmap((void *)(uintptr_t)stack.base, stack.size);
@@ -106,7 +109,7 @@ FIXTURE_TEARDOWN(cancel)
 {
 }
 
-/* Each in a process of its own: nothing has been looked at yet. */
+/* Each variant runs in a process of its own, in which the library has not met any module yet. */
 TEST_F(cancel, is_left_pending)
 {
 	pthread_t thread;

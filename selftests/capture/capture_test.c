@@ -21,7 +21,7 @@
 
 #define MAX 20000
 
-/* Sanitizers and emulation make everything slower. */
+/* Fewer trees where sanitizers or emulation make everything slower. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(__aarch64__)
 #define TREES 60
 #else
@@ -31,7 +31,7 @@
 static uint64_t pcs[MAX];
 static uint64_t walked[MAX];
 
-/* What a capture before main() saw. */
+/* The result of a capture that a constructor takes before main() runs. */
 static int early_n;
 static struct shstk_info early_info;
 
@@ -107,7 +107,10 @@ TEST_F(capture, a_walk_is_the_truth_at_any_depth)
 	}
 }
 
-/* The library leaves the memo alone for a while where it did not pay. */
+/*
+ * So many captures from one place that the library tries the memo again, even after it has left it
+ * alone for a while because it did not pay.
+ */
 #define ROUNDS 200
 
 TEST_F(capture, repeated_captures_are_verified_and_the_truth)
@@ -122,13 +125,16 @@ TEST_F(capture, repeated_captures_are_verified_and_the_truth)
 		EXPECT_EQ(l.ok, ROUNDS);
 		EXPECT_EQ(l.info.end, SHSTK_END_COMPLETE);
 		if (depth[i] < 100)
-			continue; /* walking may be what pays */
+			continue; /* on deep stacks a walk may be cheaper than the memo */
 		EXPECT_EQ(l.info.source, SHSTK_SOURCE_MEMO);
 		EXPECT_GT(l.info.reused, depth[i]);
 	}
 }
 
-/* In a thread: a leaf, and the thread's truth. */
+/*
+ * What recurse_far() needs in its thread: a leaf that captures, and the thread's list of true
+ * return addresses.
+ */
 struct far {
 	struct leaf leaf;
 	struct truth *truth;
@@ -143,7 +149,10 @@ static void *recurse_far(void *arg)
 	return NULL;
 }
 
-/* The stack of the first thread may be limited. */
+/*
+ * The deep recursion runs in a thread with a large stack, as the first thread's stack may be
+ * limited.
+ */
 TEST_F(capture, stacks_deeper_than_the_memo_are_walked)
 {
 	struct far f = { .leaf.rounds = 2, .truth = &self->truth };
@@ -162,7 +171,7 @@ struct visits {
 	long captures, wrong, reused, incomplete;
 };
 
-/* The memo, against a plain walk and against the truth. */
+/* Compares a capture that may use the memo with a plain walk and with the truth. */
 static noinline void visit(void *arg)
 {
 	struct shstk_opts walk = OPTS(.sources = SHSTK_USE_WALK);
@@ -175,7 +184,7 @@ static noinline void visit(void *arg)
 	v->captures++;
 	v->reused += info.reused > 0;
 	v->incomplete += info.end != SHSTK_END_COMPLETE;
-	/* Entry 0 differs: two calls. */
+	/* Entry 0 is where each capture was called, so it differs between the two calls. */
 	if (n != w || memcmp(pcs + 1, walked + 1, (n - 1) * sizeof(pcs[0])) ||
 	    !truth_equal(pcs, n, 2))
 		v->wrong++;
@@ -443,7 +452,7 @@ static noinline int guarded_leaf(void *arg)
 	return 0;
 }
 
-/* Frames for more than four pages. */
+/* Captures with a page taken away, below so many frames that they fill more than four pages. */
 static void *run_guarded(void *arg)
 {
 	static struct truth of_stack;
@@ -509,7 +518,10 @@ TEST_F(capture, a_zero_is_no_end_while_fp_goes_on)
 }
 #endif
 
-/* Some emulators of the system call say yes, or no, to everything. */
+/*
+ * Returns whether madvise() tells readable pages from unreadable ones: some emulators say yes, or
+ * no, to everything.
+ */
 static bool kernel_checks(void)
 {
 	size_t size = sysconf(_SC_PAGESIZE);
@@ -546,7 +558,10 @@ TEST_F(capture, a_page_of_the_stack_may_be_taken_away)
 	munmap(co_context[0].uc_stack.ss_sp, size);
 }
 
-/* Nothing in this process was captured yet: its stack is not known. */
+/*
+ * Runs in a process of its own, in which nothing was captured yet: the library does not know the
+ * bounds of the stack.
+ */
 TEST_F(capture, finds_its_stack_without_a_descriptor)
 {
 	struct leaf l = { .rounds = 3 };
@@ -601,7 +616,10 @@ TEST_F(capture, a_vfork_child_is_captured)
 	EXPECT_EQ(status, 0);
 }
 
-/* The same trace by the remote interface, from our own maps. */
+/*
+ * Reads this process's memory for the remote interface, which must give the same trace from our own
+ * maps.
+ */
 static int read_self(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	(void)arg;

@@ -23,7 +23,10 @@ static unsigned int rnd()
 	return (seed = seed * 1103515245 + 12345) >> 16 & 0x7fff;
 }
 
-/* Its caller's return address is the newest truth, when called directly. */
+/*
+ * Captures and compares with the truth. Its caller must be the function that noted the newest
+ * return address.
+ */
 static noinline void check()
 {
 	struct shstk_info info = {};
@@ -45,7 +48,10 @@ struct level {
 	{
 		truth->ra[truth->n++] = truth_strip(ra);
 	}
-	/* Runs while the exception passes through, from the frame's own code. */
+	/*
+	 * Runs while the exception passes through the frame, and is inlined, so that it runs as the
+	 * frame's own code.
+	 */
 	__attribute__((always_inline)) ~level()
 	{
 		destroyed++;

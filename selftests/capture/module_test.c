@@ -23,7 +23,7 @@
 __thread struct truth *truth;
 
 #ifdef __SANITIZE_THREAD__
-/* The loader's locks are not seen by the sanitizer, the loader's memory is. */
+/* The sanitizer sees the loader's memory but not its locks, and reports races that are none. */
 const char *__tsan_default_suppressions(void);
 
 const char *__tsan_default_suppressions(void)
@@ -57,7 +57,7 @@ static void *open_plugin(const char *name, plugin_fn *fn)
 	return lib;
 }
 
-/* First entry of leaf()'s trace that the program notes itself. */
+/* Index of the first entry of leaf()'s trace whose return address the program has noted itself. */
 static int first_entry = 2;
 
 static noinline int leaf(void *arg)
@@ -132,7 +132,7 @@ TEST(a_library_whose_file_was_deleted_is_unwound)
 	void *lib;
 	int fd;
 
-	/* Not in /tmp: nothing may be executed there on some machines. */
+	/* The copy is not made in /tmp, which is mounted noexec on some machines. */
 	plugin_path(to, "deleted-XXXXXX");
 	fd = mkstemp(to);
 	ASSERT_GE(fd, 0);
@@ -149,7 +149,7 @@ TEST(a_library_whose_file_was_deleted_is_unwound)
 	dlclose(lib);
 }
 
-/* The second one comes to lie where the first one was, with other frames. */
+/* The second library is mapped where the first one was, and its frames differ. */
 TEST(a_library_that_takes_anothers_place_is_unwound_by_its_own_rules)
 {
 	static const char *const name[] = { "plugin_small.so", "plugin_large.so" };
@@ -214,7 +214,7 @@ TEST(libraries_opened_and_closed_by_four_threads_do_no_harm)
 	EXPECT_LE(stats.modules, 20);
 }
 
-/* A function made at run time: a frame record, a call, and back. */
+/* A function made at run time: it makes a frame record, calls its argument and returns. */
 #ifdef __x86_64__
 static const uint8_t jit_code[] = {
 	0x55, /* push %rbp */
@@ -241,7 +241,7 @@ TEST(code_made_at_run_time_is_guessed_by_its_frame_pointer)
 	void *code;
 	int i;
 
-	first_entry = 3; /* the made code notes nothing */
+	first_entry = 3; /* the made code does not note its return address */
 	for (i = 0; i < 3; i++) {
 		code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 		ASSERT_NE(code, MAP_FAILED);
@@ -254,7 +254,10 @@ TEST(code_made_at_run_time_is_guessed_by_its_frame_pointer)
 	}
 }
 
-/* In a program that is somewhere else: a library, and code between its segments. */
+/*
+ * The unwound program is an invented one, mapped at other addresses: a library, and code that lies
+ * between the segments of this library.
+ */
 #define BASE 0x10000000ull
 
 struct apart {
@@ -303,7 +306,7 @@ static void find_apart(struct apart *a)
 	dlclose(lib);
 }
 
-/* The whole stack is return addresses to the code in between. */
+/* Every word of the stack is a return address to the code in between. */
 static int read_room(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct apart *a = arg;
@@ -326,7 +329,7 @@ static int add_room(struct shstk_space *s, const struct apart *a)
 	return shstk_space_add_code(s, a->room, a->room + 4096);
 }
 
-/* What is left of a mapping of the whole library, behind what was put into the room. */
+/* The rest of a mapping that covered the whole library, behind what was mapped into the gap. */
 static int add_behind(struct shstk_space *s, const struct apart *a)
 {
 	return shstk_space_add_code(s, a->room + 4096, a->last);
@@ -347,7 +350,10 @@ static bool begin_space(const struct apart *a, struct shstk_space **s, struct sh
 #endif
 }
 
-/* Is the library's function described, and called from the code in between? */
+/*
+ * Returns whether the library's function is unwound by its own rules, and has the code in between
+ * as its caller.
+ */
 static bool is_described(struct shstk_space *s, const struct shstk_regs *regs,
 			 const struct apart *a)
 {
@@ -358,7 +364,7 @@ static bool is_described(struct shstk_space *s, const struct shstk_regs *regs,
 	return nr >= 2 && pcs[0] == a->entry && pcs[1] == a->room + 16 && !info.guessed;
 }
 
-/* Is it, with these mappings? */
+/* Returns is_described() for a space with these mappings. */
 static bool is_whole(const struct apart *a, const add_fn *add, unsigned int n)
 {
 	struct shstk_space *s;

@@ -82,8 +82,8 @@ static noinline int spin(void)
 	volatile int i;
 
 	TRUTH_ENTER();
-	NO_TAIL_CALL(); /* it is noted before the loop begins */
-	/* A signal from elsewhere, at an instruction of this loop. */
+	NO_TAIL_CALL(); /* the return address is noted before the loop begins */
+	/* The signal comes from another thread and interrupts an instruction of this loop. */
 	for (i = 0; !seen && i < 2000000000; i++)
 		;
 	NO_TAIL_CALL();

@@ -47,7 +47,7 @@ static struct {
 	enum shstk_end end;
 } seen;
 
-/* Called by a function without unwind information. */
+/* Captures again and again; a function without unwind information calls it. */
 static long capture_again(long x)
 {
 	struct shstk_info info = { .size = sizeof(info) };
@@ -62,7 +62,9 @@ static long capture_again(long x)
 			seen.end = info.end;
 			searches = queries = 0;
 		}
-		/* The first entry is where this call is, the same each time round. */
+		/*
+		 * The first entry is the address behind this call, which is the same in each round.
+		 */
 		seen.differ += n != seen.n ||
 			       (i > 1 && memcmp(seen.first + 1, seen.pcs + 1,
 						(size_t)(n - 1) * sizeof(*seen.pcs)));

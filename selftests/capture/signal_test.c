@@ -20,7 +20,7 @@
 
 #define MAX 2000
 
-/* Sanitizers and emulation make everything slower. */
+/* Fewer rounds where sanitizers or emulation make everything slower. */
 #if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__) || defined(__aarch64__)
 #define WILD_ROUNDS 4000
 #else
@@ -60,7 +60,7 @@ static void use_altstack(void)
 	sigaltstack(&ss, NULL);
 }
 
-/* Find the truth in a trace: where it starts is up to libc's frames. */
+/* Finds the truth in a trace. libc's frames decide at which entry it starts. */
 static bool has_truth(const uint64_t *trace, int n)
 {
 	uint64_t want = truth->ra[truth->n - 1];
@@ -93,7 +93,7 @@ static void on_signal(int sig, siginfo_t *si, void *uc)
 	seen.marked += n && marks[0] == SHSTK_MARK_PC;
 	n = shstk_capture(inner, MAX, &opts, &info);
 	seen.good_self += has_truth(inner, n) && info.end == SHSTK_END_COMPLETE;
-	/* ... handler, trampoline, interrupted pc, ... */
+	/* The entries are: handler, trampoline, interrupted pc, and so on. */
 	for (i = 0; i + 1 < n; i++) {
 		if (marks[i] & SHSTK_MARK_SIGNAL)
 			seen.signal_marks += marks[i + 1] & SHSTK_MARK_PC && inner[i + 1] == pcs[0];
@@ -150,7 +150,8 @@ TEST_F(handler, handlers_may_nest)
 	handle(SIGUSR2, on_outer, SA_ONSTACK);
 	truth_recurse(20, raise_nested);
 	EXPECT_EQ(seen.count, 1);
-#ifndef __SANITIZE_THREAD__ /* gcc 14's hands on the inner one with another context */
+/* gcc 14's thread sanitizer passes the inner signal on with another context */
+#ifndef __SANITIZE_THREAD__
 	EXPECT_EQ(seen.good, 1);
 #endif
 	EXPECT_EQ(seen.good_self, 1);
@@ -219,7 +220,7 @@ TEST_F(handler, captures_interrupted_by_captures_are_right)
 	printf("# %ld captures, %d interruptions\n", visits, (int)ticks);
 	EXPECT_GT(ticks, 100);
 	EXPECT_EQ(wrong, 0);
-#ifndef __SANITIZE_THREAD__ /* hands on signals later, with an old context */
+#ifndef __SANITIZE_THREAD__ /* the thread sanitizer passes signals on later, with an old context */
 	EXPECT_EQ(bad_ticks, 0);
 #endif
 }
@@ -298,7 +299,10 @@ TEST_F(handler, captures_left_by_siglongjmp_do_no_harm)
 		n = shstk_capture(pcs, MAX, NULL, &info);
 	EXPECT_GT(n, 1);
 	EXPECT_EQ(info.source, SHSTK_SOURCE_MEMO);
-	/* All of it, soon: the harness has a frame of 160 KB. */
+	/*
+	 * Soon the whole stack is reused; it takes several captures, as the harness has a frame of
+	 * 160 KB.
+	 */
 	for (i = 0; i < 8; i++) {
 		n = shstk_capture(pcs, MAX, NULL, &info);
 		if (i >= 5)
@@ -343,7 +347,7 @@ TEST_F(handler, a_call_to_a_bad_address_shows_its_caller)
 	EXPECT_EQ(fault_marks[1], SHSTK_MARK_GUESS);
 	EXPECT_EQ(fault_info.guessed, 1);
 	EXPECT_EQ(fault_info.end, SHSTK_END_COMPLETE);
-	/* Entry 1 lies in call_nowhere(), entry 2 is where that returns to. */
+	/* Entry 1 lies in call_nowhere(), and entry 2 is the address to which that returns. */
 	EXPECT_TRUE(truth_equal(fault_trace, fault_n, 2));
 }
 
@@ -422,7 +426,7 @@ TEST_F(handler, wild_registers_and_corrupt_stacks_do_no_harm)
 	}
 }
 
-/* Write over the saved words of live frames, capture, put them back. */
+/* Writes over the saved words of live frames, captures, and puts the words back. */
 static noinline __attribute__((no_sanitize("address"))) void corrupt_leaf(void)
 {
 	uint64_t *frame = __builtin_frame_address(0);

@@ -61,7 +61,7 @@ static void handler(void)
 	raise(SIGUSR1);
 }
 
-/* From code that the C library calls back. */
+/* Captures in a function that the C library calls back. */
 static int compare(const void *a, const void *b)
 {
 	if (in_handler) {
@@ -84,7 +84,7 @@ static void on_stack(void)
 	way();
 }
 
-/* Bytes of a fresh stack that are not as they were. */
+/* Returns how many bytes of a fresh stack were changed. */
 static size_t used(bool capture)
 {
 	uint8_t *stack =
@@ -115,7 +115,7 @@ FIXTURE(stack)
 FIXTURE_VARIANT(stack)
 {
 	void (*way)(void);
-	size_t more; /* than SHSTK_STACK_NEED */
+	size_t more; /* bytes allowed beyond SHSTK_STACK_NEED */
 };
 
 FIXTURE_VARIANT_ADD(stack, capture){ .way = plain };
@@ -136,12 +136,15 @@ FIXTURE_TEARDOWN(stack)
 {
 }
 
-/* The harness runs each in a process of its own: the first capture is the first. */
+/*
+ * The harness runs each variant in a process of its own, so the first capture here is the first of
+ * its process.
+ */
 TEST_F(stack, is_left_to_the_program)
 {
 	size_t without, most = 0;
 
-	used(false); /* what the loader binds at first calls */
+	used(false); /* this run makes the loader bind what is bound at the first call */
 	without = used(false);
 	for (int i = 0; i < 10; i++) {
 		size_t now = used(true);

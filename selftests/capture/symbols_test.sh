@@ -41,19 +41,19 @@ point "the soname carries the ABI version" \
 point "it needs nothing but the C library" \
 	"$(readelf -d "$lib" | grep NEEDED | grep -v -e 'libc\.so' -e 'ld-linux')"
 
-# libc's own pthread_atfork(), which a constructor calls, has a PLT entry.
+# libc's own pthread_atfork(), which a constructor calls, has a PLT entry: it is the one exception.
 point "no function is bound at its first call" \
 	"$(readelf -rW "$lib" | grep -e JUMP_SLO | grep -v __register_atfork
 	   readelf -d "$lib" | grep -q -e BIND_NOW -e 'Flags:.*NOW' || echo lazy)"
 
-# address_space.c, shadow_remote.c and go_context.c work for their caller, not in handlers;
-# the loader's list is read by a constructor only.
+# address_space.c, shadow_remote.c and go_context.c are left out, as they work for their caller and
+# never in handlers; the loader's list is read by a constructor only.
 point "what captures run through has no allocator, lock or stdio" \
 	"$(nm -A -u "$(dirname "$lib")/libshstk.a" |
 		grep -v -E ':(address_space|shadow_remote|device|shadow_control|go_context)\.o:' |
 		grep -w -E 'malloc|calloc|realloc|free|pthread_mutex_lock|printf|fopen|dlopen')"
 
-# A program without markers has neither trampolines nor the code that goes with them.
+# A program that does not use markers is linked with neither the trampolines nor their code.
 point "nothing of it asks for markers" \
 	"$(nm "$lib" | grep -i -E 'marker|trampoline'
 	   nm -A -u "$(dirname "$lib")"/*.o "$(dirname "$lib")"/arch/*/*.o |

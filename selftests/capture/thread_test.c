@@ -18,7 +18,7 @@
 
 #define MAX 256
 
-/* Emulation makes forks slow. */
+/* Fewer forks where emulation makes them slow. */
 #ifdef __aarch64__
 #define FORKS 5
 #else
@@ -179,8 +179,8 @@ TEST(no_capture_waits_for_the_loaders_lock)
 	sem_init(&lock_drop, 0, 0);
 	ASSERT_EQ(pthread_create(&holder, NULL, hold_loader_lock, NULL), 0);
 	sem_wait(&lock_held);
-	alarm(200); /* a dead lock ends the test */
-	/* Nothing is known yet: modules, stack, rules are found now. */
+	alarm(200); /* ends the test if it deadlocks */
+	/* The library knows nothing yet: it finds modules, stack and rules now. */
 	ASSERT_EQ(pthread_create(&thread, NULL, capture_thread, &result), 0);
 	pthread_join(thread, NULL);
 	shstk_modules_changed();
@@ -218,7 +218,10 @@ TEST(a_fork_among_capturing_threads_leaves_a_child_that_captures)
 #endif
 	for (i = 0; i < 4; i++)
 		ASSERT_EQ(pthread_create(&thread[i], NULL, capture_until_stopped, &wrong[i]), 0);
-	/* A new thread allocates, and sanitizers' locks do not survive a fork. */
+	/*
+	 * Waits until all threads capture before it forks: a new thread allocates, and the locks of
+	 * sanitizers do not survive a fork.
+	 */
 	while (__atomic_load_n(&capturing, __ATOMIC_ACQUIRE) < 4)
 		sched_yield();
 	for (i = 0; i < FORKS; i++) {
@@ -240,7 +243,7 @@ TEST(a_fork_among_capturing_threads_leaves_a_child_that_captures)
 				if (result != 3)
 					_exit(2);
 			}
-			/* The other threads' states are free here. */
+			/* In the child the states of the other threads are free. */
 			shstk_get_stats(&stats);
 			_exit(stats.threads > 12 ? 3 : 0);
 		}

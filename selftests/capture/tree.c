@@ -26,7 +26,7 @@ static inline __attribute__((always_inline)) void children(struct tree *t, int l
 #define UNOPTIMISED __attribute__((optimize("O0")))
 #endif
 
-/* The frame has this in it, whatever the compiler thinks of it. */
+/* Makes the compiler keep the frame's buffer, although nothing else uses it. */
 #define KEEP(p) __asm__ volatile("" : : "r"(p) : "memory")
 
 static noinline void small(struct tree *t, int level)
@@ -89,7 +89,7 @@ static noinline unsigned long many_registers(struct tree *t, int level)
 	unsigned long a = tree_random(t), b = a * 3, c = b ^ a, d = c + 7, e = d * b, f = e - c;
 
 	TRUTH_ENTER();
-	/* All of them live across the calls, in saved registers. */
+	/* All six values live across the calls, in saved registers. */
 	__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));
 	children(t, level);
 	__asm__ volatile("" : "+r"(a), "+r"(b), "+r"(c), "+r"(d), "+r"(e), "+r"(f));

@@ -8,19 +8,19 @@
 
 #include <stdint.h>
 
-/* Called at random places; its caller's frames are the truth. */
+/* A function that is called at random places; the frames of its caller are the truth. */
 typedef void (*tree_visit)(void *arg);
 
 struct tree {
 	uint64_t seed;
 	tree_visit visit;
 	void *arg;
-	int depth; /* of the tree, in calls */
+	int depth; /* depth of the tree, in calls */
 };
 
 uint32_t tree_random(struct tree *t);
 
-/* Visit, call one or two random children, visit again. */
+/* Visits, calls one or two random children, and visits again. */
 void tree_call(struct tree *t, int level);
 
 #endif

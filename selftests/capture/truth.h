@@ -45,15 +45,13 @@ static inline uint64_t truth_strip(void *ra)
 #define noinline __attribute__((noinline, noclone))
 #endif
 
-/* Keep a call from becoming a jump. */
+/* Keeps the call in front of it from becoming a jump. */
 #define NO_TAIL_CALL() __asm__ volatile("" ::: "memory")
 
 #define INFO() ((struct shstk_info){ .size = sizeof(struct shstk_info) })
 #define OPTS(...) ((struct shstk_opts){ .size = sizeof(struct shstk_opts), __VA_ARGS__ })
 
-/*
- * Does the trace hold the truth from entry @first on? Says where it does not.
- */
+/* Returns whether the trace holds the truth from entry @first on, and prints where it does not. */
 static inline int truth_equal(const uint64_t *pcs, int n, int first)
 {
 	static int said;
@@ -77,7 +75,7 @@ static inline int truth_equal(const uint64_t *pcs, int n, int first)
 	return 1;
 }
 
-/* Call @leaf below @depth frames of its own. */
+/* Calls @leaf below @depth frames of this function. */
 static noinline __attribute__((unused)) int truth_recurse(int depth, void (*leaf)(void))
 {
 	volatile int pad[2];

@@ -12,7 +12,7 @@ selftests/formats/sframe_test.py: | $(FORMATS_B)/rules $(B)/lib/native/libshstk.
 
 CHECK += selftests/formats/sframe_test.py
 
-# Its own functions have no .eh_frame.
+# The program's own functions have no .eh_frame.
 $(FORMATS_B)/debugdata: selftests/formats/debugdata.c $(B)/libshstk.a $(B)/libshstk-symbol.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g -gz=none -fomit-frame-pointer \

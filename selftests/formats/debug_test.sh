@@ -11,7 +11,7 @@ work=$dir/debug
 n=0
 bad=0
 
-# $1 what is wanted, $2 name of the point, then the command
+# point WANTED NAME COMMAND...: a test point, passed if the command prints WANTED
 point()
 {
 	want=$1 name=$2
@@ -26,7 +26,7 @@ point()
 	fi
 }
 
-# $1 file, $2 where to: only .debug_frame, not compressed
+# only_frame FILE TO: copies a file with .debug_frame as its only debug section, not compressed
 only_frame()
 {
 	objcopy --only-keep-debug --decompress-debug-sections "$1" "$2" &&

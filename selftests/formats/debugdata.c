@@ -90,7 +90,7 @@ static NOINLINE int leaf(const char **verdict)
 	return room[ntruth - 1];
 }
 
-/* Frames of changing size, with registers in use over the calls. */
+/* Recurses through frames of changing size, with registers in use over the calls. */
 static NOINLINE int level(int n, int a, int b, const char **verdict)
 {
 	volatile long room[5 + n];

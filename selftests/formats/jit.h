@@ -30,7 +30,7 @@ static const uint8_t jit_fp[] = {
 	0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3,
 };
 
-/* Version 1, no augmentation; CFA = rsp + 8, return address at CFA - 8. */
+/* A CIE of version 1 without augmentation: CFA = rsp + 8, return address at CFA - 8. */
 static const uint8_t jit_cie[] = {
 	0, 0, 0, 0, 1, 0, 1, 0x78, 16, 0x0c, 7, 8, 0x90, 1, 0, 0,
 };
@@ -66,7 +66,7 @@ static const uint8_t jit_cie[] = {
 };
 #endif
 
-/* Anonymous memory that may be executed; never written again once it is. */
+/* Makes anonymous memory with this code, executable and never written again. */
 static inline void *jit_make(const void *code, size_t size, size_t at)
 {
 	size_t room = 65536;
@@ -81,7 +81,7 @@ static inline void *jit_make(const void *code, size_t size, size_t at)
 	return p + at;
 }
 
-/* The section for code at @code: a CIE, an FDE, the end. Returns its bytes. */
+/* Writes a section for code at @code: a CIE, an FDE, the terminator. Returns its size in bytes. */
 static inline size_t jit_frames(uint8_t *to, const void *code, uint64_t size, const void *cfi,
 				size_t cfi_size)
 {

@@ -31,7 +31,7 @@ static __attribute__((noinline, noclone)) int burn(void)
 	return 1;
 }
 
-/* Works twice below the same code, which has one name and then another. */
+/* Works twice below the same code, which has one name first and another one then. */
 static __attribute__((noinline)) int swap(int (*code)(int (*)(void)), size_t size)
 {
 	static const char *const names[] = { "first_at_the_place", "second_at_the_place" };

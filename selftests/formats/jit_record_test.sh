@@ -15,7 +15,8 @@ echo '1..3'
 for kind in plain fp; do
 	n=$((n + 1))
 	via=auto
-	# What it registers is seen from inside only.
+	# The agent is needed for registered unwind information, which is seen only from inside the
+	# process.
 	[ $kind = fp ] || via=agent
 	map=$("$b/shstk" record --via=$via -q -o "$work/jit-$kind.folded" "$work/jit_burn" $kind 2>"$work/jit.log")
 	case $map in

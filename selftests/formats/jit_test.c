@@ -18,7 +18,8 @@ static uint64_t pcs[MAX];
 static uint8_t marks[MAX];
 static struct shstk_info info;
 static int frames;
-static uint64_t into_jit, out_of_jit; /* return addresses on both sides */
+/* return addresses of the calls into the made code and out of it */
+static uint64_t into_jit, out_of_jit;
 
 static NOINLINE int callback(void)
 {
@@ -41,7 +42,7 @@ static NOINLINE int enter(jit_fn fn)
 	return r;
 }
 
-/* Entries: in callback, in the code, in enter, in its caller, ... */
+/* Returns whether the entries are: callback, the code, enter, its caller, and so on. */
 static bool through(jit_fn fn)
 {
 	enter(fn);
@@ -54,7 +55,10 @@ static bool exact(jit_fn fn)
 	return through(fn) && !info.guessed;
 }
 
-/* Nothing describes the code: what comes behind it is missing or marked. */
+/*
+ * Returns whether the trace is honest: nothing describes the code, so what follows it is missing or
+ * marked.
+ */
 static bool honest(jit_fn fn)
 {
 	enter(fn);
@@ -92,7 +96,7 @@ TEST(registered_code_is_exact)
 	FRAMES(fn, jit_plain);
 	EXPECT_EQ(0, shstk_register_frame(section));
 	EXPECT_TRUE(exact(fn));
-	EXPECT_TRUE(exact(fn)); /* now by what the last one left */
+	EXPECT_TRUE(exact(fn)); /* this time by what the capture before has left */
 	EXPECT_EQ(0, shstk_deregister_frame(section));
 }
 
@@ -179,7 +183,7 @@ TEST(nonsense_is_refused)
 	memset(section, 0, sizeof(section));
 	EXPECT_EQ(-EINVAL, shstk_register_frame(section));
 	FRAMES(section, jit_plain);
-	section[4] = 0xff; /* an FDE before any CIE */
+	section[4] = 0xff; /* an FDE in front of any CIE */
 	EXPECT_EQ(-EINVAL, shstk_register_frame(section));
 	memset(section, 0xff, sizeof(section));
 	EXPECT_EQ(-EINVAL, shstk_register_frame(section));

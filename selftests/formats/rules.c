@@ -38,7 +38,7 @@ static void put_base(char *to, unsigned int reg, int64_t off, bool load)
 	snprintf(to, TEXT, load ? "(%s%+" PRId64 ")" : "%s%+" PRId64, name, off);
 }
 
-/* The expressions that SFrame knows too: register + offset, maybe loaded. */
+/* Prints expressions that SFrame can express too: register + offset, maybe loaded. */
 static void put_expr(char *to, const struct table *t, size_t at, bool load)
 {
 	const uint8_t *p = t->sec.s.data + at, *end;
@@ -109,7 +109,7 @@ static int no_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return -1;
 }
 
-/* The linker's entries compute their CFA from sp and pc alone. */
+/* Prints the CFA of the linker's entries (PLT), which is computed from sp and pc alone. */
 static void put_cfa_expr(char *to, const struct table *t, size_t expr, uint64_t at)
 {
 	const struct memory mem = { no_memory, NULL };
@@ -141,7 +141,10 @@ static void put_row(char *to, size_t size, const struct table *t, const struct c
 	snprintf(to, size, "%s %s %s%s", cfa, fp, ra, row->signal_frame ? " signal" : "");
 }
 
-/* Rows whose offsets no stack has are not compiled to more than RULE_FULL. */
+/*
+ * Compares a compiled rule with its row. A row whose offsets no stack has is compiled to no more
+ * than RULE_FULL.
+ */
 static bool same_rule(uint64_t compiled, uint64_t made)
 {
 	if (compiled == made)

@@ -20,7 +20,7 @@ static unsigned long traces, wrong, guessed, shorter;
 #define ENTER() (truth[ntruth++] = (uintptr_t)__builtin_return_address(0))
 #define LEAVE() (ntruth--)
 
-/* @first: entry that is the innermost of the truth. */
+/* Compares a trace with the truth. @first: entry that is the innermost one of the truth. */
 static void judge(const uint64_t *pcs, const uint8_t *marks, int n, int first)
 {
 	unsigned int i;
@@ -59,7 +59,7 @@ static NOINLINE void capture(void)
 static NOINLINE int dynamic(int n, int (*next)(int));
 
 #ifdef FLEXIBLE
-/* A frame that is found by a word of it: version 3 can say so. */
+/* A frame whose CFA is loaded from memory, which only version 3 can express. */
 static NOINLINE int aligned(int n)
 {
 	char room[64] __attribute__((aligned(64)));
@@ -87,7 +87,7 @@ static NOINLINE int fixed(int n)
 	return r + room[n];
 }
 
-/* A frame that is found from the frame pointer. */
+/* A frame whose CFA is computed from the frame pointer. */
 static NOINLINE int dynamic(int n, int (*next)(int))
 {
 	char *p = alloca(n * 16 + 16);

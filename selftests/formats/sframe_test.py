@@ -58,7 +58,7 @@ def ready(*parts):
         raise Skip(f'cannot enter {parts[0]}') from error
 
 
-# Each builds a file and returns its path and a readelf that knows it.
+# ---- Builders: each builds a file, and returns its path and a readelf that knows its version ----
 
 @functools.cache
 def build_x86_2():
@@ -189,7 +189,7 @@ def symbols(path):
     return found
 
 
-# What version 2 cannot say, and the assembler of Debian 13 says wrongly.
+# Rules that version 2 cannot express, which the assembler of Debian 13 writes wrongly.
 BEYOND_2 = {'outermost': 3, 'interrupted': 2, 'popped': 4}
 
 

@@ -5,7 +5,7 @@
  */
 	.text
 
-	/* The outermost frame. */
+	/* An outermost frame. */
 	.type outermost, @function
 outermost:
 	.cfi_startproc
@@ -14,7 +14,7 @@ outermost:
 	hlt
 	.cfi_endproc
 
-	/* Offsets of four bytes. */
+	/* A frame with offsets of four bytes. */
 	.type large, @function
 large:
 	.cfi_startproc
@@ -26,7 +26,7 @@ large:
 	ret
 	.cfi_endproc
 
-	/* What it returns to was interrupted. */
+	/* A function whose caller was interrupted: a signal frame. */
 	.type interrupted, @function
 interrupted:
 	.cfi_startproc
@@ -49,7 +49,7 @@ popped:
 	ret
 	.cfi_endproc
 
-	/* The frame pointer is. */
+	/* The caller's frame pointer is in another register for a while. */
 	.type moved, @function
 moved:
 	.cfi_startproc
@@ -61,7 +61,7 @@ moved:
 	ret
 	.cfi_endproc
 
-	/* The frame is found from neither stack nor frame pointer. */
+	/* The CFA is computed from neither the stack pointer nor the frame pointer. */
 	.type other, @function
 other:
 	.cfi_startproc
@@ -73,7 +73,7 @@ other:
 	ret
 	.cfi_endproc
 
-	/* Over-aligned, as compilers do it with variable sizes on the stack. */
+	/* An over-aligned frame, as compilers make it for variable sizes on the stack. */
 	.type aligned, @function
 aligned:
 	.cfi_startproc

@@ -13,7 +13,10 @@
 \name:
 .endm
 
-/* Fill \n words at the stack pointer. */
+/*
+ * Fills
+ *  words at the stack pointer.
+ */
 .macro	fill n
 	.set	word, 0
 	.rept	\n
@@ -23,8 +26,8 @@
 .endm
 
 /*
- * The nearest return is that of the next function, behind a call that does not
- * return: the own one comes after three more calls.
+ * The nearest return belongs to the next function, behind a call that does not return; the
+ * function's own return comes after three more calls.
  */
 function stale_stray
 	sub	$72, %rsp
@@ -47,7 +50,7 @@ function nothing
 	ret
 	.size	nothing, . - nothing
 
-/* The same, and the alignment of the stack does not tell: a part of a function. */
+/* The same for a part of a function, for which the alignment of the stack does not tell. */
 function stale_part
 	sub	$72, %rsp
 	fill	9
@@ -63,7 +66,7 @@ function stale_part
 	add	$8, %rsp
 	ret
 
-/* Interrupted, in front of such calls. */
+/* A function that is interrupted in front of such calls. */
 function stale_leaf
 	sub	$72, %rsp
 	fill	9
@@ -79,7 +82,7 @@ function stale_leaf
 	add	$8, %rsp
 	ret
 
-/* Nothing says how it returns, and its frame pointer is the address of words. */
+/* Nothing tells how this function returns, and its frame pointer is the address of words. */
 function stale_pointer
 	push	%rbp
 	push	%rbx
@@ -95,7 +98,7 @@ function stale_pointer
 	ret
 	.size	stale_pointer, . - stale_pointer
 
-/* It is the outermost one, by a frame record of zeros that its code returns by. */
+/* An outermost function: its code returns by a frame record of zeros. */
 function stale_record
 	push	%rbp
 	push	%rbx
@@ -118,8 +121,8 @@ function stale_record
 
 
 /*
- * What clone() is made of in glibc, and in musl: never run. The word behind each label is
- * where a thread or its creator may be.
+ * The instructions of clone() in glibc and in musl; they never run. The word behind each label is
+ * an address where a thread or its creator may be.
  */
 function stale_clone_glibc
 	mov	$56, %eax
@@ -155,7 +158,7 @@ stale_clone_musl_end:
 1:	ret
 	.size	stale_clone_musl, . - stale_clone_musl
 
-/* A system call whose result is tested, but none that makes threads. */
+/* A system call whose result is tested, but that does not make threads. */
 function stale_no_clone
 	mov	$39, %eax
 	syscall

@@ -37,7 +37,7 @@ struct trace {
 	struct shstk_info info;
 };
 
-/* What was taken inside of the function, and the frames outside of call(). */
+/* The trace that was taken inside of the function, and the trace outside of call(). */
 static struct trace own, remote;
 static uint64_t truth[MAX];
 static int ntruth;
@@ -91,7 +91,7 @@ static NOINLINE int call(function f, uint64_t value)
 	return r;
 }
 
-/* @inner frames, and then the true ones. */
+/* Returns whether the trace has @inner frames of the test and then the true ones. */
 static bool is_true(const struct trace *t, int inner)
 {
 	return ntruth > 2 && t->n == inner + ntruth &&
@@ -108,7 +108,7 @@ static bool is_honest(const struct trace *t, int inner)
 	return t->info.end != SHSTK_END_COMPLETE || is_true(t, inner);
 }
 
-/* An old return address: of a call of a described function, outside of this stack. */
+/* Returns an old return address: of a call of a described function, outside of this stack. */
 static NOINLINE uint64_t old_address(void)
 {
 	return (uintptr_t)__builtin_return_address(0);
@@ -175,7 +175,7 @@ FIXTURE_TEARDOWN(stale)
 	shstk_space_destroy(space);
 }
 
-/* Entries: in take(), in the function, in call(), ... */
+/* The entries are: take(), the function, call(), and so on. */
 TEST_F(stale, behind_a_call_that_does_not_return)
 {
 	call(stale_stray, self->value);
@@ -216,7 +216,7 @@ TEST(a_frame_record_of_zeros_ends_a_trace_where_the_code_keeps_one)
 	shstk_space_destroy(space);
 }
 
-/* As if the program were at @pc, where its system call has returned @result. */
+/* Unwinds as if the program were at @pc, where its system call has returned @result. */
 static uint64_t unwind_at(const char *pc, uint64_t result)
 {
 	static uint64_t stack[64];

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Go programs: names, rules and stacks by the table that they carry. They are built by the
-# tests, with the machine's own Go.
+# Tests of Go programs: names, rules and stacks by the table that each Go program carries. The tests
+# build the programs themselves, with the machine's own Go.
 
 GO_B := $(B)/selftests/go
 
@@ -18,8 +18,9 @@ selftests/go/record_test.py selftests/go/labels_test.py: | $(B)/shstk $(TOOL_OBJ
 CHECK += selftests/go/names_test.py selftests/go/stacks_test.py selftests/go/goroutines_test.py \
 	selftests/go/record_test.py selftests/go/labels_test.py
 
-# On arm64, in a guest; what it prints is judged here: of the program and one with labels,
-# how often running ones are looked at, how many core files, for how long they are recorded.
+# On arm64 the programs run in a guest, and what it prints is judged on this machine. Arguments: the
+# program and one with labels, how often running programs are looked at, how many core files are
+# made, and for how many seconds programs are recorded.
 GO_ARM64 := $(B)/selftests/record/arm64
 GO_ARM64_BPF := $(if $(HAS_CLANG),$(GO_ARM64)/shstk-goroutine.bpf.o)
 go_guest_step = go:native:$(1)=selftests/go/guest.sh,$(GO_ARM64)/shstk,$(GO_B)/arm64/load-$(1),$(GO_B)/arm64/named-$(1),5,1,5,$(GO_ARM64)/libshstk-agent.so,selftests/loader/cases.sh$(addprefix $(comma),$(GO_ARM64_BPF))
@@ -53,7 +54,7 @@ check-go: all $(GO_B)/table $(EXPORT_B)/driver-native $(B)/guest/init-arm64 \
 
 .PHONY: check-go
 
-# Tables made by the test, also with sanitizers.
+# This test makes the tables itself; it also runs with sanitizers.
 $(GO_B)/forms_test: selftests/go/forms_test.c $(B)/lib/asan/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) $(KSELFTEST_FLAGS) \
@@ -77,10 +78,10 @@ $(GO_B)/arm64/switch_own_test: selftests/go/switch_own_test.c $(B)/lib/arm64/lib
 		-Wno-unused-parameter -MMD -MP -static -o $@ $< $(B)/lib/arm64/libshstk.a -pthread
 
 CHECK += $(GO_B)/switch_test $(GO_B)/switch_own_test
-# User-mode emulation has no process_vm_readv().
+# This test runs in the guest, as user-mode emulation has no process_vm_readv().
 GUEST_arm64 += $(GO_B)/arm64/switch_own_test
 
-# All of the command but its main().
+# These tests are linked with all of the command but its main().
 $(GO_B)/splice_test $(GO_B)/moment_test $(GO_B)/left_test: $(GO_B)/%: selftests/go/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
@@ -91,7 +92,7 @@ $(GO_B)/splice_test $(GO_B)/moment_test $(GO_B)/left_test: $(GO_B)/%: selftests/
 
 CHECK += $(GO_B)/splice_test $(GO_B)/moment_test $(GO_B)/left_test
 
-# The package go/shstk: Go tells by itself what is to be built anew.
+# Tests of the package go/shstk. Go decides by itself what has to be built anew.
 selftests/go/package_test.py: | $(GO_B)/package
 
 $(GO_B)/package:
@@ -122,7 +123,7 @@ bench-go-traceback: $(B)/libshstk.so
 
 .PHONY: bench-go bench-go-instr bench-go-traceback
 
-# What Go's runtime is given by libshstk: by C, and by a Go program.
+# Tests of what libshstk gives to Go's runtime: one called by C, and one by a Go program.
 $(GO_B)/plugin.so: selftests/go/plugin.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(OPT) -fPIC -shared -MMD -MP -o $@ $<

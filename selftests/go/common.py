@@ -14,9 +14,9 @@ from harness import BUILD as B, SHSTK, TOP, Skip, check, run_tests  # noqa: E402
 WHERE = os.path.join(B, 'selftests', 'go')
 CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
 
-PATIENCE = 300      # seconds that anything may take
+PATIENCE = 300      # seconds that a command may take at most
 
-# How a program can be built: link flags, build mode, cgo.
+# The ways to build a program: (link flags, build mode, cgo).
 VARIANTS = {
     'static': ('', '', False),
     'stripped': ('-s -w', '', False),
@@ -27,14 +27,14 @@ VARIANTS = {
     'cgo-pie': ('', 'pie', True),
     'stripped-cgo-pie': ('-s -w', 'pie', True),
 }
-# The same with symbols.
+# The variant with symbols that belongs to a variant without.
 WHOLE = {
     'stripped': 'static',
     'stripped-pie': 'pie',
     'stripped-cgo': 'cgo',
     'stripped-cgo-pie': 'cgo-pie',
 }
-# Further files of a program, and since when they can be compiled.
+# Further files of a program, and the first release that can compile them.
 PARTS = {
     'where.go': [('generics.go', (1, 18))],
     'named.go': [('named_generics.go', (1, 18))],
@@ -56,7 +56,7 @@ def toolchains(only_native=True):
     folder = os.path.join(CACHE, 'go')
     for name in sorted(os.listdir(folder)) if os.path.isdir(folder) else []:
         if not re.fullmatch(r'\d+\.\d+', name):
-            continue    # where they are fetched with
+            continue    # the folder that toolchains fetches with, not a release
         found.append((name, os.path.join(folder, name, 'usr', 'lib', 'go-' + name)))
     return found
 
@@ -91,7 +91,7 @@ def build(version, root, source, variant, arch='amd64'):
         command.append('-ldflags=' + flags)
     if mode:
         command.append('-buildmode=' + mode)
-    # With C in it: the source may have none.
+    # Variants with cgo need a file with C in it, as the program's own source may have none.
     sources = [source] + (['calls.go'] if cgo else [])
     sources += [name for name, since in PARTS.get(source, []) if release(version) >= since]
     command += [os.path.join(TOP, 'selftests', 'go', name) for name in sources]

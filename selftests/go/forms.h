@@ -14,10 +14,10 @@
 #define FUNCS 3
 #define FILE_MAX 8192
 
-/* What is put together: a program header, and data that the table is part of. */
+/* A file that is being put together: a program header, and data that the table is part of. */
 struct file {
 	uint8_t bytes[FILE_MAX];
-	size_t head, size; /* of the headers, of all */
+	size_t head, size; /* bytes of the headers, and of the whole file */
 };
 
 static void put(struct file *f, size_t at, const void *data, size_t n)
@@ -54,9 +54,9 @@ static void finish(struct file *f)
 }
 
 /*
- * Where things lie, from the table: the same in all forms. Three functions of 64 bytes:
- * the first is "main.plain", the second "main.outer" with "main.inner[go.shape.int]"
- * inlined at 16 to 31, the third "runtime.goexit".
+ * Where things lie, from the start of the table; the same in all forms. The table has three
+ * functions of 64 bytes: "main.plain"; "main.outer", with "main.inner[go.shape.int]" inlined at 16
+ * to 31; and "runtime.goexit".
  */
 enum {
 	NAMES = 0x100,
@@ -79,13 +79,13 @@ enum {
 	MODULE = 0x800,
 };
 
-/* One form: how its description of a function is laid out. */
+/* A form of the table: how its description of a function is laid out. */
 struct form {
 	const char *name;
 	uint32_t magic;
-	bool old; /* places count from the table, not from heaps */
-	bool wide; /* starts are addresses of 64 bits */
-	bool cu; /* files are found by lists */
+	bool old; /* offsets count from the table, not from the heaps */
+	bool wide; /* start addresses are stored as 64 bits */
+	bool cu; /* files are found through lists of compilation units */
 	bool start_line;
 	unsigned int tree_index, gofunc;
 };
@@ -103,7 +103,7 @@ static uint32_t in(const struct form *form, uint32_t heap, uint32_t at)
 	return form->old ? heap + at : at;
 }
 
-/* Pairs: sp moves by 8 at 4 and by 32 at 8, and back at 60. */
+/* Writes pairs of values: sp moves by 8 at offset 4, by 32 at offset 8, and back at offset 60. */
 static void put_values(struct file *f)
 {
 	static const uint8_t sp[] = { 2, 4, 16, 4, 64, 52, 79, 4, 0 };
@@ -176,7 +176,7 @@ static void put_starts(struct file *f, const struct form *form)
 			put32(f, at + 8 * i + 4, place);
 		}
 	}
-	if (form->old) { /* behind the last start comes where files are listed */
+	if (form->old) { /* the place of the list of files follows the last start address */
 		put32(f, at + 16 * FUNCS + 8, CUTAB);
 		put32(f, CUTAB, 0);
 		put32(f, CUTAB + 4, FILES + FILE_A);
@@ -207,7 +207,7 @@ static void put_header(struct file *f, const struct form *form, uint64_t text)
 		put64(f, at + 8 * i, heaps[i]);
 }
 
-/* moduledata, as far as it is read. */
+/* Writes the part of moduledata that the library reads. */
 static void put_module(struct file *f, const struct form *form, unsigned int gofunc)
 {
 	put64(f, MODULE, DATA);

@@ -26,7 +26,7 @@ FIXTURE_TEARDOWN(forms)
 FIXTURE_VARIANT(forms)
 {
 	const struct form *form;
-	uint64_t text; /* in the header; 0: moduledata tells */
+	uint64_t text; /* start of the code as the header has it; 0: moduledata has it */
 	unsigned int gofunc;
 };
 
@@ -104,7 +104,7 @@ TEST_F(forms, lines_and_inlined_calls_are_found)
 	}
 }
 
-/* Every byte of the data in turn is changed, and the table cut short at each. */
+/* Changes every byte of the data in turn, and cuts the table short at each. */
 TEST_F(forms, damaged_tables_end)
 {
 	struct goline l[4];

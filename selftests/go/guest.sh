@@ -19,7 +19,7 @@ send()
 	gzip <"$2" | base64 | sed "s/^/# $1 /"
 }
 
-# taken NAME COMMAND...: sends what it prints
+# taken NAME COMMAND...: sends what the command prints
 taken()
 {
 	what=$1
@@ -30,7 +30,7 @@ taken()
 	return $status
 }
 
-# begin COMMAND...: start the program; what is written to 3 goes to it
+# begin COMMAND...: starts the program; descriptor 3 is its standard input
 begin()
 {
 	rm -f in ready
@@ -41,7 +41,7 @@ begin()
 	await_line '^ready [0-9]+$' ready
 }
 
-# end WORD: say it to the program, and wait until that ends
+# end WORD: writes the word to the program, and waits until it ends
 end()
 {
 	printf %s "$1" >&3
@@ -49,7 +49,7 @@ end()
 	wait $pid
 }
 
-# often NAME COMMAND...: as often as asked for
+# often NAME COMMAND...: takes the stacks as often as asked for
 often()
 {
 	each=$1 n=0
@@ -69,7 +69,7 @@ point $? 'trace --goroutines -p'
 end stacks
 send stacks.1 ready
 
-# dump_core N: one more core file, and its stacks
+# dump_core N: makes core file N, and takes its stacks
 dump_core()
 {
 	rm -f dump
@@ -91,8 +91,8 @@ taken core-goroutines.1 "$shstk" trace --json --goroutines --core dump
 point $? 'trace --goroutines --core'
 rm -f dump
 
-# A goroutine that gets a larger stack is in no copy without the BPF program: that job is left
-# out.
+# Without the BPF program, no copy holds the stack of a goroutine that is getting a larger stack:
+# that job is left out.
 [ -e "${shstk%/*}/shstk-goroutine.bpf.o" ] && left_out= || left_out=grow
 # shellcheck disable=SC2086
 begin "$shstk" record -q --freq=499 -o out.folded -- "$program" $left_out

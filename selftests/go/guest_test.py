@@ -37,20 +37,22 @@ AGENT = os.path.join(common.B, 'selftests/record/arm64/libshstk-agent.so')
 BPF = os.path.join(common.B, 'selftests/record/arm64/shstk-goroutine.bpf.o')
 SOURCES = ('load.go', 'named.go')
 OUT = os.path.join(common.B, 'guest', 'go-suites')
-SUITE_ROUNDS = 60   # how often running programs are looked at,
-SUITE_CORES = 10    # how many core files,
-SUITE_SECONDS = 15  # and how long they are recorded
-LABELLED = 10       # samples of each function with labels, at least
-# Of these, with the right ones: it takes seconds there until the runtime is found by copies.
+SUITE_ROUNDS = 60   # how often running programs are looked at
+SUITE_CORES = 10    # how many core files are made
+SUITE_SECONDS = 15  # seconds that programs are recorded
+LABELLED = 10       # each function with labels has so many samples at least
+# Share of these that have the right labels: copies take seconds on that machine to find the
+# runtime.
 LIMIT_LABELS = 0.5
 
-# Of the CPU time, from where goroutines and threads begin, but for what the loader takes before
-# there is one: ns, on an emulated machine whose host is busy.
+# CPU time (ns) that may be spent before goroutines and threads begin, in the loader; on an emulated
+# machine whose host is busy.
 BEFORE = 50_000_000
 LIMIT_AGENT = 0.98
 LIMIT_COPIES = 0.95
-# Without clang, which makes the program that copies the goroutine's stack, nothing leads on to
-# that before Go 1.25: a thread's own stack has frame pointers of its own.
+# Share of the stacks that must lead on to the goroutine before Go 1.25, without the BPF program
+# (made by clang) that copies the goroutine's stack: a thread's own stack has frame pointers of its
+# own.
 LIMIT_COPIES_BEFORE = 0.75
 
 
@@ -106,7 +108,7 @@ def limit_of(step):
 
 def check_record(step, sent):
     stacks = verdict.read_folded(sent['record.1'].decode())
-    # Each of them is some part of the load.
+    # Each name is part of the load.
     names = {name for stack in stacks for name in stack}
     missing = {'main.deep', 'main.fib', 'sort.Ints'} - names
     if missing:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What labels samples of named.go have to have, whoever took them and wherever."""
 
-LIMIT = 0.9         # of a goroutine's samples, at least, have its labels
+LIMIT = 0.9         # share of a goroutine's samples that must have its labels
 OWN = ('pid', 'tid', 'thread')
 
-# The labels of what runs in these functions.
+# The labels of the goroutines that run these functions.
 WANTED = {
     'main.plain': {'job': 'plain'},
     'main.hard': {'job': 'a;b c{d} "e" <f> \u00fc', 'user': 'one two'},

@@ -26,12 +26,12 @@ import common       # noqa: E402
 import labels       # noqa: E402
 from pprof import Decoded   # noqa: E402
 
-SAMPLES = 40        # of each goroutine, at least
-SECONDS = 2         # at first
+SAMPLES = 40        # samples of each goroutine, at least
+SECONDS = 2         # length of the first recording; it grows
 FORMATS = ('pb.gz', 'folded', 'svg', 'perf', 'top', 'json')
 
-# Names with type arguments. Up to Go 1.20 the table has "[...]" instead of them, and only
-# symbols have them: with the number of the type parameter in each.
+# Names with type arguments. Up to Go 1.20 the table has "[...]" instead of them; only the symbols
+# have them, with the number of the type parameter in front of each.
 GENERIC = ('main.fold[go.shape.struct { A int "json:\\"a;b\\""; B string "yaml:\\"<c>\\"" }]',
            'main.fold[go.shape.map[string]main.pair]')
 
@@ -60,7 +60,7 @@ def names_in(folder, form, wanted):
     if form == 'folded':
         return {n for line in text.splitlines() for n in line.rsplit(' ', 1)[0].split(';')}
     if form == 'svg':
-        # Each box has its whole name, and figures in the next line.
+        # The first line of a box is the whole name; figures follow in the next line.
         return {(e.text or '').split('\n')[0]
                 for e in xml.etree.ElementTree.fromstring(text).iter()
                 if e.tag.endswith('title')}

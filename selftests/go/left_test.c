@@ -14,10 +14,10 @@
 
 #define DEPTH 16
 #define TID 77
-#define ALL_GS (MADE_SIZE - 64) /* in the program: the list of goroutines, */
-#define LIST 0x800 /* in memory: its elements */
+#define ALL_GS (MADE_SIZE - 64) /* the list of all goroutines, in the program */
+#define LIST 0x800 /* the elements of that list, in memory */
 
-/* More of g and m, in releases that do not say which they are. */
+/* Offsets in g and m of releases that do not say them themselves. */
 enum {
 	G_STATUS = 144,
 	G_ID = 152,
@@ -46,7 +46,7 @@ static const struct shstk_regs *regs_of(void *arg, int tid)
 	return tid == TID ? &thread : NULL;
 }
 
-/* Goroutine 7 waits in main.park(): what it has saved. */
+/* Makes goroutine 7, which waits in main.park(), and the registers that it has saved. */
 static bool make_goroutine(void)
 {
 	const uint64_t all[] = { MEMORY + LIST, 1, 1 };
@@ -66,7 +66,7 @@ static bool make_goroutine(void)
 	return true;
 }
 
-/* What is printed of all goroutines. */
+/* Returns what is printed of all goroutines. */
 static const char *printed(struct shstk_space *space)
 {
 	static char text[4096];
@@ -120,7 +120,7 @@ TEST_F(left, a_thread_on_its_own_stack_has_left_the_goroutine)
 {
 	const char *text;
 
-	/* In runtime.schedule(), called by what mcall called. */
+	/* The thread is in runtime.schedule(), which the function that mcall called has called. */
 	thread.r[28] = MEMORY + G0;
 	thread.r[31] = MEMORY + G0_STACK + STACK_SIZE - 128;
 	thread.pc = PC(SCHEDULE, 3);

@@ -11,10 +11,10 @@
 #include <stdint.h>
 #include <string.h>
 
-#define MADE_CODE 0x1000 /* where code begins in the file, and */
-#define MADE_TABLE 0x2000 /* where the table does */
+#define MADE_CODE 0x1000 /* offset of the code in the file */
+#define MADE_TABLE 0x2000 /* offset of the table */
 #define MADE_SIZE 0x4000
-#define MADE_FUNC_SIZE 64 /* bytes of code that each function has */
+#define MADE_FUNC_SIZE 64 /* bytes of code in each function */
 
 /**
  * struct made_func - a function
@@ -29,14 +29,14 @@ struct made_func {
 	unsigned int frame, from;
 };
 
-/* Where the table is. */
+/* Where the table of Go lies. */
 enum made_table {
 	MADE_WITHOUT,
 	MADE_READ_ONLY,
 	MADE_IN_DATA,
 };
 
-/* Heaps of the table, from its start. */
+/* Offsets of the table's heaps from its start. */
 enum {
 	MADE_NAMES = 0x80,
 	MADE_CUTAB = 0x480,
@@ -47,7 +47,8 @@ enum {
 
 struct made {
 	uint8_t *bytes;
-	size_t name, value, nfunc; /* where the next one goes */
+	/* offsets at which the next name, string of values and function go */
+	size_t name, value, nfunc;
 };
 
 static inline void made_put(struct made *m, size_t at, uint64_t v, size_t n)
@@ -62,7 +63,7 @@ static inline void made_number(struct made *m, uint32_t v)
 	made_put(m, m->value++, v, 1);
 }
 
-/* A string of values: 0, and from @from on @v. Its place among such strings. */
+/* Writes a string of values: 0 at first, and @v from @from on. Returns its offset in the heap. */
 static inline uint32_t made_values(struct made *m, unsigned int v, unsigned int from,
 				   unsigned int quantum)
 {
@@ -97,7 +98,7 @@ static inline void made_describe(struct made *m, const struct made_func *f, size
 	m->name += strlen(f->name) + 1;
 }
 
-/* As of Go 1.20 and later. */
+/* Writes a table as Go 1.20 and later have it. */
 static inline void made_table(struct made *m, const struct made_func *f, unsigned int quantum,
 			      uint64_t text)
 {
@@ -119,8 +120,8 @@ static inline void made_table(struct made *m, const struct made_func *f, unsigne
 }
 
 /*
- * Fill the MADE_SIZE bytes at @bytes, zeros, with a file for @machine (EM_*) that is to be
- * mapped at @base. What follows its code may be data that the program can write.
+ * Fills the MADE_SIZE bytes at @bytes, which are zeros, with a file for @machine (EM_*) that is to
+ * be mapped at @base. The data after its code may be writable by the program.
  */
 static inline void make_program(uint8_t *bytes, const struct made_func *f, int machine,
 				uint64_t base, enum made_table table)
@@ -146,7 +147,7 @@ static inline void make_program(uint8_t *bytes, const struct made_func *f, int m
 		  .p_filesz = MADE_SIZE - MADE_TABLE,
 		  .p_memsz = MADE_SIZE - MADE_TABLE },
 	};
-	struct made m = { bytes, MADE_NAMES, MADE_PCTAB + 1, 0 }; /* place 0: none */
+	struct made m = { bytes, MADE_NAMES, MADE_PCTAB + 1, 0 }; /* offset 0 means none */
 
 	memcpy(bytes, &eh, sizeof(eh));
 	memcpy(bytes + sizeof(eh), ph, sizeof(ph));

@@ -11,7 +11,7 @@
 #include "kselftest_harness.h"
 
 #define MAX 16
-#define WORDS 26 /* of a description */
+#define WORDS 26 /* words of a goroutine's description */
 
 enum { OF_G0, OF_M, OF_G, OF_STACK, PIECES };
 
@@ -64,8 +64,8 @@ static struct memory_piece piece(uint64_t addr, size_t size)
 }
 
 /*
- * main.run() called systemstack, on whose other side main.work() is: its stack is copied, and
- * the first @nr of the pieces.
+ * Unwinds the copied stack of a thread and the first @nr pieces beside it: main.run() called
+ * systemstack, on whose other side main.work() runs.
  */
 static int unwind(FIXTURE_DATA(moment) * self, uint64_t work_in, size_t nr)
 {

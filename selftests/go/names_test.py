@@ -50,7 +50,7 @@ def choose(path, seed):
     start = next(f[0] for f in funcs if f[2] == 'main.main')
     weights = [f[1] for f in funcs]
     chosen = rng.choices(funcs, weights, k=ADDRESSES)
-    # Behind the last byte begins another function: the runtime would name that.
+    # The last byte is left out, as the runtime would name the function that begins after it.
     return start, sorted(f[0] + rng.randrange(max(f[1] - 1, 1)) for f in chosen if f[1] > 1)
 
 
@@ -112,7 +112,7 @@ def same(mine, theirs, release):
 
 def check_names(version, root, variant, arch):
     """What differs, in words; empty if nothing does."""
-    # Stripping does not move code: the other file tells where it is.
+    # Stripping does not move code, so the file with symbols tells where it is.
     whole = common.build(version, root, 'where.go', common.WHOLE.get(variant, variant), arch)
     path = common.build(version, root, 'where.go', variant, arch)
     prefix = common.emulator() if arch == 'arm64' else []
@@ -156,7 +156,7 @@ def check_rows(version, root, variant, arch):
     return '\n'.join(f'{a:#x}: {g}, .debug_frame has {w}' for a, w, g in bad[:5])
 
 
-# What moves sp and saves x30 in functions of the assembler, as objdump has it.
+# Instructions of assembler functions that move sp or save x30, as objdump prints them.
 MOVES = re.compile(r"""
       (?P<push>str\tx30,\ \[sp,\ \#-(?P<by>\d+)\]!)
     | (?P<pop>ldr\tx30,\ \[sp\],\ \#(?P<back>\d+))
@@ -173,7 +173,7 @@ def links(lines):
         m = re.match(r' *([0-9a-f]+):\t[0-9a-f ]+\t(.*)', line)
         if not m:
             continue
-        # Behind the last one the frame is gone.
+        # After the last instruction that moves sp back the frame is gone.
         yield int(m.group(1), 16), depth, 'register' if link is None or not depth else str(link)
         move = MOVES.match(m.group(2))
         if not move:
@@ -204,7 +204,7 @@ def check_links(version, root):
             continue
         code = run([objdump, '-d', f'--start-address={start}', f'--stop-address={start + size}',
                     path], '')
-        # The padding behind the last return is no code.
+        # The padding after the last return is not code.
         code = code[:code.rindex('\tret')].splitlines()
         want = list(links(code))
         answers = run([TABLE, path], '\n'.join(f'{a:x}' for a, _, _ in want)).splitlines()[1:]

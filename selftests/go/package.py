@@ -10,7 +10,7 @@ import common
 GO = os.path.join(common.TOP, 'go')
 PACKAGE = './shstk'
 CGO = './shstk/internal/cgotest'
-# Before this one saved frame pointers are not moved with the stack on arm64.
+# Earlier releases do not move saved frame pointers with the stack on arm64.
 FIRST_ARM64 = (1, 21)
 
 

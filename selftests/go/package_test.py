@@ -127,7 +127,7 @@ def build(tools):
 
 def main():
     tools = [Toolchain(*found) for found in common.toolchains(only_native=not SUITES)]
-    # Older ones know no workspaces, nor what the package needs.
+    # Older releases know neither workspaces nor what the package needs.
     tools = [t for t in tools if common.release(t.version) >= (1, 19)]
     if '--build' in sys.argv:
         build(tools)

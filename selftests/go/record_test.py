@@ -26,11 +26,11 @@ import verdict     # noqa: E402
 
 LIMIT = 0.98
 LIMIT_STATIC = 0.95
-LIMIT_LATER = 0.995     # of the samples have the same stack in both profiles
+LIMIT_LATER = 0.995     # share of the samples that must have the same stack in both profiles
 DEPTH = 200
 BY_PROGRAM = 'which a BPF program copied'
-SAMPLES = 150       # taken, at least
-SECONDS = 5         # at first
+SAMPLES = 150       # samples that a profile must have at least
+SECONDS = 5         # length of the first recording; it grows
 
 
 def without_bpf():
@@ -77,8 +77,8 @@ def record_enough(path, *args, options=()):
 def check_static(version, root, variant):
     path = common.build(version, root, 'load.go', variant)
     _, stacks, text = record_enough(path)
-    # While a goroutine gets a larger stack only the program that runs with each sample knows
-    # the old one, and only root may load that.
+    # While a goroutine gets a larger stack, only the BPF program that runs with each sample knows
+    # the old stack, and only root may load that.
     if BY_PROGRAM not in text:
         _, stacks, text = record_enough(path, 'grow')
     if 'stacks copied' not in text:
@@ -137,14 +137,14 @@ def check_cgo(version, root, variant, options, by):
     samples, stacks, text = record_enough(path, options=options)
     if by not in text:
         return f'not "{by}": {text[-300:]}'
-    # What C has on the thread's stack is not that of its goroutine: who may not load the program
-    # that copies this one, too, has shorter stacks.
+    # C's part of the thread's stack is not the goroutine's: without the BPF program that copies the
+    # goroutine's stack too, stacks are shorter.
     if not options and BY_PROGRAM not in text:
         return ''
     wrong = verdict.check_roots(stacks, LIMIT)
     if wrong:
         return wrong
-    # Go that calls C that calls Go: all of it in one stack.
+    # One stack shows Go that calls C that calls Go.
     if not any('runtime.goexit' in s and 'crosscall2' in s and s.count('runtime.asmcgocall') > 1
                for s in stacks):
         return f'no stack leads from Go to C to Go to C, of {samples} samples'

@@ -15,7 +15,7 @@
 #define VDSO 0x20100000ull
 #define MEMORY 0x20200000ull
 
-/* What lies where in memory. */
+/* Offsets in memory. */
 enum {
 	G = 0,
 	G0 = 0x200,
@@ -26,7 +26,7 @@ enum {
 	MEMORY_SIZE = 0x3000,
 };
 
-/* In g and m. */
+/* Offsets in g and m. */
 enum {
 	G_LO = 0,
 	G_HI = 8,
@@ -51,7 +51,7 @@ enum {
 #define POP_LINK WORD(0xf84207feu) /* ldr x30, [sp], #32 */
 #define NOTE_LINK WORD(0xf90002beu | M_VDSO_PC / 8 << 10) /* str x30, [x21, #M_VDSO_PC] */
 
-/* The functions, by their places. */
+/* The functions, in the order of their places. */
 enum {
 	CLOCK,
 	PARK,
@@ -62,7 +62,7 @@ enum {
 	GOGO,
 	SAVE_G,
 	GOEXIT,
-	/* These are of arm64 only. */
+	/* These functions exist on arm64 only. */
 	RUN,
 	WORK,
 	SYSTEMSTACK,
@@ -73,7 +73,7 @@ enum {
 	NOCTXT,
 };
 
-/* Instructions of the one for arm64. */
+/* The address of an instruction of a function, on arm64. */
 #define AT(f, insn) (MADE_FUNC_SIZE * (f) + 4 * (insn))
 #define PC(f, insn) (PROGRAM + MADE_CODE + AT(f, insn))
 #define CALL(f, insn, to) BL(AT(f, insn), AT(to, 0))
@@ -102,7 +102,7 @@ static __attribute__((unused)) const struct made_func program_arm64[] = {
 	{ NULL, { 0 }, 0, 0 },
 };
 
-/* The same functions of x86-64, as far as they are used. */
+/* The same functions for x86-64, as far as tests use them. */
 #define CALL_X86(from, to) 0xe8, WORD((MADE_FUNC_SIZE * (to)) - (MADE_FUNC_SIZE * (from) + 9))
 
 static __attribute__((unused)) const struct made_func program_x86[] = {
@@ -120,7 +120,9 @@ static __attribute__((unused)) const struct made_func program_x86[] = {
 
 #define PC_X86(f, at) (PROGRAM + MADE_CODE + MADE_FUNC_SIZE * (f) + (at))
 
-/* Nothing says what it does to the stack but its code. */
+/*
+ * The functions of the vdso, which has no table: only their code tells what they do to the stack.
+ */
 static __attribute__((unused)) const struct made_func vdso[] = {
 	{ "clock",
 	  { WORD(0xa9be7bfdu), /* stp x29, x30, [sp, #-32]! */
@@ -154,7 +156,10 @@ static inline void put_stack(uint64_t g, uint64_t lo)
 	put(g + SCHED_G, g);
 }
 
-/* A thread on whose own stack something is done for a goroutine. False: no memory there. */
+/*
+ * Makes a thread on whose own stack something is done for a goroutine. Returns false if the memory
+ * is not to be had.
+ */
 static inline bool make_thread(void)
 {
 	if (!map_at(MEMORY, MEMORY_SIZE, PROT_READ | PROT_WRITE, -1))

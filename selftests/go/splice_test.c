@@ -73,8 +73,8 @@ FIXTURE_TEARDOWN(splice)
 /* clang-format on */
 
 /*
- * A copy of main.leaf(), which keeps no frame, main.work() and main.run(), called by where
- * goroutines begin: @lost bytes of the outer end were not copied.
+ * Unwinds a copy of the stack of main.leaf(), which keeps no frame, main.work() and main.run(),
+ * called by where goroutines begin. @lost bytes of the outer end were not copied.
  */
 static int unwind(FIXTURE_DATA(splice) * self, size_t lost)
 {
@@ -135,7 +135,8 @@ TEST_F(splice, a_callchain_of_other_frames_adds_nothing)
 {
 	const uint64_t ips[][4] = {
 		{ PC(LEAF), PC(WORK), PC(WORK), PC(GOEXIT) },
-		{ PC(LEAF), PC(WORK), PC(RUN), PC(RUN) }, /* and so on: it was cut */
+		/* this chain goes on like this: it was cut */
+		{ PC(LEAF), PC(WORK), PC(RUN), PC(RUN) },
 		{ PC(LEAF), PC(WORK), PC(GOEXIT), 0 },
 		{ PC(LEAF), PC(WORK), PC(RUN), 0 },
 	};
@@ -152,13 +153,16 @@ TEST_F(splice, a_callchain_of_other_frames_adds_nothing)
 	}
 }
 
-/* Work for a goroutine, on its thread's own stack, which frame pointers lead from. */
+/*
+ * Work for a goroutine that runs on its thread's own stack, from which frame pointers lead to the
+ * goroutine's.
+ */
 TEST_F(splice, the_callchain_leads_to_the_goroutines_stack)
 {
 	const uint64_t ips[] = { PC(LEAF), PC(SYSTEMSTACK), PC(RUN), PC(GOEXIT) };
 	const struct callchain chain = { ips, 4, 127 };
 
-	ASSERT_EQ(unwind(self, 0), 0); /* reads the program */
+	ASSERT_EQ(unwind(self, 0), 0); /* this makes the library read the program */
 	self->stack.nr = 2;
 	self->pcs[1] = PC(SYSTEMSTACK);
 	self->stack.end = SHSTK_END_COMPLETE;

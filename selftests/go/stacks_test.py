@@ -23,8 +23,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import common      # noqa: E402
 import verdict     # noqa: E402
 
-STACKS = 400        # looked at, at least, of each program
-CORE_STACKS = 25    # the same of core files, without --suites
+STACKS = 400        # stacks looked at, at least, of each program
+CORE_STACKS = 25    # stacks looked at, at least, in core files, without --suites
 VARIANTS = ['static', 'stripped', 'stripped-pie', 'stripped-cgo', 'stripped-cgo-pie']
 CORE_VARIANTS = ['stripped', 'stripped-cgo-pie']
 

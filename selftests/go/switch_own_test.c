@@ -16,10 +16,10 @@
 
 #define MAX 16
 
-/* As Go's runtime has it in programs with C in them. */
+/* The goroutine's address, kept where Go's runtime has it in programs with C in them. */
 static __thread volatile uint64_t tls_g;
 
-/* False: this machine lets no such memory be executed. */
+/* Maps the program. Returns false if this machine lets no such memory be executed. */
 static bool map_program(const struct made_func *f, int machine, uint64_t base,
 			enum made_table table)
 {
@@ -37,8 +37,8 @@ static bool map_program(const struct made_func *f, int machine, uint64_t base,
 }
 
 /*
- * A goroutine in main.clock(), which called runtime.nanotime1(), which called the vdso on g0:
- * the context of a signal there, and what the trace has to be.
+ * The context of a signal in the vdso, and the trace that it must give: a goroutine in main.clock()
+ * called runtime.nanotime1(), which called the vdso on g0.
  */
 #if defined(__x86_64__)
 

@@ -29,7 +29,7 @@ FIXTURE(arm64)
 	uint64_t pcs[MAX];
 	uint8_t marks[MAX];
 	struct shstk_info info;
-	uint64_t sp; /* in the innermost frame that put_frame() made */
+	uint64_t sp; /* stack pointer in the innermost frame that put_frame() made */
 	uint64_t x3;
 };
 
@@ -53,13 +53,13 @@ FIXTURE_TEARDOWN(arm64)
 }
 /* clang-format on */
 
-/* The stack at @lo is empty. */
+/* Makes the stack at @lo empty. */
 static void begin_stack(FIXTURE_DATA(arm64) * self, uint64_t lo)
 {
 	self->sp = MEMORY + lo + STACK_SIZE - 64;
 }
 
-/* A function with a frame that returns to @link. */
+/* Adds a frame of a function that returns to @link. */
 static void put_frame(FIXTURE_DATA(arm64) * self, uint64_t link)
 {
 	self->sp -= 32;
@@ -91,7 +91,7 @@ static int trace(FIXTURE_DATA(arm64) * self, uint64_t pc, uint64_t link, uint64_
 		EXPECT_EQ(self->info.end, SHSTK_END_COMPLETE);     \
 	} while (0)
 
-/* main.clock() on the goroutine's stack calls the vdso, on g0. */
+/* Unwinds from the vdso on g0, which main.clock() called on the goroutine's stack. */
 static int trace_clock(FIXTURE_DATA(arm64) * self, uint64_t noted_pc)
 {
 	begin_stack(self, G_STACK);
@@ -144,7 +144,9 @@ TEST_F(arm64, the_vdso_is_called_on_g0_too)
 	EXPECT_EQ(self->info.guessed, 0);
 }
 
-/* main.park() has called runtime.mcall(), which notes where it comes from. */
+/*
+ * Makes a stack on which main.park() has called runtime.mcall(), which notes where it was called.
+ */
 static void put_park(FIXTURE_DATA(arm64) * self, uint64_t saved_pc)
 {
 	begin_stack(self, G_STACK);
@@ -171,16 +173,16 @@ TEST_F(arm64, mcall_is_left_by_what_is_noted_only_if_that_is_right)
 {
 	int n;
 
-	put_park(self, PC(MCALL, 2)); /* which would go round for ever */
+	put_park(self, PC(MCALL, 2)); /* a trace through this would never end */
 	n = trace(self, PC(MCALL, 2), PC(MCALL, 2), MEMORY + G0);
 	EXPECT_EQ(n, 1);
 	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
-	put_park(self, PC(PARK, 1)); /* behind no call */
+	put_park(self, PC(PARK, 1)); /* an address that does not follow a call */
 	n = trace(self, PC(MCALL, 2), PC(MCALL, 2), MEMORY + G0);
 	EXPECT_EQ(n, 1);
 	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
 	put_park(self, PC(PARK, 2));
-	put(MEMORY + G + SCHED_SP, self->sp - 8); /* of another time */
+	put(MEMORY + G + SCHED_SP, self->sp - 8); /* a stack pointer of another time */
 	n = trace(self, PC(SAVE_G, 0), PC(MCALL, 2), MEMORY + G0);
 	EXPECT_EQ(n, 2);
 	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
@@ -199,7 +201,7 @@ TEST_F(arm64, gogo_goes_on_with_the_goroutine_once_its_return_address_is_lost)
 	EXPECT_EQ(self->pcs[1], PC(EXECUTE, 2));
 }
 
-/* It is to begin with a function, whose return address is in the register. */
+/* The goroutine is about to begin with a function, whose return address is in the register. */
 TEST_F(arm64, gogo_gives_the_goroutine_its_return_address_back)
 {
 	int n;
@@ -216,8 +218,8 @@ TEST_F(arm64, gogo_gives_the_goroutine_its_return_address_back)
 }
 
 /*
- * main.grow(), which main.run() called, has no frame yet and asks for more stack: its return
- * address is in x3, and once that register has other uses the goroutine has it noted.
+ * Makes main.grow(), which main.run() called, ask for more stack before it has a frame: its return
+ * address is in x3, and once that register has other uses, the goroutine has it noted.
  */
 static void put_grow(FIXTURE_DATA(arm64) * self)
 {
@@ -253,14 +255,14 @@ TEST_F(arm64, who_asks_for_more_stack_is_noted_before_that_register_is_lost)
 	EXPECT_TRACE(n, PC(SAVE_G, 0), PC(MORESTACK, 2), PC(GROW, 2), PC(RUN, 2), PC(GOEXIT, 1));
 	n = trace(self, PC(MORESTACK, 2), PC(MORESTACK, 2), MEMORY + G0);
 	EXPECT_TRACE(n, PC(MORESTACK, 2), PC(GROW, 2), PC(RUN, 2), PC(GOEXIT, 1));
-	put(MEMORY + G + SCHED_SP, self->sp - 8); /* of another time */
+	put(MEMORY + G + SCHED_SP, self->sp - 8); /* a stack pointer of another time */
 	trace(self, PC(SAVE_G, 0), PC(MORESTACK, 2), MEMORY + G0);
 	EXPECT_EQ(self->info.end, SHSTK_END_BAD_STACK);
 }
 
-/* ---- what the program says of itself does not agree ---- */
+/* ---- What the program says of itself does not agree ---- */
 
-/* main.run() on the goroutine's stack, which was left for g0 there. */
+/* Makes main.run() on the goroutine's stack, which was left for g0 there. */
 static void put_run(FIXTURE_DATA(arm64) * self, uint64_t saved_pc)
 {
 	begin_stack(self, G_STACK);
@@ -270,7 +272,7 @@ static void put_run(FIXTURE_DATA(arm64) * self, uint64_t saved_pc)
 	put(MEMORY + G + SCHED_PC, saved_pc);
 }
 
-/* The frame of @function on g0, in which main.work() is. */
+/* Unwinds from main.work() on g0, below the frame of a function. */
 static int trace_work(FIXTURE_DATA(arm64) * self, uint64_t in_function, uint64_t link)
 {
 	begin_stack(self, G0_STACK);
@@ -294,7 +296,10 @@ static int trace_morestack(FIXTURE_DATA(arm64) * self)
 	return trace_work(self, PC(MORESTACK, 2), 0);
 }
 
-/* The frame of asmcgocall says itself where the goroutine is: as far from its stack's end. */
+/*
+ * Unwinds from below the frame of asmcgocall, which notes how far from its stack's end the
+ * goroutine is.
+ */
 static int trace_asmcgocall_noting(FIXTURE_DATA(arm64) * self, uint64_t g, uint64_t depth)
 {
 	put_run(self, PC(SYSTEMSTACK, 0));
@@ -311,8 +316,8 @@ static int trace_asmcgocall(FIXTURE_DATA(arm64) * self)
 }
 
 /*
- * C on g0 called main.work(), which runs on the goroutine's stack below main.run() by
- * cgocallback, whose frame on g0 is of main.clock(): that stands for C.
+ * Unwinds from main.work(), which C on g0 called: it runs on the goroutine's stack below main.run()
+ * through cgocallback. Its frame on g0 is main.clock()'s, which stands for C.
  */
 static int trace_cgocallback(FIXTURE_DATA(arm64) * self)
 {
@@ -321,7 +326,7 @@ static int trace_cgocallback(FIXTURE_DATA(arm64) * self)
 	begin_stack(self, G0_STACK);
 	put_frame(self, PC(GOEXIT, 1));
 	put_frame(self, PC(CLOCK, 2));
-	put(self->sp + 16, self->sp + 512); /* of the callback before */
+	put(self->sp + 16, self->sp + 512); /* the stack pointer of an earlier callback */
 	put(MEMORY + G0 + SCHED_SP, self->sp);
 	begin_stack(self, G_STACK);
 	put_frame(self, PC(GOEXIT, 1));
@@ -345,7 +350,7 @@ TEST_F(arm64, undamaged_each_switch_leads_to_the_goroutine)
 	EXPECT_TRACE(n, PC(WORK, 2), PC(CGOCALLBACK, 2), PC(CLOCK, 2), PC(GOEXIT, 1));
 }
 
-/* One word of a description that is not what it has to be. */
+/* One word of a description that is wrong. */
 struct damage {
 	const char *what;
 	uint64_t at, value;
@@ -365,7 +370,7 @@ static const struct damage of_saved_sp[] = {
 
 typedef int trace_fn(FIXTURE_DATA(arm64) * self);
 
-/* What a trace that @make has prepared becomes of it: nothing is found behind the switch. */
+/* Returns whether the trace that @make prepares ends at the switch of stacks, with this damage. */
 static bool ends_at_switch(FIXTURE_DATA(arm64) * self, trace_fn *make, const struct damage *d)
 {
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = self->marks };
@@ -407,7 +412,7 @@ TEST_F(arm64, asmcgocall_is_left_only_for_a_goroutine_that_agrees)
 	EXPECT_EACH_ENDS(trace_asmcgocall, of_goroutine);
 }
 
-/* Where its frame notes nothing that can be it is left as systemstack is. */
+/* If asmcgocall's frame notes nothing that can be true, it is left as systemstack is. */
 TEST_F(arm64, asmcgocall_is_left_as_far_from_the_stacks_end_as_it_notes)
 {
 	int n = trace_asmcgocall_noting(self, MEMORY + G, STACK_SIZE);
@@ -423,11 +428,13 @@ TEST_F(arm64, asmcgocall_is_left_as_far_from_the_stacks_end_as_it_notes)
 
 TEST_F(arm64, cgocallback_is_left_only_on_a_goroutine_that_agrees)
 {
-	/* Of the other two it is not even seen that the thread runs it. */
+	/*
+	 * With one of the other two damages it is not even seen that the thread runs the goroutine.
+	 */
 	EXPECT_TRUE(ends_at_switch(self, trace_cgocallback, &of_goroutine[1]));
 }
 
-/* While a thread gives a goroutine up, that says first that it has no thread. */
+/* While a thread gives a goroutine up, the goroutine first says that it has no thread. */
 TEST_F(arm64, a_goroutine_that_is_given_up_is_no_longer_the_threads)
 {
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = self->marks };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What Go's runtime does with shstk_go_symbolize(), done by C.
+ * symbolize_test.c - shstk_go_symbolize(), called by C as Go's runtime calls it.
  */
 #include <errno.h>
 #include <link.h>
@@ -28,7 +28,7 @@ struct symbolizer {
 static uintptr_t here;
 static int line_here, line_call;
 
-/* In its caller. */
+/* Returns the address in its caller to which it returns. */
 NOINLINE static uintptr_t call_address(void)
 {
 	return (uintptr_t)__builtin_return_address(0) - 1;
@@ -52,7 +52,7 @@ static bool ends_with(const char *text, const char *end)
 	       !strcmp(text + strlen(text) - strlen(end), end);
 }
 
-/* The function that an address is in, without what was inlined. */
+/* Returns the function that an address is in, without inlined ones. */
 static struct symbolizer ask(uintptr_t pc)
 {
 	struct symbolizer arg = { .pc = pc };
@@ -176,7 +176,7 @@ static void *ask_often(void *arg)
 	return (void *)good;
 }
 
-/* More than there are places for. */
+/* More threads than the library has places for. */
 #define THREADS 100
 
 TEST_F(names, many_threads_at_once)
@@ -214,7 +214,7 @@ static int ask_with_lock(struct dl_phdr_info *info, size_t size, void *arg)
 	return 1;
 }
 
-/* A crash in the middle of something that the thread needs, too. */
+/* A crash in the middle of something that holds a lock which the thread needs, too. */
 TEST_F(names, a_lock_that_is_held_for_good_costs_seconds_and_no_more)
 {
 	const char *after = NULL;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * What Go's runtime does with shstk_go_traceback() and shstk_go_context(), done by C: the
- * functions in section "gotext" stand for Go.
+ * traceback_c_test.c - shstk_go_traceback() and shstk_go_context(), called by C as Go's runtime
+ * calls them: the functions in section "gotext" stand for Go.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -16,14 +16,14 @@
 #include "kselftest_harness.h"
 #include "libshstk/shstk_go.h"
 
-/* Functions of their own, whatever the compiler thinks of them. */
+/* Makes a function that the compiler neither inlines nor merges. */
 #ifdef __clang__
 #define OWN noinline
 #else
 #define OWN noipa
 #endif
 #define GO __attribute__((OWN, section("gotext")))
-#define SIZE 512 /* no function here is larger */
+#define SIZE 512 /* no function of this file is larger, in bytes */
 #define C_FUNCTION __attribute__((OWN, aligned(SIZE)))
 #define MAX 32
 
@@ -50,7 +50,7 @@ static void ask(uintptr_t context, void *ucontext, uintptr_t max)
 		;
 }
 
-/* The functions whose addresses were found; Go's are not to be among them. */
+/* Returns whether an address is in a function. Go's functions must not be found. */
 static bool is_in(uintptr_t pc, void *function)
 {
 	return pc - (uintptr_t)function < SIZE;
@@ -58,7 +58,7 @@ static bool is_in(uintptr_t pc, void *function)
 
 static uintptr_t context;
 
-/* As _cgo_wait_runtime_init_done(): it is gone when the traceback is taken. */
+/* Stands for _cgo_wait_runtime_init_done(), which has returned when the traceback is taken. */
 C_FUNCTION static void make_context(void)
 {
 	struct {
@@ -85,13 +85,13 @@ C_FUNCTION static int overwrite(int n)
 
 static void (*in_callback)(void);
 
-/* An exported Go function as C sees it, and what is below it. */
+/* An exported Go function as C sees it, with what is called below it. */
 C_FUNCTION static int callback(void)
 {
 	make_context();
 	overwrite(3);
 	in_callback();
-	release_context(); /* so that in_callback() is no tail call */
+	release_context(); /* after the call, so that in_callback() is no tail call */
 	return 1;
 }
 
@@ -167,7 +167,10 @@ FIXTURE_TEARDOWN(go)
 {
 }
 
-/* callback(), middle() @n + 1 times, and nothing of Go or below it. */
+/*
+ * Returns whether the addresses are callback(), then middle() @n + 1 times, and nothing of Go or
+ * below it.
+ */
 static bool found_chain(int n)
 {
 	int i;
@@ -236,7 +239,7 @@ static double seconds(void)
 
 #define THREADS 32
 
-/* Each is a thread's first sample, and all of these live at once. */
+/* Each is a thread's first sample, and all of these threads live at once. */
 static struct {
 	pthread_barrier_t all;
 	pthread_mutex_t one;
@@ -314,11 +317,12 @@ TEST_F(go, contexts_are_used_again)
 	TH_LOG("%.1f ns for a context and its release", (seconds() - start) * 1e3);
 }
 
-/* ---- what it costs, in instructions: a ruler that no other work on the machine bends ---- */
+/* ---- Costs, in instructions: a measure that other work on the machine does not change ---- */
 
 /*
- * What @fn executes up to its return, counted by a parent that steps a child of this process. The
- * system calls around it are in it, some 100 instructions. Returns -1: it did not end well.
+ * Returns how many instructions @fn executes up to its return, counted by a parent that steps a
+ * child of this process. The system calls around it count, too: some 100 instructions. Returns -1
+ * if the child did not end well.
  */
 static long count_instructions(void (*prepare)(void), void (*fn)(void))
 {
@@ -355,14 +359,14 @@ static void ask_here(void)
 	ask(0, NULL, MAX);
 }
 
-/* What the thread's first sample looks up is there already. */
+/* Prepares what a thread's first sample looks up. */
 static void load_plugin(void)
 {
 	ask_here();
 	*(void **)&plugin_call = dlsym(dlopen(PLUGIN, RTLD_NOW), "plugin_call");
 }
 
-/* Below a function of a library that was loaded just now. */
+/* Asks below a function of a library that was loaded just now. */
 static void ask_in_plugin(void)
 {
 	plugin_call(ask_here);
@@ -392,8 +396,8 @@ static void more_contexts(void)
 }
 
 /*
- * 100 us at one instruction in each ns, which is slow; and twice what is needed for a context, which
- * takes 5 to 7 ns of 30.
+ * 100 us at one instruction per ns, which is slow; and twice the need of a context, which takes 5
+ * to 7 ns of 30.
  */
 #define SAMPLE_LIMIT 100000
 #define CONTEXT_LIMIT 240

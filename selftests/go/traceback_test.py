@@ -22,11 +22,11 @@ import common       # noqa: E402
 import tracebacks   # noqa: E402
 
 SOURCE = os.path.join(common.TOP, 'selftests', 'go', 'traceback')
-FIRST = (1, 19)     # release that the packages are made for
-SIGNALS = 5000      # of a storm, at least
+FIRST = (1, 19)     # the first release for which the packages are made
+SIGNALS = 5000      # signals that a storm sends at least
 
-# Innermost first; the names of cgo have a number in them, and in pprof of Go 1.25 no underscore
-# in front.
+# The chain of calls, innermost first. cgo's names have a number in them, and in pprof of Go 1.25 no
+# underscore in front.
 CHAIN = re.compile('c_spin _?cgo_\\S+_c_spin (runtime.\\S+ )+main._Cfunc_c_spin main.goInner '
                    '(main.\\S+ )?(_?cgoexp_\\S+ )?(main.\\S+ )?(runtime.\\S+ )+(crosscall2 )?'
                    'goBack (c_there ){6}_?cgo_\\S+_c_there (runtime.\\S+ )+main._Cfunc_c_there '

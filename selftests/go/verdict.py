@@ -6,13 +6,13 @@ import re
 
 LIMIT = 0.995
 
-# Of goroutines that are the runtime's own, and of the program's.
+# Names with which stacks of goroutines begin: the runtime's own, and the program's.
 STARTS = ('main.', 'runtime.', 'runtime/', 'os/signal.', '_cgoexp_')
 ENDS = ('runtime.goexit', 'runtime.mstart', 'runtime.mcall', 'runtime.morestack',
         'runtime.rt0_go', 'runtime.clone', 'clone', 'clone3', '_start')
-# What a profile has besides: time without a sample,
+# Entries of a profile that stand for time without a sample.
 NOTES = ('[between ticks]', '[exec, loader]', '[exit]', '[not sampled]')
-# and samples without a stack, with the reason in its place.
+# Entries of samples without a stack: the reason is in its place.
 NO_STACK = ('[kernel]', '[small stack]')
 
 JOBS = {'deep': 'main.deep', 'fib': 'main.fib', 'sort': 'main.sorting', 'clock': 'main.clock',
@@ -35,7 +35,7 @@ def stack_is_wrong(names):
         if name == 'runtime.cgocall' and not caller.startswith(('main._Cfunc', 'runtime', 'C.',
                                                                  '_cgo', 'main')):
             return f'{caller} calls C'
-        # Up to Go 1.15 a function of cgo's lies between them.
+        # Up to Go 1.15 a function of cgo lies between the two.
         if name == 'runtime.cgocallback' and caller != 'crosscall2' and \
                 not caller.startswith('_cgoexp_'):
             return f'{caller} calls cgocallback'
@@ -108,7 +108,7 @@ def check_labels(groups):
     """A program that works has each of its jobs, with the label and the functions of it."""
     for job, function in JOBS.items():
         found = [names for g, names in groups if g['labels'].get('job') == job]
-        # A job starts goroutines, which have its labels.
+        # A job starts goroutines, which inherit its labels.
         if not any('main.main.func' in ' '.join(names) for names in found):
             return f'no goroutine has the label job={job}: {found}'
         at = [names for names in found if function in names]
@@ -139,12 +139,12 @@ def compare_dump(groups, theirs):
         if g['made_by']:
             mine.append('by ' + g['made_by']['function'])
         for i in g['ids']:
-            # These never run again.
+            # These goroutines never run again.
             if not mine[-1].startswith('by main.park'):
                 continue
             if i not in theirs:
                 return f'goroutine {i} is not in the dump of Go, which has {sorted(theirs)}'
-            # Go leaves out what is its own.
+            # Go leaves out its own functions.
             reason, functions = theirs[i]
             mine = [n for n in mine if not n.startswith('runtime.')]
             if reason.split(' (scan')[0] != g['reason'] or functions != mine:

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* awake.c - for random_test: markers are placed as if they were paid for. */
+/*
+ * awake.c - lets random_test place markers at any time, as if captures had paid for them.
+ */
 #include "awake.h"
 #include "marker/marker.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * awake.h - see awake.c.
+ * awake.h - lets a test place markers at any time; see awake.c.
  */
 #ifndef SELFTESTS_MARKER_AWAKE_H
 #define SELFTESTS_MARKER_AWAKE_H
@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-/* The calling thread's next capture may place one. */
+/* Allows the calling thread's next capture to place a marker. */
 void stay_awake(void);
 
 #ifdef __cplusplus

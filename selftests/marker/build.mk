@@ -17,7 +17,8 @@ $(B)/marker/%/awake.o: selftests/marker/awake.c
 	$(call say,CC,$@)$($*_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $($*_FLAGS) \
 		-Ilibshstk/arch/$($*_ARCH) -O2 -g -MMD -MP -c -o $@ $<
 
-# random_test is without frame pointers, where no marker is placed; records_test with them.
+# random_test is built without frame pointers, so no marker is placed in its own frames;
+# records_test is built with them.
 $(B)/marker/native/random_test $(B)/marker/native/records_test: \
 		selftests/marker/random_test.cc $(B)/marker/native/awake.o \
 		selftests/marker/build.mk $(B)/lib/native/libshstk.a
@@ -54,7 +55,7 @@ $(B)/marker/native/local_test_plugin.so: selftests/marker/local_plugin.cc \
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -fno-omit-frame-pointer -fPIC -shared -o $@ $<
 
-# Static: no dlopen(), and nothing to ask the machine's own unwinders with.
+# The arm64 programs are static: they have no dlopen(), and no other unwinders to compare with.
 $(B)/marker/arm64/%_test: selftests/marker/%_test.cc selftests/marker/build.mk \
 		$(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)

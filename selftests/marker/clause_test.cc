@@ -38,12 +38,12 @@ enum mode { OFF, MEMO, MARKERS, MODES };
 static enum mode mode;
 static const char *self;
 
-/* What a run says: compared between modes. */
+/* What a run reports; the runs in the three modes are compared. */
 static struct {
-	char did[2000]; /* by the program */
-	char saw[200]; /* by the library, or others, of the stack */
-	uint64_t traces; /* all of them in one number */
-	long met; /* markers */
+	char did[2000]; /* what the program did */
+	char saw[200]; /* what the library and other unwinders saw of the stack */
+	uint64_t traces; /* hash of all traces */
+	long met; /* number of markers met */
 	int skipped;
 } * result;
 
@@ -78,11 +78,11 @@ static const struct shstk_opts memo_opts = {
 
 typedef int (*capture_fn)(uint64_t *, unsigned int, const void *, void *);
 
-/* Three captures in one place: one that places a marker, two that meet it. */
+/* Captures three times in one place: the first capture places a marker, and two meet it. */
 static noinline void capture()
 {
 	static __thread uint64_t pcs[MAX];
-	/* One call instruction in each mode: entry 0 is the same. */
+	/* One call instruction for all modes, so that entry 0 is the same in each. */
 	capture_fn fn = mode == MEMO ? (capture_fn)shstk_capture : (capture_fn)shstk_marker_capture;
 	struct shstk_info info = {};
 	const void *a = mode == MEMO ? (const void *)&memo_opts : &info;
@@ -117,7 +117,7 @@ static int capture_in(int x)
 	return x;
 }
 
-/* Marks frames at several depths, and comes back. */
+/* Marks frames at several depths on its way down, and returns through them. */
 static noinline int go(int depth)
 {
 	return deep(depth, capture_in, depth);
@@ -432,7 +432,7 @@ static void values()
 	}
 }
 
-/* Exceptions. */
+/* ---- Exceptions ---- */
 
 static int destroyed;
 
@@ -488,7 +488,7 @@ static void exceptions()
 			capture();
 		}
 	}
-	/* One that is thrown, and caught, in a destructor during unwinding. */
+	/* An object whose destructor throws and catches an exception during unwinding. */
 	struct nested {
 		~nested()
 		{
@@ -536,7 +536,7 @@ static void uncaught()
 	thrower(25);
 }
 
-/* Forced unwinding. */
+/* ---- Forced unwinding ---- */
 
 static noinline void leave_thread(int depth)
 {
@@ -576,7 +576,7 @@ static void *waiter(void *arg)
 	return nullptr;
 }
 
-/* Start a thread and cancel it. False: it cannot be interrupted. */
+/* Starts a thread and cancels it. Returns false if the thread cannot be interrupted. */
 static bool cancel(pthread_t *t, long depth, bool by_itself)
 {
 	uint64_t traces = result->traces;
@@ -620,7 +620,7 @@ static void forced_unwind()
 	}
 }
 
-/* longjmp. */
+/* ---- longjmp() ---- */
 
 static jmp_buf jump;
 static sigjmp_buf signal_jump;
@@ -631,7 +631,7 @@ static int jump_out(int x)
 	longjmp(jump, x + 1);
 }
 
-/* By captures that ask for nothing else: these pay for the markers that follow. */
+/* Captures without info or identity: only such captures pay for the markers that follow. */
 static int capture_and_jump_out(int x)
 {
 	static uint64_t pcs[MAX];
@@ -674,7 +674,7 @@ static void long_jumps()
 	}
 }
 
-/* Frames left by longjmp() are written over; then nothing may come back. */
+/* Overwrites the frames that longjmp() left; after that nothing may come back to them. */
 static noinline int overwrite(int depth)
 {
 	char buf[600];
@@ -698,7 +698,7 @@ static void jumps_and_overwrites()
 	}
 }
 
-/* Coroutines. */
+/* ---- Coroutines ---- */
 
 static ucontext_t main_context, coroutine_context[4];
 static int turns;
@@ -743,7 +743,7 @@ static void coroutines()
 		did(" %d", deep(i, resume, i));
 }
 
-/* As Boost.Context does it: save registers, change the stack pointer, return. */
+/* Switches stacks as Boost.Context does: saves registers, changes the stack pointer, returns. */
 #ifdef __x86_64__
 extern "C" void switch_stack(void **from, void *to);
 __asm__("	.text\n"
@@ -804,7 +804,7 @@ static void light_coroutines()
 }
 #endif
 
-/* Tail calls. */
+/* ---- Tail calls ---- */
 
 static int (*volatile tail_to)(int) = go;
 
@@ -815,7 +815,7 @@ static noinline int tail2(int x)
 static noinline int tail1(int x)
 {
 	go(x % 9);
-	return tail2(x + 1); /* marked, then left by a jump */
+	return tail2(x + 1); /* this frame is marked, and then left by a jump */
 }
 
 static void tail_calls()
@@ -824,7 +824,7 @@ static void tail_calls()
 		did(" %d", tail1(i) + 1);
 }
 
-/* alloca: the frame grows under a marker. */
+/* Grows its frame by alloca() under a marker. */
 static noinline int growing(int x)
 {
 	int sum = 0;
@@ -850,7 +850,7 @@ static void allocas()
 		did(" %d", deep(i, grow, i));
 }
 
-/* fork and vfork. */
+/* ---- fork() and vfork() ---- */
 
 static int fork_here(int x)
 {
@@ -861,7 +861,7 @@ static int fork_here(int x)
 
 	if (!pid) {
 		capture();
-		return x + 1000; /* through the frames, in the child too */
+		return x + 1000; /* returns through the marked frames, in the child too */
 	}
 	waitpid(pid, &status, 0);
 	capture();
@@ -903,7 +903,7 @@ static void vforks()
 		did(" %d", deep(i * 3, vfork_here, i));
 }
 
-/* Unloading. */
+/* ---- Unloading ---- */
 
 #ifndef MARKER_STATIC
 
@@ -917,7 +917,7 @@ static int return_to_plugin(void *arg)
 {
 	capture();
 	if (arg)
-		dlclose(arg); /* it is open twice */
+		dlclose(arg); /* the library is open twice, so this does not unload it */
 	capture();
 	return 5;
 }
@@ -948,7 +948,7 @@ static void unloading()
 
 #endif
 
-/* Threads. */
+/* ---- Threads ---- */
 
 static void *short_thread(void *arg)
 {
@@ -975,7 +975,7 @@ static void threads()
 		}
 		did(" %ld", sum);
 	}
-	result->traces = 0; /* four at a time: in any order */
+	result->traces = 0; /* four threads run at a time, so the traces come in any order */
 }
 
 /*
@@ -1025,7 +1025,7 @@ static void on_step(int, siginfo_t *, void *uc)
 		bad_steps++;
 	for (int i = 0; i < n; i++)
 		bad_steps += shstk_marker_resolve(step_pcs[i]) != step_pcs[i];
-	/* And from the handler's own frames, now and then. */
+	/* Every seventh step also captures the handler's own frames. */
 	if (steps % 7 == 0) {
 		n = mode == MARKERS && steps & 1 ? shstk_marker_capture(step_pcs, MAX, &info) :
 						   shstk_capture(step_pcs, MAX, nullptr, &info);
@@ -1040,7 +1040,7 @@ static noinline int stepped(int depth, bool withdraw)
 
 	for (int i = 0; i < 4; i++) {
 		sum += go(depth);
-		/* Markers to return through: none that a handler took back. */
+		/* Markers that no handler has taken back, so that the code returns through them. */
 		if (withdraw)
 			sum += deep(
 				6,
@@ -1106,7 +1106,7 @@ static void steps_in_trampolines()
 }
 #endif
 
-/* Other unwinders. */
+/* ---- Other unwinders ---- */
 
 static int foreign_frames;
 static uint64_t foreign_hash;
@@ -1119,7 +1119,7 @@ static bool is_marker_frame(void *pc)
 static void note_frame(void *pc)
 {
 	if (is_marker_frame(pc))
-		return; /* the one frame more */
+		return; /* this unwinder reports one frame more */
 	foreign_frames++;
 	foreign_hash = foreign_hash * 31 + (uint64_t)pc;
 }
@@ -1152,7 +1152,7 @@ static void other_unwinders()
 }
 
 #ifdef __x86_64__
-/* As `shstk trace` does it: from registers, reading the memory of a process. */
+/* Unwinds as `shstk trace` does: from registers, reading the memory of a process. */
 static int ask_space(int x)
 {
 	static const int place[17] = {
@@ -1240,7 +1240,7 @@ static int ask_gdb(int x)
 		pclose(f);
 	did(" %d %d", frames, mains);
 	if (!mains)
-		result->skipped = 1; /* it may not look */
+		result->skipped = 1; /* this process may not be looked at */
 	return x;
 }
 
@@ -1255,7 +1255,7 @@ static void gdb()
 
 #endif
 
-/* Who asks for his own return address can have it. */
+/* Asks for its own return address after captures have marked it, and must get the true one. */
 static noinline int asks_late(int x)
 {
 	go(x);
@@ -1296,7 +1296,7 @@ static void reasons()
 	result->traces = 0;
 }
 
-/* The identity, from the call instruction that gave the trace. */
+/* Captures with an identity, from the call instruction that gave the trace. */
 static int identify(int)
 {
 	static uint64_t pcs[MAX], scratch[MAX];

@@ -15,7 +15,10 @@
 
 typedef int (*jit_fn)(int (*callback)(void));
 
-/* What jit_fp says of itself, and code without a frame pointer whose call ends where its does. */
+/*
+ * The unwind information of jit_fp, and code without a frame pointer whose call ends at the same
+ * offset.
+ */
 #ifdef __x86_64__
 static const uint8_t jit_fp_cfi[] = { 0x41, 0x0e, 16, 0x86, 2, 0x43, 0x0d, 6 };
 #define NO_FP jit_other
@@ -28,7 +31,7 @@ static const uint8_t jit_fp_cfi[] = { 0x44, 0x0e, 16, 0x9d, 2, 0x9e, 1, 0x44, 0x
 
 static bool equal, met;
 
-/* By markers, after the first one, and by the memo. */
+/* Captures by a marker (after the first call, which places it) and by the memo. */
 static NOINLINE int callback(void)
 {
 	static const struct shstk_opts memo = { .size = sizeof(memo),
@@ -41,7 +44,7 @@ static NOINLINE int callback(void)
 		n = shstk_marker_capture(pcs[0], MAX, &info);
 	met = info.source == SHSTK_SOURCE_MARKER;
 	m = shstk_capture(pcs[1], MAX, &memo, NULL);
-	/* All but the place in this function. */
+	/* All entries but 0 must be equal: that one is the place of the call in this function. */
 	equal = n == m && n > 3 && !memcmp(pcs[0] + 1, pcs[1] + 1, (n - 1) * sizeof(pcs[0][0]));
 	return n;
 }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* local_plugin.cc - throws through frames that were marked. */
+/*
+ * local_plugin.cc - a library that throws exceptions through frames that were marked.
+ */
 
 static int destroyed;
 
@@ -25,7 +27,7 @@ static __attribute__((noinline)) int between(void (*fn)(), int depth)
 	return down(fn, depth) + 1;
 }
 
-/* Returns the number of frames left, but for one. */
+/* Returns the number of frames that the exception left, less one. */
 extern "C" int throwing(void (*fn)(), int depth)
 {
 	destroyed = 0;

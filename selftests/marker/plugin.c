@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* plugin.c - code that is unloaded while a marker for it was on the stack. */
+/*
+ * plugin.c - a library that is unloaded while a marker for its code was on the stack.
+ */
 
 int plugin_call(int (*fn)(void *arg), void *arg);
 

@@ -30,14 +30,14 @@ enum mode { OFF, MEMO, MARKERS, MODES };
 #define MAX_TARGETS 64
 #define COROUTINES 3
 #ifdef __aarch64__
-#define BUDGET 1000 /* calls of a program; emulated */
+#define BUDGET 1000 /* calls of one program, fewer where it is emulated */
 #else
 #define BUDGET 4000
 #endif
 
 __thread struct truth *truth;
 
-/* One line of execution: the native stack, or a coroutine. */
+/* One line of execution: the native stack, or the stack of a coroutine. */
 struct line {
 	ucontext_t uc;
 	struct truth truth;
@@ -48,7 +48,7 @@ struct line {
 	char *stack;
 };
 
-/* What a program does; the same in every mode. */
+/* What a program did; it must be the same in every mode. */
 struct deeds {
 	unsigned long calls, sum, caught, destroyed, jumps, switches, signals, bad_values, checks;
 };
@@ -58,14 +58,17 @@ static struct line *now = &native;
 static struct deeds deeds;
 static enum mode mode;
 static uint64_t seed;
-static volatile sig_atomic_t flux; /* truth and stack differ */
+static volatile sig_atomic_t flux; /* nonzero while the truth and the stack differ */
 static long budget;
 
-static bool awake; /* place markers at any time */
+static bool awake; /* whether markers may be placed at any time */
 static long captures[MODES], from_marker, ids, handled, wrong;
 static uint64_t pcs[8192], handler_pcs[8192];
 
-/* For what only some modes decide. */
+/*
+ * Random numbers for decisions that only some modes take: they leave the program's own sequence
+ * alone.
+ */
 static unsigned int aside()
 {
 	static unsigned int x = 1;
@@ -94,7 +97,7 @@ static const struct shstk_opts memo_opts = {
 
 typedef int (*capture_fn)(uint64_t *, unsigned int, const void *, void *);
 
-/* A trace and its identity, from one call instruction. */
+/* Takes a trace and its identity from one call instruction, and compares them with the truth. */
 static noinline void check()
 {
 	struct shstk_info info = {}, id_info = {};
@@ -121,9 +124,9 @@ static noinline void check()
 		} call[5] = {
 			{ (capture_fn)shstk_marker_capture, pcs, &info, nullptr, 0, 8192 },
 			{ (capture_fn)shstk_capture_id, scratch, &id_info, &id, 0, 8192 },
-			/* What asks for nothing is faster where nothing is new. */
+			/* A capture without options takes a faster path where nothing is new. */
 			{ (capture_fn)shstk_marker_capture, plain, nullptr, nullptr, 0, 8192 },
-			/* The library's own captures come by the markers. */
+			/* The library's own captures also meet the markers. */
 			{ (capture_fn)shstk_capture, plain, nullptr, nullptr, 0, 8192 },
 			{ (capture_fn)shstk_marker_capture, small, nullptr, nullptr, 0, room },
 		}, *c;
@@ -131,7 +134,7 @@ static noinline void check()
 
 		if (awake)
 			stay_awake();
-		/* One call instruction, however the loop is compiled. */
+		/* A loop, so that there is one call instruction however it is compiled. */
 		for (i = 0; i <= last; i++) {
 			c = &call[first ? (i < repeat ? i + 2 : i - repeat) :
 					  i + (i > with_id ? 1 - with_id : 0)];
@@ -208,7 +211,7 @@ static void look_around(void *uc)
 	}
 }
 
-/* One tick at a time: however slow the machine is, the program goes on. */
+/* Asks for one tick at a time, so that the program advances on a machine of any speed. */
 static void start_ticks(int us)
 {
 	struct itimerval it = { { 0, 0 }, { 0, us } };
@@ -231,7 +234,10 @@ static void on_raise(int, siginfo_t *, void *uc)
 	look_around(uc);
 }
 
-/* Left by return or exception; longjmp() puts back what it noted itself. */
+/*
+ * Notes a frame that is left by return or by an exception; what is left by longjmp() is put back by
+ * the function that called setjmp().
+ */
 struct level {
 	struct line *line;
 	int at, tries, targets, depth, opaque;
@@ -345,7 +351,7 @@ static noinline unsigned int aligned(unsigned int x)
 
 static unsigned int (*volatile tail_target)(unsigned int) = small;
 
-/* A tail call: its frame is gone, and the return address is reused. */
+/* Makes a tail call: its frame goes away, and its return address is reused. */
 static noinline unsigned int tail(unsigned int x)
 {
 	return tail_target(x);
@@ -358,7 +364,7 @@ static noinline int compare(const void *a, const void *b)
 	return *(const int *)a - *(const int *)b;
 }
 
-/* Through libc, whose frames the truth does not know. */
+/* Calls through libc, whose frames the truth does not know. */
 static noinline unsigned int through_libc(unsigned int x)
 {
 	int v[2] = { (int)(x & 1023), 2000 };
@@ -405,13 +411,13 @@ static noinline unsigned int jumping(unsigned int x)
 	    opaque = now->opaque;
 	jmp_buf target;
 
-	/* No destructor here: longjmp() and exceptions both come by. */
+	/* This frame has no destructor, so longjmp() and exceptions may both pass it. */
 	FLUX(truth->ra[truth->n] = truth_strip(__builtin_return_address(0)); truth->n++;
 	     now->depth++);
 	if (targets < MAX_TARGETS) {
 		if (!setjmp(target)) {
 			now->targets[now->ntargets++] = &target;
-			/* Exceptions stay inside: a frame without destructors. */
+			/* Nothing throws inside, as this frame has no destructor that would follow. */
 			now->tries = 0;
 			act();
 		} else {
@@ -435,7 +441,7 @@ static noinline unsigned int switching(unsigned int x)
 	ENTER();
 	struct line *c = &coroutine[x % COROUTINES];
 
-	if (now != &native) { /* back to whoever resumed us */
+	if (now != &native) { /* return to the line that resumed this one */
 		struct line *me = now;
 
 		deeds.switches++;
@@ -550,7 +556,7 @@ static noinline void call_one()
 	NO_TAIL_CALL();
 }
 
-/* What every function does. */
+/* Makes the random calls that every function of the program makes. */
 static inline __attribute__((always_inline)) void some_calls()
 {
 	unsigned int r = rnd() % 64;
@@ -579,7 +585,7 @@ static inline __attribute__((always_inline)) void some_calls()
 	if (r == 62 && now->ntargets) {
 		jmp_buf *to = now->targets[rnd() % now->ntargets];
 
-		/* What is left with a marker in it is never used again. */
+		/* A coroutine that is left while a marker is on its stack is never resumed. */
 		if (aside() % 16)
 			shstk_marker_withdraw();
 		flux = 1;
@@ -610,7 +616,11 @@ static struct deeds run_program(uint64_t number, enum mode how)
 		c.live = false;
 	shstk_marker_withdraw();
 	if (how == MARKERS)
-		shstk_marker_restart(); /* too many may have been left in the program before */
+		/*
+		 * the program before may have left so many markers behind that the thread stopped
+		 * placing them
+		 */
+		shstk_marker_restart();
 	flux = 0;
 	while (budget > 0) {
 		try {
@@ -631,7 +641,7 @@ static void handle(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
 
 	sa.sa_sigaction = fn;
 	sa.sa_flags = SA_SIGINFO | SA_RESTART | flags;
-	sigaddset(&sa.sa_mask, SIGALRM); /* one at a time */
+	sigaddset(&sa.sa_mask, SIGALRM); /* only one signal at a time is handled */
 	sigaddset(&sa.sa_mask, SIGUSR1);
 	sigaction(sig, &sa, nullptr);
 }
@@ -644,7 +654,7 @@ static double seconds()
 	return ts.tv_sec + ts.tv_nsec / 1e9;
 }
 
-/* Markers are for code with frame pointers. */
+/* Returns whether markers were met, which are placed only in code with frame pointers. */
 static bool met()
 {
 #ifdef WITHOUT_RECORDS

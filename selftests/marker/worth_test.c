@@ -13,8 +13,8 @@
 #define DEEP 40
 #define DEEPER 400
 #define ROUNDS 4000
-#define WARM 2000 /* a thread has paid for its first ones */
-#define NEAR 8 /* frames in front of which no other is placed */
+#define WARM 2000 /* rounds after which a thread has paid for its first markers */
+#define NEAR 8 /* frames in front of a marker among which no other is placed */
 
 static unsigned int captures, far;
 
@@ -27,7 +27,7 @@ static __attribute__((noinline)) void leaf(unsigned int times)
 		n = shstk_marker_capture(pcs, 2 * DEEPER, NULL);
 		captures++;
 		if (!markers_self)
-			return; /* there are none on this machine */
+			return; /* this machine has no markers */
 		far += n - (int)markers_self->mark[markers_self->n].rest >= NEAR;
 	}
 }
@@ -43,7 +43,10 @@ static __attribute__((noinline)) unsigned int down(unsigned int n, unsigned int 
 	return keep;
 }
 
-/* Markers placed in that many rounds. The trampolines are given out one after the other. */
+/*
+ * Returns how many markers were placed in so many rounds. Trampolines are given out in order, so
+ * their numbers tell.
+ */
 static unsigned int placed(unsigned int rounds, unsigned int deep, unsigned int times)
 {
 	unsigned int i, before = markers_self->next;

@@ -32,7 +32,7 @@ static bool set_debug(pid_t tid, u64 addr)
 	       (!addr || (!poke_debug(tid, 0, addr) && !poke_debug(tid, 7, 1)));
 }
 
-/* The function on which the probe stops. */
+/* The function on which the probe sets its breakpoint. */
 static __attribute__((noinline, noclone)) void stop_here(void)
 {
 	__asm__ volatile("");
@@ -46,7 +46,7 @@ static __attribute__((noreturn)) void probed(void)
 	_exit(0);
 }
 
-/* Does a breakpoint in a debug register stop anything here? */
+/* Returns whether a breakpoint in a debug register stops anything on this machine. */
 static bool hardware_works(void)
 {
 	bool works = false;
@@ -116,7 +116,7 @@ bool breakpoint_set(struct breakpoint *b, pid_t tid, u64 addr)
 
 void breakpoint_child(const struct breakpoint *parent, pid_t tid)
 {
-	/* What it inherited. */
+	/* Takes away the breakpoint that the child has inherited. */
 	if (how == BREAK_HARDWARE)
 		set_debug(tid, 0);
 	else if (parent->was)
@@ -152,7 +152,7 @@ void breakpoint_run(struct breakpoint *b, pid_t tid, bool alone, int sig)
 	}
 	if (how == BREAK_INT3)
 		pc = ptrace(PTRACE_PEEKUSER, tid, offsetof(struct user_regs_struct, rip), 0);
-	/* Where it stands on the breakpoint, it has to leave that first. */
+	/* A thread that stands on the breakpoint has to be stepped off it first. */
 	step = how == BREAK_STEP || !alone || pc == b->addr || !plant(b, tid);
 	ptrace(step ? PTRACE_SINGLESTEP : PTRACE_CONT, tid, 0, sig);
 }

@@ -32,8 +32,8 @@ $(B)/unwind/%: selftests/unwind/%.c selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(UNWIND_CFLAGS) -o $@ $< -pthread -lm -Wl,-z,lazy
 
-# Bound at start, and with what exceptions and cancellation load: that is not
-# stepped again and again.
+# Bound at start, and linked with the libraries that exceptions and cancellation load, so that the
+# loader's work is not stepped again and again.
 $(B)/unwind/except: selftests/unwind/except.cc selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -g -o $@ $< -Wl,-z,now
@@ -64,7 +64,7 @@ $(B)/unwind/noinfo-static: $(NOINFO) selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(UNWIND_CFLAGS) -static -o $@ $(NOINFO)
 
-# The same for arm64: static programs, which an emulator steps.
+# The same for arm64: static programs, which run in an emulator that steps them.
 UNWIND_ARM64 := frame frame-pac sort jump string noinfo except
 UNWIND_ARM64_PROGRAMS := $(UNWIND_ARM64:%=$(B)/unwind/arm64/%)
 
@@ -114,12 +114,12 @@ oracle-framehop: $(FRAMEHOP_LIB) $(B)/oracle/oracle $(UNWIND_PROGRAMS)
 
 .PHONY: oracle oracle-framehop
 
-# Code without unwind information is foreign bytes too.
+# A fuzz target: code without unwind information consists of foreign bytes too.
 EPILOGUE_FUZZ := $(FUZZ_B)/epilogue_fuzz
 EPILOGUE_FUZZ_SRC := selftests/fuzz/epilogue_fuzz.c libshstk/epilogue.c \
 	$(foreach a,x86 arm64,libshstk/arch/$(a)/decode.c libshstk/arch/$(a)/machine.c)
 
-# What the search needs of the library beside the decoders of all architectures.
+# The parts of the library that the search needs beside the decoders of all architectures.
 $(EPILOGUE_FUZZ): $(EPILOGUE_FUZZ_SRC) $(B)/lib/fuzz/libshstk.a libshstk/epilogue.h libshstk/machine.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \

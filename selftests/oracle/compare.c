@@ -49,13 +49,13 @@ struct tally tally[PEERS];
 bool use_peer[PEERS] = { true, true };
 static const struct framehop_api *framehop;
 
-/* What libunwind's accessors work on; they get no argument of ours. */
+/* What libunwind's accessors read from: libunwind passes them no argument of the caller's. */
 static struct {
 	struct process *process;
 	const struct user_regs_struct *regs;
 } current;
 
-/* A register by its DWARF number (16: rip), or NULL. */
+/* Returns the register with this DWARF number (16 is rip), or NULL. */
 const unsigned long long *dwarf_register(const struct user_regs_struct *r, int n)
 {
 	const unsigned long long *const regs[] = {
@@ -169,7 +169,7 @@ void unwinders_destroy(struct unwinders *u)
 	free(u);
 }
 
-/* Code was mapped or unmapped: all start afresh before they are used next. */
+/* Notes that code was mapped or unmapped: each unwinder starts afresh before it is used next. */
 void unwinders_changed(struct unwinders *u)
 {
 	u->stale = true;
@@ -306,7 +306,7 @@ static void note_miss(enum peer peer, struct process *p, struct stack *s, const 
 	unsigned int i = first_difference(a, truth, n);
 	struct miss miss = { .peer = peer, .silent = a->complete };
 
-	/* An unwinder may not even start: then the first frame is to blame. */
+	/* If an unwinder did not even start, the first frame is to blame. */
 	miss.pc = truth[i ? i - 1 : 0];
 	miss.is_return = is_return_address(s, i ? i - 1 : 0);
 	if (i == n)

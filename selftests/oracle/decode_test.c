@@ -62,12 +62,12 @@ static const char *difference(const struct effect *e, const ZydisDecodedInstruct
 
 	if (e->len != z->length)
 		return "length";
-	/* One that ends the path asks for nothing else. */
+	/* Nothing else of an instruction that ends the path is compared. */
 	if (got == FLOW_STOP)
 		return NULL;
 	if (got == FLOW_TAIL || got == FLOW_UNSURE)
 		got = FLOW_JUMP;
-	/* call of the next instruction: only a push. */
+	/* A call of the next instruction is a mere push. */
 	if (flow == FLOW_CALL && got == FLOW_NEXT && z->raw.imm[0].value.s == 0)
 		return NULL;
 	/* Zydis takes the instructions of transactions for jumps. */
@@ -103,8 +103,8 @@ static void check(const ZydisDecoder *d, const uint8_t *code, size_t len, uint64
 	*step = z.length;
 	known = x86_decode(code, len, pc, &e);
 	/*
-	 * 32-bit addresses are refused on purpose. A prefix behind REX is seen
-	 * where data lies between functions.
+	 * The decoder refuses 32-bit addresses on purpose. A prefix behind REX occurs where data
+	 * lies between functions.
 	 */
 	if (!known && (z.attributes & ZYDIS_ATTRIB_HAS_ADDRESSSIZE ||
 		       (code[0] >> 4 == 4 && is_prefix(code[1]))))
@@ -149,7 +149,7 @@ static int check_file(const char *path)
 
 int main(int argc, char **argv)
 {
-	/* OpenSSL keeps tables among its code: one in 20,000 may be no code. */
+	/* One instruction in 20,000 may be none: OpenSSL keeps tables among its code. */
 	static const char *const files[] = {
 		"/lib/x86_64-linux-gnu/libc.so.6",
 		"/lib/x86_64-linux-gnu/libm.so.6",

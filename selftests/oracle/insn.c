@@ -58,7 +58,10 @@ bool insn_operand(const struct insn *insn, const struct user_regs_struct *regs, 
 	return true;
 }
 
-/* One explicit memory operand with plain 64-bit address registers, or nothing. */
+/*
+ * Notes the one explicit memory operand that has plain 64-bit address registers; without one,
+ * nothing is noted.
+ */
 static void set_operand(struct insn *in, const ZydisDecodedOperand *op)
 {
 	const ZydisDecodedOperandMem *mem = &op->mem;
@@ -105,7 +108,7 @@ static void find_writes(struct insn *in, const ZydisDecodedInstruction *z,
 	if (writes > 1 ||
 	    z->attributes & (ZYDIS_ATTRIB_HAS_REP | ZYDIS_ATTRIB_HAS_REPE | ZYDIS_ATTRIB_HAS_REPNE))
 		in->write = WRITE_ANYWHERE;
-	/* What these write depends on more than their operands. */
+	/* What these instructions write depends on more than their operands. */
 	if (z->meta.category == ZYDIS_CATEGORY_XSAVE || z->meta.category == ZYDIS_CATEGORY_XSAVEOPT)
 		in->write = WRITE_ANYWHERE;
 }

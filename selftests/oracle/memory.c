@@ -19,7 +19,7 @@
 #define SLOTS 256
 
 struct page {
-	u64 addr; /* of the page, plus one if valid */
+	u64 addr; /* address of the page, plus one if the page is valid */
 	bool any_stale;
 	uint8_t stale[PAGE / 8 / 8];
 	uint8_t bytes[PAGE];

@@ -70,7 +70,7 @@ static int choose_peers(const char *name)
 	return use_peer[PEER_SHSTK] || use_peer[PEER_LIBUNWIND] ? 0 : -EINVAL;
 }
 
-/* Stopping and resuming are cheapest without a wake-up across processors. */
+/* Keeps all on one CPU, as stopping and resuming are cheapest without a wake-up across CPUs. */
 static void stay_on_one_cpu(void)
 {
 	cpu_set_t set;

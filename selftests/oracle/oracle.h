@@ -32,7 +32,7 @@ enum peer { PEER_SHSTK, PEER_LIBUNWIND, PEER_FRAMEHOP, PEERS };
 
 #define MAX_FRAMES 4096
 
-/* insn.c */
+/* ---- insn.c ---- */
 
 enum insn_kind {
 	INSN_PLAIN,
@@ -40,15 +40,15 @@ enum insn_kind {
 	INSN_RET,
 	INSN_SYSCALL,
 	INSN_PUSH,
-	INSN_POP, /* into a general register */
-	INSN_LOAD_SP, /* the stack pointer becomes a register's or memory's value */
-	INSN_REP, /* repeats: many steps at one address */
+	INSN_POP, /* pops into a general register */
+	INSN_LOAD_SP, /* sets the stack pointer from a register or memory */
+	INSN_REP, /* repeats itself: many steps at one address */
 };
 
 enum insn_write {
 	WRITE_NONE,
-	WRITE_STACK, /* below the stack pointer: push and call */
-	WRITE_OPERAND, /* @size bytes at base + index * scale + disp */
+	WRITE_STACK, /* writes below the stack pointer, as push and call do */
+	WRITE_OPERAND, /* writes @size bytes at base + index * scale + disp */
 	WRITE_ANYWHERE,
 };
 
@@ -85,7 +85,7 @@ const struct insn *insn_at(struct process *p, u64 pc);
 void insn_flush(void);
 bool insn_operand(const struct insn *insn, const struct user_regs_struct *regs, u64 *addr);
 
-/* truth.c */
+/* ---- truth.c ---- */
 
 enum frame_kind {
 	FRAME_CALL, /* @pc is the return address that a call pushed */
@@ -168,13 +168,13 @@ void stack_destroy(struct stack *s);
 struct truth_stats {
 	u64 calls;
 	u64 returns;
-	u64 odd_returns; /* ret to an address that no call pushed */
+	u64 odd_returns; /* returns to an address that no call pushed */
 	u64 signals;
 	u64 switches;
 	u64 overflows;
 };
 extern struct truth_stats truth_stats;
-extern u64 truth_now; /* instructions so far */
+extern u64 truth_now; /* number of instructions that the truth has followed so far */
 
 void truth_step(struct stack **s, struct memory *m, const struct insn *insn,
 		const struct user_regs_struct *before, const struct user_regs_struct *after);
@@ -184,13 +184,13 @@ void truth_rise(struct stack *s, u64 sp);
 unsigned int truth_trace(const struct stack *s, struct memory *m, u64 pc, u64 *pcs,
 			 unsigned int max, bool held);
 
-/* breakpoint.c */
+/* ---- breakpoint.c ---- */
 
 enum breakpoints {
-	BREAK_BEST, /* debug registers, if they work */
+	BREAK_BEST, /* debug registers if they work, else INT3 */
 	BREAK_HARDWARE,
 	BREAK_INT3,
-	BREAK_STEP, /* none: every instruction up to there is stepped */
+	BREAK_STEP, /* no breakpoint: every instruction up to there is stepped */
 };
 
 /**
@@ -209,25 +209,33 @@ struct breakpoint {
 	bool blocked;
 };
 
-/* Choose how, once; says it. */
+/* Chooses once how threads are stopped, and prints that. */
 void breakpoint_choose(enum breakpoints wanted);
-/* Does a thread run up to it at full speed? @alone: as for breakpoint_run(). */
+/*
+ * Returns whether a thread runs up to a breakpoint at full speed. @alone: as for breakpoint_run().
+ */
 bool breakpoint_is_cheap(bool alone);
-/* Stop thread @tid, which is stopped now, at @addr; 0: nowhere. False: impossible. */
+/*
+ * Stops thread @tid, which is stopped now, at @addr; 0: nowhere. Returns false if that is
+ * impossible.
+ */
 bool breakpoint_set(struct breakpoint *b, pid_t tid, u64 addr);
-/* A child @tid of a thread that stopped: it has not its parent's breakpoint. */
+/* Notes a child @tid of a thread that stopped: it does not have its parent's breakpoint. */
 void breakpoint_child(const struct breakpoint *parent, pid_t tid);
-/* The thread runs another program now. */
+/* Notes that the thread runs another program now. */
 void breakpoint_exec(struct breakpoint *b);
-/* The thread stopped by @sig: corrects its registers @r if this was the breakpoint. */
+/*
+ * Notes that the thread stopped by @sig, and corrects its registers @r if the breakpoint was the
+ * cause.
+ */
 void breakpoint_stopped(struct breakpoint *b, pid_t tid, struct user_regs_struct *r, int sig);
 /*
- * Let the thread run with signal @sig; @alone: no other one shares its memory. It may
+ * Lets the thread run with signal @sig. @alone: no other thread shares its memory. The thread may
  * stop by SIGTRAP anywhere.
  */
 void breakpoint_run(struct breakpoint *b, pid_t tid, bool alone, int sig);
 
-/* step.c */
+/* ---- step.c ---- */
 
 struct process {
 	pid_t pid;
@@ -235,7 +243,7 @@ struct process {
 	struct memory *memory;
 	struct unwinders *unwinders;
 	u64 vdso;
-	u64 catches; /* signals with handlers, as far as was asked */
+	u64 catches; /* set of signals with handlers, as far as they were asked for */
 	u64 code_maps; /* hash of the executable mappings */
 	struct process *next;
 };
@@ -276,13 +284,13 @@ struct run_stats {
 	u64 threads;
 	u64 processes;
 	u64 lost;
-	int exit_status; /* of wait(2), or -1: ended by the oracle */
+	int exit_status; /* status as wait(2) has it, or -1 if the oracle ended it */
 	double seconds;
 };
 
 int run_plan(const struct plan *plan, struct run_stats *stats);
 
-/* compare.c */
+/* ---- compare.c ---- */
 
 extern bool use_peer[PEERS];
 int framehop_choose(void);
@@ -292,7 +300,7 @@ void unwinders_destroy(struct unwinders *u);
 void unwinders_changed(struct unwinders *u);
 void compare(struct process *p, pid_t tid, struct stack *s, const struct user_regs_struct *regs);
 
-/* report.c */
+/* ---- report.c ---- */
 
 bool report_never_returns(struct process *p, u64 function);
 void report_forget_names(struct process *p);
@@ -300,14 +308,14 @@ void report_forget_names(struct process *p);
 enum miss_kind {
 	MISS_SHORT, /* correct as far as it goes, but frames are missing */
 	MISS_WRONG, /* an address that is not on the true stack */
-	MISS_LONG, /* goes on behind the outermost frame */
+	MISS_LONG, /* goes on after the outermost frame */
 };
 
 enum cause {
 	CAUSE_NO_INFO, /* no unwind information covers the frame */
 	CAUSE_TABLE, /* the unwind information is wrong there */
 	CAUSE_END, /* the outermost frame was not recognised */
-	CAUSE_OWN, /* the information is right, the unwinder is not */
+	CAUSE_OWN, /* the unwind information is right, but the unwinder read it wrongly */
 	CAUSE_SWITCH, /* the function was replacing the stack pointer */
 	CAUSES,
 };
@@ -335,9 +343,9 @@ struct tally {
 	u64 checked;
 	u64 exact;
 	u64 exact_open; /* all addresses right, end not recognised */
-	u64 guessed; /* exact traces that contain a marked guess */
+	u64 guessed; /* exact traces with an entry that is marked as a guess */
 	u64 switching; /* misses while a function replaced the stack */
-	u64 held; /* exact if a return address in a register counts */
+	u64 held; /* traces that are exact if a return address in a register counts */
 };
 extern struct tally tally[PEERS];
 

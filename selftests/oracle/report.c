@@ -54,7 +54,7 @@ static const char *const cause_names[] = {
 	[CAUSE_OWN] = "own",	     [CAUSE_SWITCH] = "switch",
 };
 
-/* Names */
+/* ---- Names ---- */
 
 static Dwfl *dwfl;
 static pid_t names_of;
@@ -139,7 +139,7 @@ static void name_of(struct process *p, u64 pc, char *module, char *symbol, size_
 }
 
 /**
- * report_never_returns() - does a function end by other means than returning?
+ * report_never_returns() - tell if a function ends by other means than returning
  * @p: process.
  * @function: its first instruction, or a PLT entry (which is never known).
  */
@@ -179,7 +179,7 @@ bool report_never_returns(struct process *p, u64 function)
 	return false;
 }
 
-/* Causes */
+/* ---- Causes ---- */
 
 static u64 dwarf_reg(const struct user_regs_struct *r, int n)
 {
@@ -188,7 +188,7 @@ static u64 dwarf_reg(const struct user_regs_struct *r, int n)
 	return value ? *value : 0;
 }
 
-/* A CFI expression; false for operations that no CFI seen so far uses. */
+/* Evaluates a CFI expression. Returns false for operations that no CFI seen so far uses. */
 static bool evaluate(struct process *p, const Dwarf_Op *ops, size_t n,
 		     const struct user_regs_struct *r, u64 cfa, u64 *ret)
 {
@@ -299,7 +299,7 @@ static int third_opinion(struct process *p, const struct miss *miss,
 		goto out;
 	if (dwarf_frame_register(frame, 16, mem, &ops, &n))
 		goto out;
-	if (!n && !ops) { /* undefined */
+	if (!n && !ops) { /* an undefined return address: the outermost frame */
 		*ra = 0;
 		result = 2;
 	} else if (n && evaluate(p, ops, n, regs, cfa, &slot) &&
@@ -363,7 +363,7 @@ void report_switched(struct stack *s, u64 since)
 	}
 }
 
-/* The group of a miss, or an unused one; NULL if there are too many. */
+/* Returns the group of a miss, or an unused one; NULL if there are too many groups. */
 static struct group *find_group(const struct miss *miss)
 {
 	unsigned int at = miss->pc * 31 + miss->peer * 7 + miss->kind;
@@ -379,7 +379,7 @@ static struct group *find_group(const struct miss *miss)
 	return NULL;
 }
 
-/* Remember a miss until the function ends in one way or the other. */
+/* Keeps a miss until the function ends in one way or the other. */
 static void keep(struct stack *s, struct group *g, const struct miss *miss)
 {
 	struct pending *all = s->pending[miss->peer];
@@ -451,7 +451,7 @@ void report_miss(struct process *p, struct stack *s, const struct miss *miss, bo
 	keep(s, g, miss);
 }
 
-/* Explained misses */
+/* ---- Explained misses ---- */
 
 /**
  * report_read_known() - read the list of explained misses
@@ -517,7 +517,7 @@ static int by_function(const void *a, const void *b)
 	return d ? d : (int)x->miss.kind - (int)y->miss.kind;
 }
 
-/* One line for all places in a function that were missed alike. */
+/* Merges the groups of all places in a function that were missed alike into one line. */
 static void merge(void)
 {
 	unsigned int to = 0;
@@ -544,7 +544,7 @@ static void print_share(FILE *out, const struct tally *t)
 {
 	u64 missed = t->checked - t->exact;
 
-	/* Never round a miss away. */
+	/* The percentage is never rounded up to 100 if there are misses. */
 	if (!t->checked)
 		fprintf(out, "%11s", "-");
 	else

@@ -26,27 +26,27 @@
 
 #include "oracle.h"
 
-/* Instructions in one activation without a call, then a sampled run skips it. */
+/* A sampled run skips the rest of an activation after so many instructions without a call. */
 #define LOOP_STEPS 2000
 /*
- * The vdso reads the clock again whenever the kernel updated it meanwhile: when
- * stepped that is for ever.
+ * A sampled run leaves the vdso after so many instructions. The vdso reads the clock again whenever
+ * the kernel has updated it meanwhile, which never ends when it is stepped.
  */
 #define VDSO_STEPS 300
 #define VDSO_SIZE 0x4000
-/* Stops at the right address in a deeper activation before giving up. */
+/* A skip is given up after so many stops at the right address in a deeper activation. */
 #define SKIP_STOPS 2000
-/* Outermost frames that are never skipped: start-up, main(), a command. */
+/* So many outermost frames are never skipped: start-up, main(), a command. */
 #define KEEP_FRAMES 5
 #define TARGETS 65536
 
 enum state {
-	STATE_NEW, /* its first stop has not been seen */
+	STATE_NEW, /* waits for its first stop */
 	STATE_STEP,
 	STATE_SKIP, /* runs to the return address of one of its frames */
 	STATE_REPEAT, /* runs to the end of a repeated instruction */
 	STATE_ENTRY, /* runs to the program's entry point */
-	STATE_LOST, /* its stack is not known any more: runs freely */
+	STATE_LOST, /* runs freely, as its stack is not known any more */
 };
 
 struct task {
@@ -57,12 +57,12 @@ struct task {
 	bool stepped; /* @before and @insn are valid */
 	struct user_regs_struct before;
 	struct insn insn;
-	bool signalled; /* a signal was given at @before */
+	bool signalled; /* a signal was delivered at @before */
 	struct breakpoint breakpoint;
 	unsigned int stops;
 	unsigned int plain_steps;
 	unsigned int in_window;
-	u64 skip_to; /* slot of the return address at @breakpoint */
+	u64 skip_to; /* address of the slot that holds the return address @breakpoint */
 	struct task *next;
 };
 
@@ -166,7 +166,7 @@ static u64 hash_code_maps(pid_t pid)
 	return hash;
 }
 
-/* Code may have been mapped or unmapped. */
+/* Notes that code may have been mapped or unmapped. */
 static void maps_changed(struct process *p)
 {
 	u64 hash = hash_code_maps(p->pid);
@@ -246,7 +246,7 @@ static void lose(struct task *t)
 	t->state = STATE_LOST;
 }
 
-/* Tell the cache what the instruction that just ran has written. */
+/* Tells the cache what the instruction that just ran has written. */
 static void note_writes(struct task *t, const struct user_regs_struct *after)
 {
 	struct memory *m = t->process->memory;
@@ -286,7 +286,7 @@ static void after_syscall(struct task *t)
 	}
 }
 
-/* Bring the truth up to date with registers @after. */
+/* Brings the truth up to date with registers @after. */
 static void follow(struct task *t, const struct user_regs_struct *after)
 {
 	if (!t->stepped)
@@ -303,7 +303,7 @@ static void follow(struct task *t, const struct user_regs_struct *after)
 		after_syscall(t);
 }
 
-/* Is this call of @function to be run at full speed? */
+/* Returns whether this call of @function is to run at full speed. */
 static bool sampled_out(struct process *p, u64 function)
 {
 	unsigned int *calls = &calls_of[(function ^ function >> 16) % TARGETS];
@@ -317,7 +317,7 @@ static bool sampled_out(struct process *p, u64 function)
 	return !report_never_returns(p, function);
 }
 
-/* Run until the @n-th frame from inside returns, 0 the innermost. */
+/* Runs until the @n-th frame, counted from the innermost one (0), returns. */
 static bool skip_to_return(struct task *t, unsigned int n)
 {
 	struct stack *s = t->stack;
@@ -338,7 +338,7 @@ static bool skip_to_return(struct task *t, unsigned int n)
 	return true;
 }
 
-/* After so many steps in a row a sampled run goes on somewhere else. */
+/* Makes a sampled run go on elsewhere after so many steps in a row. */
 static bool leave_window(struct task *t)
 {
 	unsigned int n;
@@ -346,12 +346,12 @@ static bool leave_window(struct task *t)
 	if (!plan->window || ++t->in_window < plan->window)
 		return false;
 	t->in_window = 0;
-	/* Each frame further out is half as likely, main()'s callees are not. */
+	/* Each frame further out is chosen half as often, but main()'s callees are not. */
 	n = __builtin_ctzll(next_random() | 1 << 6);
 	return n + KEEP_FRAMES < t->stack->count && skip_to_return(t, n);
 }
 
-/* Has the program a handler for this signal? One that it keeps. */
+/* Returns whether the program has a handler for this signal that stays installed. */
 static bool catches(struct process *p, int sig)
 {
 	unsigned long caught = 0;
@@ -391,7 +391,7 @@ static void remember(struct task *t, const struct user_regs_struct *r)
 		t->insn = (struct insn){ .write = WRITE_ANYWHERE };
 }
 
-/* One stop of a stepped thread that is no signal of its own. */
+/* Handles a stop of a stepped thread that is not a signal of the program's. */
 static int stopped_stepping(struct task *t, const struct user_regs_struct *r)
 {
 	bool called = t->stepped && t->insn.kind == INSN_CALL && r->rsp == t->before.rsp - 8;
@@ -548,7 +548,7 @@ static int handle_stop(struct task *t, int status)
 	if (sig == SIGTRAP)
 		return t->state == STATE_STEP ? stopped_stepping(t, &r) : stopped_running(t, &r);
 	if (t->state == STATE_REPEAT) {
-		/* Step from the middle of it. */
+		/* The thread is in the middle of the function: it is stepped from here. */
 		t->state = STATE_STEP;
 		set_breakpoint(t, 0);
 	}
@@ -617,7 +617,7 @@ static void loop(pid_t first, double deadline)
 		struct task *t;
 
 		if (tid < 0)
-			break; /* also when the alarm rings */
+			break; /* the wait also ends when the alarm rings */
 		t = task_find(tid);
 		if (!WIFSTOPPED(status)) {
 			if (tid == first)
@@ -627,7 +627,7 @@ static void loop(pid_t first, double deadline)
 			continue;
 		}
 		if (!t) {
-			/* A child that is seen before its parent's event. */
+			/* A child may be seen before the event of its parent. */
 			task_add(tid);
 			continue;
 		}

@@ -29,13 +29,13 @@
 
 #include "oracle.h"
 
-/* Farthest that a mov to the stack pointer may be alloca() (clang does that). */
+/* A mov to the stack pointer may move it so far and still be alloca(), as clang compiles it. */
 #define ALLOCA_MAX (1ul << 20)
-/* A jump farther than that leaves a function that switches stacks. */
+/* A jump that goes farther leaves a function that switches stacks. */
 #define FUNCTION_SIZE 512
-/* What lies above the first stack pointer of a new stack: arguments. */
+/* So many bytes may lie above the first stack pointer of a new stack, as arguments do. */
 #define BASE_SLACK 4096
-/* No signal frame with AVX-512 and AMX state is larger. */
+/* No signal frame is larger, even with AVX-512 and AMX state. */
 #define SIGNAL_FRAME_MAX 16384
 
 struct truth_stats truth_stats;
@@ -82,7 +82,7 @@ static void push(struct stack *s, struct frame f)
 	s->frames[s->count++] = f;
 }
 
-/* End all entries of the current stack whose slots lie below @sp. */
+/* Ends all entries of the current stack whose slots lie below @sp. */
 void truth_rise(struct stack *s, u64 sp)
 {
 	while (s->count) {
@@ -98,7 +98,7 @@ void truth_rise(struct stack *s, u64 sp)
 	}
 }
 
-/* The interrupted context comes back, or is left for one further out. */
+/* Ends a signal: the interrupted context comes back, or is left for one further out. */
 static void end_signal(struct stack *s, u64 sp)
 {
 	while (s->count) {
@@ -112,7 +112,7 @@ static void end_signal(struct stack *s, u64 sp)
 	truth_rise(s, sp);
 }
 
-/* Does @sp lie on a stack that a signal handler on another one interrupted? */
+/* Returns whether @sp lies on a stack that a signal handler on another stack interrupted. */
 static bool leave_handlers(struct stack *s, u64 sp)
 {
 	for (unsigned int i = s->count; i-- > 0;) {
@@ -157,7 +157,7 @@ static struct stack *start_stack(struct stack *s, struct memory *m, u64 sp)
 	return fresh;
 }
 
-/* The stack pointer was loaded with @sp, having been @old. */
+/* Follows a load of the stack pointer, which was @old and is @sp now. */
 static void load_sp(struct stack **stack, struct memory *m, u64 old, u64 sp)
 {
 	struct stack *s = *stack;
@@ -248,7 +248,7 @@ void truth_step(struct stack **stack, struct memory *m, const struct insn *insn,
 	case INSN_CALL:
 		if (after->rsp != before->rsp - 8 ||
 		    memory_read(m, after->rsp, &f.pc, sizeof(f.pc)) || f.pc != insn->pc + insn->len)
-			break; /* it faulted */
+			break; /* the instruction faulted */
 		truth_stats.calls++;
 		push(s, f);
 		break;
@@ -292,7 +292,7 @@ void truth_step(struct stack **stack, struct memory *m, const struct insn *insn,
 bool truth_signal(struct stack *s, struct memory *m, const struct user_regs_struct *before,
 		  const struct user_regs_struct *after)
 {
-	/* Of the frame: 8 bytes return address, then struct ucontext. */
+	/* The handler's frame begins with a return address of 8 bytes; struct ucontext follows. */
 	struct frame handler = { .slot = after->rsp, .kind = FRAME_CALL };
 	struct frame interrupted = { .kind = FRAME_SIGNAL, .base = s->base };
 	u64 sp;
@@ -301,7 +301,7 @@ bool truth_signal(struct stack *s, struct memory *m, const struct user_regs_stru
 	    memory_read(m, after->rsp + 168, &sp, 8) ||
 	    memory_read(m, after->rsp + 176, &interrupted.pc, 8))
 		return false;
-	/* A system call to be restarted is resumed two bytes earlier. */
+	/* A system call that will be restarted resumes two bytes earlier. */
 	if (sp != before->rsp ||
 	    (interrupted.pc != before->rip && interrupted.pc != before->rip - 2))
 		return false;

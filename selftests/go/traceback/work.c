@@ -53,7 +53,7 @@ __attribute__((noinline)) int c_crash(volatile int *nowhere)
 
 #define STORM_THREADS 2
 
-static pid_t storm_threads[STORM_THREADS]; /* 0: not there yet */
+static pid_t storm_threads[STORM_THREADS]; /* 0: no thread has this place yet */
 static int storm_size;
 static long storm_sent;
 
@@ -105,7 +105,7 @@ int c_load(void)
 
 static long looked_through;
 
-/* In the place of the C library's, which it calls. */
+/* Replaces the C library's function, and calls it. */
 int dl_iterate_phdr(int (*fn)(struct dl_phdr_info *, size_t, void *), void *arg)
 {
 	int (*next)(int (*)(struct dl_phdr_info *, size_t, void *), void *);

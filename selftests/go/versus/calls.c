@@ -8,13 +8,13 @@
 #include "calls.h"
 
 #define NOINLINE __attribute__((noinline))
-/* A call whose frame stays, however well the compiler knows what becomes of its result. */
+/* A call that stays a call, even if the compiler knows that its result is not used. */
 #define KEEP_FRAME(type, call)               \
 	({                                   \
 		volatile type kept = (call); \
 		kept;                        \
 	})
-#define SIGNALS 200 /* of one round */
+#define SIGNALS 200 /* signals in one round */
 
 NOINLINE static int c_spin(int n)
 {
@@ -51,8 +51,9 @@ static double now(void)
 	return t.tv_sec * 1e9 + t.tv_nsec;
 }
 
-/* The runtime asks for a traceback at every signal in C; it ignores this one after that,
- * unless a profile is being taken.
+/*
+ * Measures a signal. The runtime asks for a traceback at every signal in C, and then ignores this
+ * one unless a profile is being taken.
  */
 NOINLINE static double time_signals(int rounds)
 {

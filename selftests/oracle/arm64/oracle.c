@@ -64,7 +64,7 @@ static void die(const char *what)
 	exit(2);
 }
 
-/* The remote protocol. */
+/* ---- The remote protocol of GDB ---- */
 
 static const char *command(const char *text)
 {
@@ -114,7 +114,7 @@ static bool get_regs(u64 *r)
 	return true;
 }
 
-/* A stop reply; false at the end of the program. */
+/* Reads a stop reply. Returns false at the end of the program. */
 static bool stopped(const char *reply)
 {
 	return reply && *reply == 'T';
@@ -131,7 +131,7 @@ static bool run_to(u64 addr, u64 *r)
 	return command(text) && get_regs(r) && r[PC] == addr;
 }
 
-/* The program. */
+/* ---- The program ---- */
 
 static void map_program(const char *path)
 {
@@ -236,7 +236,7 @@ static pid_t start(const char *qemu, const char *program, const char *socket_pat
 	return pid;
 }
 
-/* The truth. */
+/* ---- The truth ---- */
 
 static bool is_call(uint32_t v)
 {
@@ -244,7 +244,7 @@ static bool is_call(uint32_t v)
 }
 
 static unsigned long checked, exact, guessed, misses, switching, open_end;
-static char *shown[SHOWN]; /* text of the first misses */
+static char *shown[SHOWN]; /* descriptions of the first misses */
 static bool landing;
 
 static void enter(u64 sp, u64 ra)
@@ -259,8 +259,8 @@ static void enter(u64 sp, u64 ra)
 static void follow(uint32_t insn, const u64 *before, const u64 *after)
 {
 	/*
-	 * br and ret: the function that switched has ended. The frame that is
-	 * entered again has the stack pointer that it had when it called.
+	 * A load of the stack pointer is over at br or ret: the function that switched stacks has
+	 * ended. The frame that is entered again has the stack pointer that it had when it called.
 	 */
 	if (landing && (insn & 0xff9ffc1f) == 0xd61f0000) {
 		landing = false;
@@ -335,7 +335,7 @@ static void compare(struct shstk_space *space, const u64 *r)
 	fclose(f);
 }
 
-/* From _start, whose stack is empty, to main(). */
+/* Runs from _start, whose stack is empty, to main(). */
 static bool reach_main(u64 *r)
 {
 	static const char *const way[] = { "_start", "__libc_start_main", "__libc_start_call_main",
