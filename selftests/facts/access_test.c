@@ -12,7 +12,10 @@
 
 #define SIZE 4096UL
 
-/* Since 6.12 a kernel option restricts /proc/PID/mem; "always" lifts it. */
+/*
+ * Returns whether /proc/PID/mem may be written by force. Since 6.12 a kernel option restricts that;
+ * the value "always" lifts the restriction.
+ */
 static bool mem_may_force(void)
 {
 	char line[4096] = "";
@@ -26,11 +29,11 @@ static bool mem_may_force(void)
 	return strstr(line, "proc_mem.force_override=always") != NULL;
 }
 
-/* Known words to look at: a shadow stack with a token at its end. */
+/* A shadow stack with a token at its end, whose words are known. */
 FIXTURE(words)
 {
 	unsigned long base;
-	unsigned long at; /* of the token */
+	unsigned long at; /* address of the token */
 	uint64_t word; /* the token */
 };
 
@@ -47,7 +50,7 @@ FIXTURE_TEARDOWN(words)
 	munmap((void *)self->base, SIZE);
 }
 
-/* --- the own one --- */
+/* ---- The test's own shadow stack ---- */
 
 TEST_F(words, an_ordinary_load_reads_them)
 {
@@ -72,7 +75,7 @@ TEST_F(words, a_system_call_reads_them)
 	EXPECT_EQ(self->word, got);
 }
 
-/* A thread that has the kernel store to a shadow stack. */
+/* What a thread needs that has the kernel store to a shadow stack. */
 struct store {
 	unsigned long at;
 	int fd;
@@ -91,7 +94,7 @@ static void *kernel_store(void *arg)
 
 static void wait_returned(struct store *store)
 {
-	/* Where it does return that may take a while on a busy machine. */
+	/* Where the call returns, that may take a while on a busy machine. */
 	int tries = SS_STORE_NEVER_RETURNS ? 100 : 6000;
 
 	for (int i = 0; i < tries && !store->returned; i++)
@@ -119,7 +122,7 @@ TEST_F(words, a_system_call_that_stores_to_them_is_efault)
 	pthread_join(thread, NULL);
 }
 
-/* --- another process --- */
+/* ---- Another process ---- */
 
 static long vm_read(pid_t pid, unsigned long addr, uint64_t *word)
 {
@@ -150,12 +153,12 @@ struct tracee {
 	pid_t pid;
 	unsigned long ssp; /* its pointer where it stopped */
 	uint64_t word; /* the entry there */
-	volatile uint64_t after; /* what became of it: its pointer */
+	volatile uint64_t after; /* the child's pointer after it went on */
 };
 
 static struct tracee *tracee;
 
-/* Push entries, then stop by kill(SIGSTOP); goes on to say where it is. */
+/* Pushes entries, then stops by kill(SIGSTOP); when it goes on, it notes its pointer. */
 static int noinline stop_deep(int depth)
 {
 	uint64_t ra = RETURN_ADDRESS();
@@ -200,7 +203,7 @@ static bool start_tracee(bool on)
 	       WSTOPSIG(status) == SIGSTOP;
 }
 
-/* Let it go on to its end: its wait status. */
+/* Lets the child go on to its end, and returns its wait status. */
 static int end_tracee(void)
 {
 	int status = -1;
@@ -292,7 +295,7 @@ TEST_F(tracee, process_vm_readv_across_the_upper_end_gives_what_is_mapped_there)
 		  (unsigned long)got);
 }
 
-/* --- the regset --- */
+/* ---- The regset ---- */
 
 static long get_regset(struct ss_regset *set, size_t *size)
 {

@@ -7,11 +7,11 @@
 FACTS_TESTS	:= control layout signal thread token fault access
 FACTS_CFLAGS	:= $(CSTD) $(WARN) -Wno-missing-field-initializers -O2 -g \
 	-D_GNU_SOURCE $(KSELFTEST_FLAGS)
-# Assembly in leaf functions pushes.
+# Assembly in leaf functions pushes, so there must be no red zone.
 FACTS_CFLAGS_x86 := -mno-red-zone
 FACTS_CFLAGS_arm64 := -mbranch-protection=standard
 
-# $(1) architecture
+# Argument: $(1) the architecture.
 define facts_arch
 $(B)/facts/$(1)/%: selftests/facts/%.c selftests/facts/build.mk
 	@mkdir -p $$(@D)

@@ -9,7 +9,7 @@
 #include "facts.h"
 #include "kselftest.h"
 
-/* An answer that is no errno but the address of a new mapping. */
+/* Stands for an answer that is not an errno but the address of a new mapping. */
 #define AN_ADDRESS 0x5ca1ab1eL
 
 /* An argument that stands for the address of a word to write the status to. */
@@ -19,13 +19,13 @@ struct step {
 	long nr;
 	unsigned long arg[5];
 	long answer;
-	unsigned long out; /* what must be at OUT afterwards; ~0: nothing */
+	unsigned long out; /* the value that must be at OUT afterwards; ~0: it was not written */
 };
 
 struct fact {
 	const char *name;
-	struct step step[12]; /* ended by .nr 0 */
-	const char *unless; /* not so while this file exists */
+	struct step step[12]; /* the list ends with .nr 0 */
+	const char *unless; /* the fact does not hold while this file exists */
 };
 
 #define MAP(addr, size, flags, ans)                      \
@@ -52,13 +52,16 @@ struct fact {
 #include "control.h"
 
 struct outcome {
-	int done; /* steps with the right answer */
+	int done; /* number of steps with the right answer */
 	bool all;
-	long answer; /* of the first wrong one */
+	long answer; /* the first wrong answer */
 	unsigned long out;
 };
 
-/* One frame, no calls, no return: the list may turn shadow stacks on. */
+/*
+ * Runs the steps in one frame, without calls and without a return, as they may turn shadow stacks
+ * on.
+ */
 static noinline __attribute__((noreturn)) void run_steps(const struct fact *fact,
 							 volatile struct outcome *res)
 {

@@ -26,26 +26,26 @@
 
 #include "arch.h"
 
-/* Since Linux 6.6, newer than the C library's headers. */
+/* The C library's headers are older than Linux 6.6, which has this. */
 #ifndef SEGV_CPERR
 #define SEGV_CPERR 10
 #endif
 
 #define noinline __attribute__((__noinline__))
 
-/* Where the running function returns to. */
+/* The address to which the running function returns. */
 #define RETURN_ADDRESS() ((uint64_t)__builtin_extract_return_addr(__builtin_return_address(0)))
 
 #define WORD sizeof(uint64_t)
 
-/* A word of a shadow stack is read like any other memory. */
+/* Reads a word of a shadow stack, which is read like any other memory. */
 static inline uint64_t peek(unsigned long addr)
 {
 	ss_sync();
 	return *(volatile uint64_t *)addr;
 }
 
-/* Take the permission to store, where the architecture has such a thing. */
+/* Takes the permission to store, where the architecture has one. */
 ss_inline bool permit_write(void)
 {
 	unsigned long bits = SS_WRITE;
@@ -53,7 +53,7 @@ ss_inline bool permit_write(void)
 	return !bits || !ss_enable(bits);
 }
 
-/* --- mappings --- */
+/* ---- Mappings ---- */
 
 struct mapping {
 	unsigned long start;
@@ -62,7 +62,7 @@ struct mapping {
 	bool shadow; /* "ss" is among smaps' VmFlags */
 };
 
-/* The mapping of this process that holds @addr; false when there is none. */
+/* Finds the mapping of this process that holds @addr. Returns false if there is none. */
 static inline bool find_mapping(unsigned long addr, struct mapping *map)
 {
 	FILE *smaps = fopen("/proc/self/smaps", "re");
@@ -91,19 +91,19 @@ static inline bool find_mapping(unsigned long addr, struct mapping *map)
 	return found;
 }
 
-/* --- children and how they end --- */
+/* ---- Children and how they end ---- */
 
 struct ending {
-	int status; /* of exit, or -1 when a signal ended it */
+	int status; /* exit status, or -1 if a signal ended the child */
 	int signo; /* the signal, or 0 */
-	int code; /* its si_code */
-	unsigned long addr; /* its si_addr */
+	int code; /* the signal's si_code */
+	unsigned long addr; /* the signal's si_addr */
 };
 
 /*
- * Run @fn(@arg) in a child and say how that ended. A tracer sees the signal
- * before its delivery, which needs a usable shadow stack itself. Signals other
- * than faults are delivered.
+ * Runs @fn(@arg) in a child and returns how that ended. A tracer watches, as it sees the signal
+ * before its delivery, which needs a usable shadow stack itself. Signals other than faults are
+ * delivered.
  */
 static inline struct ending run_child(void (*fn)(void *), void *arg)
 {
@@ -149,7 +149,7 @@ static inline struct ending run_child(void (*fn)(void *), void *arg)
 	return end;
 }
 
-/* Memory that children share with their parent. */
+/* Maps memory that children share with their parent. */
 static inline void *shared_page(void)
 {
 	void *page = mmap(NULL, getpagesize(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS,
@@ -159,8 +159,8 @@ static inline void *shared_page(void)
 }
 
 /*
- * Run this program with two arguments and take the first line it prints: a
- * process that starts over, as exec turns shadow stacks off.
+ * Runs this program with two arguments and takes the first line that it prints. The new process
+ * starts with shadow stacks off, as exec turns them off.
  */
 static inline bool run_self(const char *arg1, const char *arg2, char *out, int size)
 {
@@ -190,7 +190,7 @@ static inline bool run_self(const char *arg1, const char *arg2, char *out, int s
 	return ok;
 }
 
-/* --- starting --- */
+/* ---- Starting ---- */
 
 /*
  * Turn shadow stacks on with the permissions @bits, or end the program with a

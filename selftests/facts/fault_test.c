@@ -16,7 +16,7 @@
 #define PAGE_TYPE_UNCHECKED 0
 #endif
 
-/* A shadow stack between two pages of the given protection; 0: unmapped. */
+/* Maps a shadow stack between two pages of the given protection; 0: unmapped. */
 static unsigned long fenced_stack(unsigned long size, int below, int above)
 {
 	unsigned long page = getpagesize();
@@ -36,7 +36,7 @@ static unsigned long fenced_stack(unsigned long size, int below, int above)
 	return ss;
 }
 
-/* --- return addresses that differ --- */
+/* ---- Return addresses that differ ---- */
 
 static uint64_t elsewhere;
 
@@ -45,12 +45,12 @@ static void landing(void)
 	_exit(55);
 }
 
-/* Change the return address on the ordinary stack only. */
+/* Changes the return address on the ordinary stack only. */
 static void noinline spoil_return(void *arg)
 {
 	(void)arg;
 #if defined(__x86_64__)
-	/* a frame of known form: the return address is at %rsp */
+	/* A frame of known form: the return address is at %rsp. */
 	asm volatile("call	1f\n\t"
 		     "jmp	2f\n"
 		     "1:	mov	%0, (%%rsp)\n"
@@ -125,7 +125,7 @@ TEST(without_a_shadow_stack_the_check_does_nothing)
 }
 #endif
 
-/* Change the entry on the shadow stack only. */
+/* Changes the entry on the shadow stack only. */
 static void noinline spoil_entry(void)
 {
 	uint64_t ra = RETURN_ADDRESS();
@@ -177,7 +177,7 @@ TEST(segv_cperr_can_be_handled)
 	EXPECT_EQ(77, WEXITSTATUS(status));
 }
 
-/* --- stores --- */
+/* ---- Stores ---- */
 
 static void store(void *arg)
 {
@@ -192,7 +192,7 @@ TEST(an_ordinary_store_is_sigsegv_with_segv_accerr)
 	EXPECT_EQ(SIGSEGV, end.signo);
 	EXPECT_EQ(SEGV_ACCERR, end.code);
 #ifdef __riscv
-	/* an access fault, no page fault: si_addr is the instruction */
+	/* This is an access fault, not a page fault: si_addr is the instruction. */
 	at = (unsigned long)store;
 	EXPECT_GT(64, end.addr - at);
 #else
@@ -286,7 +286,7 @@ TEST(the_push_instruction_with_permission_pushes_any_word)
 }
 #endif
 
-/* --- beyond the ends --- */
+/* ---- Behind the ends ---- */
 
 static int noinline dive(int depth)
 {
@@ -301,7 +301,7 @@ static int noinline dive(int depth)
 	return ret;
 }
 
-/* One page holds 512 entries. */
+/* Overflows a shadow stack of one page, which holds 512 entries. */
 static void overflow(void *arg)
 {
 	ss_switch((unsigned long)arg + SIZE - WORD);
@@ -350,7 +350,7 @@ TEST(a_call_into_an_ordinary_mapping_below_is_segv_accerr)
 	EXPECT_EQ(ss - WORD, end.addr);
 }
 
-/* Return once more than was called: the pointer is at the very end. */
+/* Returns once more than it was called: the pointer comes to the very end. */
 static void underflow(void *arg)
 {
 	ss_switch((unsigned long)arg + SIZE - WORD);
@@ -390,7 +390,7 @@ TEST(a_return_above_the_end_into_an_ordinary_mapping_is_segv_accerr)
 	EXPECT_EQ(ss + SIZE, end.addr);
 }
 
-#ifndef __riscv /* there the pointer is an ordinary register */
+#ifndef __riscv /* on riscv the pointer is an ordinary register */
 static void pop_all(void *arg)
 {
 	(void)arg;

@@ -19,19 +19,19 @@
 
 #define ss_inline static inline __attribute__((__always_inline__))
 
-/* prctl(); linux/prctl.h has them since 6.13 */
+/* Operations of prctl(); linux/prctl.h has them since 6.13. */
 #define SS_PR_GET 74 /* PR_GET_SHADOW_STACK_STATUS */
 #define SS_PR_SET 75 /* PR_SET_SHADOW_STACK_STATUS */
 #define SS_PR_LOCK 76 /* PR_LOCK_SHADOW_STACK_STATUS */
 
-/* map_shadow_stack() */
+/* The number and flags of map_shadow_stack(). */
 #define SS_NR_MAP 453
 #define SS_SET_TOKEN (1UL << 0) /* SHADOW_STACK_SET_TOKEN */
 #define SS_SET_MARKER (1UL << 1) /* SHADOW_STACK_SET_MARKER */
 
 #define SS_GIB (1UL << 30)
 
-/* A system call: its result, or a negative errno. From arch.h. */
+/* Makes a system call. Returns its result, or a negative errno. arch.h supplies it. */
 ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
 			  unsigned long d, unsigned long e);
 
@@ -56,7 +56,7 @@ struct ss_context {
 	unsigned long token; /* restore token on the shadow stack */
 };
 
-/* @size rounded up to whole pages. */
+/* Returns @size rounded up to whole pages. */
 ss_inline unsigned long ss_pages(unsigned long size, unsigned long page)
 {
 	return (size + page - 1) & ~(page - 1);

@@ -7,19 +7,19 @@
 
 #define DEPTH 64
 
-/* The pointer just after shadow stacks were turned on: the stack is empty. */
+/* The pointer just after shadow stacks were turned on, when the stack was empty. */
 static unsigned long start;
 
 struct level {
-	uint64_t ra; /* where this call returns to */
-	uint64_t slot; /* its return address on the ordinary stack */
+	uint64_t ra; /* the address to which this call returns */
+	uint64_t slot; /* the place of that address on the ordinary stack */
 	unsigned long ssp;
 };
 
 static struct level levels[DEPTH];
 static uint64_t copy[DEPTH];
 
-/* noinline and a use after the call: each level is a frame. */
+/* Each level is a frame, as the function is noinline and uses a value after the call. */
 static int noinline descend(int n)
 {
 	uint64_t ra = RETURN_ADDRESS();
@@ -85,7 +85,7 @@ TEST(the_ordinary_stack_holds_the_same_addresses_signed)
 	descend(0);
 	for (int i = 0; i < DEPTH; i++)
 		same += levels[i].slot == levels[i].ra;
-	/* the few bits of a code may happen to be those of the address */
+	/* The few bits of a code may happen to equal those of the address. */
 	EXPECT_GT(DEPTH / 2, same);
 }
 #endif
@@ -141,7 +141,7 @@ TEST(the_ordinary_stack_is_not_marked_ss)
 	EXPECT_FALSE(map.shadow);
 }
 
-/* --- the ends --- */
+/* ---- The ends ---- */
 
 TEST(the_pointer_starts_at_the_end_less_the_end_words)
 {
@@ -167,7 +167,7 @@ TEST(no_end_word_the_outermost_entry_is_the_last_word)
 	ASSERT_TRUE(find_mapping(start - WORD, &map));
 	EXPECT_EQ(map.end, start);
 #ifndef __riscv
-	/* main() called the harness */
+	/* The caller of main() is the harness. */
 	EXPECT_NE(0, peek(map.end - WORD));
 #endif
 }
@@ -195,7 +195,9 @@ TEST(the_size_follows_rlimit_stack)
 	EXPECT_EQ(ss_size(rlim.rlim_cur, page), map.end - map.start);
 }
 
-/* --- sizes: a program of its own each, for only exec starts with none --- */
+/*
+ * ---- Sizes: each is that of a program of its own, as only exec starts without a shadow stack ----
+ */
 
 static int report_size(const char *limit)
 {
@@ -214,7 +216,7 @@ static int report_size(const char *limit)
 	_exit(0);
 }
 
-/* Whether the mapping is still there after enabling and disabling. */
+/* Prints whether the mapping is still there after enabling and disabling. */
 static int report_disable(void)
 {
 	struct mapping map;
@@ -238,7 +240,7 @@ TEST(disabling_unmaps_the_stack_except_on_arm64)
 	EXPECT_EQ(SS_DISABLE_KEEPS, atoi(out));
 }
 
-/* Errno of enabling with a stack limit of @limit bytes, or 0 and the @size. */
+/* Returns the errno of enabling with a stack limit of @limit bytes, or 0 and the @size. */
 static long size_with_limit(unsigned long limit, unsigned long *size)
 {
 	char arg[32], out[64];
@@ -307,7 +309,7 @@ TEST(size_without_a_stack_limit_is_capped_and_counts_as_memory)
 	overcommit("0");
 }
 
-/* --- neighbours --- */
+/* ---- Neighbours ---- */
 
 #define PAIRS 64
 

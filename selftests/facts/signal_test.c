@@ -10,16 +10,16 @@
 /* What a handler saw when it was entered. */
 struct seen {
 	unsigned long ssp;
-	uint64_t word[WORDS]; /* from the pointer on */
+	uint64_t word[WORDS]; /* words from the pointer on */
 	uint64_t ra; /* the handler's own return address */
-	uint64_t pc; /* the interrupted one */
-	unsigned long frame; /* pointer kept in the signal frame */
+	uint64_t pc; /* the interrupted program counter */
+	unsigned long frame; /* pointer that the signal frame keeps */
 	unsigned long sp;
 };
 
 static struct seen outer, inner;
 
-/* The outer end of the shadow stack: nothing is known of what lies above. */
+/* The outer end of the shadow stack: nothing is known of what lies above it. */
 static unsigned long top;
 
 ss_inline void copy_words(uint64_t *to, unsigned long from)
@@ -39,7 +39,7 @@ static uint64_t interrupted_pc(ucontext_t *uc)
 #endif
 }
 
-/* Inlined into the handlers, which no CALL entered. */
+/* Notes what a handler sees. It is inlined into the handlers, which no CALL entered. */
 ss_inline void look(struct seen *seen, void *uc)
 {
 	seen->ssp = ss_pointer();
@@ -50,13 +50,13 @@ ss_inline void look(struct seen *seen, void *uc)
 	seen->sp = (unsigned long)__builtin_frame_address(0);
 }
 
-/* A signal to oneself arrives on return from this system call. */
+/* Sends a signal to this thread: it arrives on return from the system call. */
 ss_inline void raise_now(int sig)
 {
 	ss_syscall(__NR_kill, ss_syscall(__NR_getpid, 0, 0, 0, 0, 0), sig, 0, 0, 0);
 }
 
-/* Where a signal was raised: the pointer before and after, the entries. */
+/* The place where a signal was raised: the pointer before and after it, and the entries. */
 static struct {
 	unsigned long before;
 	unsigned long after;
@@ -64,7 +64,7 @@ static struct {
 	uint64_t word_after[WORDS];
 } at;
 
-/* Raise @sig some calls deep, for there to be entries. */
+/* Raises @sig some calls deep, so that there are entries. */
 static int noinline raise_deep(int sig, int depth)
 {
 	uint64_t ra = RETURN_ADDRESS();
@@ -118,7 +118,7 @@ static void handle(int sig, void (*fn)(int, siginfo_t *, void *), int flags)
 	sigaction(sig, &sa, NULL);
 }
 
-/* --- what is there in a handler --- */
+/* ---- What there is in a handler ---- */
 
 TEST(a_signal_pushes_the_words_of_this_architecture)
 {
@@ -190,7 +190,7 @@ TEST(the_pointer_in_the_signal_frame)
 {
 	handle(SIGUSR1, on_outer, 0);
 	raise_deep(SIGUSR1, WORDS);
-	/* that of the token, not of the interrupted entries */
+	/* This is the pointer to the token, not to the interrupted entries. */
 	EXPECT_EQ(SS_SIGNAL_FRAME ? at.before - WORD : 0, outer.frame);
 }
 
@@ -218,7 +218,7 @@ TEST(with_shadow_stacks_off_again_signals_work_as_ever)
 	EXPECT_EQ(0, run_child(off_then_raise, NULL).status);
 }
 
-/* --- nesting and alternate stacks --- */
+/* ---- Nesting and alternate stacks ---- */
 
 TEST(a_nested_signal_stacks_its_words_on_the_handlers)
 {
@@ -229,7 +229,7 @@ TEST(a_nested_signal_stacks_its_words_on_the_handlers)
 	EXPECT_EQ(nested_before - SS_SIGNAL_WORDS * WORD, inner.ssp);
 	EXPECT_EQ(ss_signal_token(nested_before - WORD, nested_before),
 		  inner.word[SS_SIGNAL_TOKEN]);
-	/* below it, the outer handler's own words */
+	/* The outer handler's own words lie below it. */
 	EXPECT_EQ(ss_signal_token(outer.ssp + SS_SIGNAL_TOKEN * WORD,
 				  outer.ssp + SS_SIGNAL_WORDS * WORD),
 		  inner.word[SS_SIGNAL_WORDS + SS_SIGNAL_TOKEN]);
@@ -262,9 +262,9 @@ TEST(a_nested_signal_on_an_alternate_stack_stays_on_the_same_shadow_stack)
 	EXPECT_EQ(nested_before - SS_SIGNAL_WORDS * WORD, inner.ssp);
 }
 
-/* --- what sigreturn refuses --- */
+/* ---- What sigreturn refuses ---- */
 
-/* Overwrite the signal token: needs the write permission. */
+/* Overwrites the signal token, which needs the write permission. */
 static void on_spoil(int sig, siginfo_t *info, void *uc)
 {
 	(void)sig;
@@ -292,7 +292,7 @@ TEST(return_with_a_spoilt_token_is_sigsegv)
 	TH_LOG("si_code %d", end.code);
 }
 
-/* sigreturn without a signal: no token at the pointer. */
+/* Calls sigreturn without a signal: there is no token at the pointer. */
 static void forge_return(void *arg)
 {
 	(void)arg;
@@ -312,7 +312,10 @@ struct raw_sigaction {
 	unsigned long mask;
 };
 
-/* Without shadow stacks the kernel does not care until the handler returns. */
+/*
+ * Takes a signal without a restorer. Without shadow stacks the kernel does not care until the
+ * handler returns.
+ */
 static void no_restorer(void *arg)
 {
 	struct raw_sigaction sa = { .handler = on_outer, .flags = SA_SIGINFO };
@@ -400,7 +403,7 @@ TEST(return_with_permissions_that_are_locked_is_sigsegv)
 }
 #endif
 
-/* --- no room for the words of a signal --- */
+/* ---- No room for the words of a signal ---- */
 
 static void noinline raise_one_deeper(void)
 {
@@ -411,7 +414,7 @@ static void noinline raise_one_deeper(void)
 	ss_leave(ra);
 }
 
-/* On a stack that has room for that many words in all. */
+/* Takes a signal on a stack that has room for that many words in all. */
 static void signal_with_room(void *arg)
 {
 	unsigned long size = *(int *)arg * WORD;
@@ -428,7 +431,7 @@ TEST(a_signal_that_does_not_fit_is_sigsegv)
 	int room = SS_SIGNAL_WORDS;
 
 	EXPECT_EQ(SIGSEGV, run_child(signal_with_room, &room).signo);
-	room = SS_SIGNAL_WORDS + 1 + 8; /* for the handler's own calls */
+	room = SS_SIGNAL_WORDS + 1 + 8; /* with room for the handler's own calls */
 	EXPECT_EQ(0, run_child(signal_with_room, &room).signo);
 }
 

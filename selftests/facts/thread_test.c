@@ -15,14 +15,14 @@
 struct found {
 	unsigned long ssp;
 	unsigned long status;
-	uint64_t word[4]; /* from the pointer on */
+	uint64_t word[4]; /* words from the pointer on */
 	struct mapping map;
 	bool mapped;
 };
 
 /*
- * Where the pointer was when the first function of a thread was called: a call
- * has pushed one entry since then, save where functions must ask for it.
+ * The pointer at the call of a thread's first function: the call has pushed one entry since then,
+ * except where functions must push for themselves.
  */
 #if defined(__riscv)
 #define CALLED 0
@@ -40,7 +40,7 @@ ss_inline void find_out(struct found *found)
 			found->word[i] = peek(found->ssp + i * WORD);
 }
 
-/* --- threads --- */
+/* ---- Threads ---- */
 
 static void *as_thread(void *arg)
 {
@@ -48,7 +48,7 @@ static void *as_thread(void *arg)
 	return NULL;
 }
 
-/* The result is whether everything worked, not what was found. */
+/* Runs a thread. Returns whether that worked; the thread itself notes what it found. */
 static bool run_thread(size_t stack, void *(*fn)(void *), void *arg)
 {
 	pthread_attr_t attr;
@@ -138,17 +138,17 @@ TEST(a_threads_shadow_stack_is_gone_after_its_end)
 	unsigned long addr = 0;
 
 	ASSERT_TRUE(run_thread(STACK, see_gone, &addr));
-	/* the kernel frees it after it has told the joining thread */
+	/* The kernel frees the stack only after it has told the joining thread. */
 	for (int i = 0; i < 30000 && find_mapping(addr, &map) && map.shadow; i++)
 		usleep(1000);
 	EXPECT_FALSE(find_mapping(addr, &map) && map.shadow);
 }
 
-/* --- clone3 --- */
+/* ---- clone3() ---- */
 
 static char stack[STACK] __attribute__((aligned(16)));
 
-/* A child on its own ordinary stack; the exit of the child is waited for. */
+/* Runs a child on an ordinary stack of its own, and waits for its exit. */
 static bool run_clone(uint64_t flags, uint64_t size, void (*fn)(void *), void *arg)
 {
 	struct clone_args args = {
@@ -226,7 +226,7 @@ TEST(clone_knows_no_stack_size_and_takes_the_limit)
 	EXPECT_EQ(ss_size(rlim.rlim_cur, getpagesize()), found.map.end - found.map.start);
 }
 
-/* --- fork and vfork --- */
+/* ---- fork() and vfork() ---- */
 
 TEST(fork_gives_the_child_the_same_pointer_in_a_copy)
 {
@@ -266,7 +266,7 @@ TEST(a_forked_child_returns_through_the_frames_of_its_parent)
 	EXPECT_EQ(7, WEXITSTATUS(status));
 }
 
-/* Push below the pointer: what the parent has there tells who shares it. */
+/* Pushes an entry below the pointer: what the parent finds there tells whether both share it. */
 static void noinline push(void *arg)
 {
 	uint64_t ra = RETURN_ADDRESS();
@@ -290,7 +290,7 @@ TEST(fork_copies_what_the_child_pushes_the_parent_does_not_see)
 		push(found);
 		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
 	}
-	/* no call of this function's own until the word was looked at */
+	/* Until the word was looked at, this function makes no call of its own. */
 	ss_syscall(__NR_wait4, pid, (unsigned long)&status, 0, 0, 0);
 	uint64_t is = peek(before - WORD);
 
@@ -345,7 +345,7 @@ TEST(vfork_with_a_copied_address_space_copies_the_shadow_stack)
 	EXPECT_EQ(was, is);
 }
 
-/* --- exec --- */
+/* ---- exec ---- */
 
 static int report_status(void)
 {

@@ -5,9 +5,9 @@
 #include "facts.h"
 #include "kselftest_harness.h"
 
-/* --- what a new one holds --- */
+/* ---- What a new stack holds ---- */
 
-/* How map_shadow_stack() may be asked; sizes in bytes, offsets from the top. */
+/* The ways to ask map_shadow_stack(); sizes in bytes, offsets from the top. */
 FIXTURE(mapped)
 {
 	unsigned long base;
@@ -18,7 +18,7 @@ FIXTURE_VARIANT(mapped)
 {
 	unsigned long size;
 	unsigned long flags;
-	int token; /* words from the top; 0: none */
+	int token; /* words from the top to the token; 0: no token */
 };
 
 FIXTURE_VARIANT_ADD(mapped, plain){ .size = 4096 };
@@ -65,7 +65,7 @@ TEST_F(mapped, the_token_is_the_last_word_below_size_and_marker)
 {
 	unsigned long at = self->top - variant->token * WORD;
 
-	/* without one, any word will do to see that it is none */
+	/* Without a token, any word will do to see that there is none. */
 	if (!variant->token)
 		at -= WORD;
 	EXPECT_EQ(variant->token ? ss_token(at) : 0, peek(at));
@@ -87,16 +87,16 @@ TEST_F(mapped, the_mapping_is_whole_pages_marked_ss)
 	ASSERT_TRUE(find_mapping(self->base, &map));
 	EXPECT_TRUE(map.shadow);
 	EXPECT_STREQ("rw-p", map.perms);
-	/* two such mappings never merge: a page is left free below */
+	/* Two such mappings never merge, because a page is left free below each. */
 	EXPECT_EQ(self->base, map.start);
 	EXPECT_EQ((variant->size + 4095) & ~4095UL, map.end - map.start);
 }
 
-/* --- switching --- */
+/* ---- Switching ---- */
 
 #define SIZE 4096UL
 
-/* A new stack with a token, and the token's address. */
+/* Maps a new stack with a token. Returns its base, and the address of the token. */
 static unsigned long new_stack(unsigned long *token)
 {
 	unsigned long base = ss_map(0, SIZE, SS_SET_TOKEN);
@@ -191,14 +191,14 @@ TEST(the_new_stack_holds_no_trace_of_the_old_one)
 	ss_switch(old);
 	for (unsigned long a = base; a < token; a += WORD)
 		words += peek(a) != 0;
-	/* the token is back where the one call had pushed its entry */
+	/* The token is back where the one call had pushed its entry. */
 	EXPECT_EQ(ss_token(token), peek(token));
 	EXPECT_EQ(0, words);
 	EXPECT_NE(0, ra);
 }
 
 #ifndef __riscv
-/* What an interrupt between the two instructions of a switch would find. */
+/* An interrupt between the two instructions of a switch would find this. */
 TEST(in_the_middle_of_a_switch_the_new_stack_remembers_the_old_pointer)
 {
 	unsigned long token, inside, before = ss_pointer();
@@ -212,7 +212,7 @@ TEST(in_the_middle_of_a_switch_the_new_stack_remembers_the_old_pointer)
 	ss_switch(ss_switch_end(before));
 	EXPECT_EQ(token, inside);
 	EXPECT_EQ(ss_half_token(before), word);
-	/* the old one has no token yet */
+	/* The old stack has no token yet. */
 	EXPECT_NE(ss_token(before - WORD), old);
 	EXPECT_EQ(before, ss_pointer());
 }
@@ -224,9 +224,9 @@ static void switch_to(void *arg)
 	ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
 }
 
-/* The architectures check tokens in hardware, and call a bad one differently. */
+/* The architectures check tokens in hardware, and report a bad one differently. */
 #if defined(__riscv)
-#define BAD_TOKEN_SIGNAL SIGTRAP /* by software: see ss_switch() */
+#define BAD_TOKEN_SIGNAL SIGTRAP /* a software check, see ss_switch() */
 #define BAD_TOKEN_CODE TRAP_BRKPT
 #else
 #define BAD_TOKEN_SIGNAL SIGSEGV
@@ -283,7 +283,7 @@ TEST(a_switch_to_ordinary_memory_faults_whatever_it_holds)
 }
 #endif
 
-/* --- contexts: makecontext() and swapcontext() by hand --- */
+/* ---- Contexts: makecontext() and swapcontext() by hand ---- */
 
 #define TURNS 3
 
@@ -343,7 +343,7 @@ TEST(a_suspended_context_is_its_entries_below_a_token)
 	ss_swapcontext(&main_context, &other_context);
 	EXPECT_EQ(turn_ssp[0] - WORD, other_context.token);
 	EXPECT_EQ(ss_token(other_context.token), peek(other_context.token));
-	/* the return address into other_main(), then the end of the mapping */
+	/* The return address into other_main(), and then the end of the mapping. */
 	EXPECT_EQ(base + SIZE, turn_ssp[0] + WORD);
 	EXPECT_NE(0, peek(turn_ssp[0]));
 }
@@ -354,11 +354,11 @@ TEST(a_running_context_left_a_token_on_the_old_stack)
 
 	make_context();
 	ss_swapcontext(&main_context, &other_context);
-	/* consumed when the other one switched back */
+	/* The token was consumed when the other context switched back. */
 	EXPECT_EQ(before - WORD, main_context.token);
 }
 
-/* --- the mapping as such --- */
+/* ---- The mapping as such ---- */
 
 TEST(a_shadow_stack_can_be_unmapped)
 {

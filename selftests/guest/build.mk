@@ -7,7 +7,7 @@ GUESTS	:= x86-7.2 x86-6.12 x86-6.12-deb12 arm64-7.2 riscv-7.2
 # Two CPUs and speed, but no shadow stacks: for lists of their own, GUEST_x86-qemu.
 QEMU_GUESTS := x86-qemu-7.2 x86-qemu-6.12 x86-qemu-6.12-rt
 GUEST_OPTIONS_x86-qemu := --cpus 2
-# Debian's preemptible kernel: only what is listed for it by name.
+# Of Debian's preemptible kernel's steps, only those that are listed for it by name are run.
 GUEST_OPTIONS_x86-rt := --cpus 2
 
 GUEST_CC_x86 := $(CC)
@@ -18,18 +18,18 @@ $(B)/guest/init-%: selftests/guest/init.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(GUEST_CC_$*) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -static -o $@ $<
 
-# A word of a GUEST_ list is [NAME=]PROGRAM[,ARGUMENT...].
+# Each word of a GUEST_ list has the form [NAME=]PROGRAM[,ARGUMENT...].
 comma	:= ,
 guest_arch = $(firstword $(subst -, ,$(1)))
 guest_kind = $(if $(filter %-rt,$(1)),x86-rt,$(if $(filter x86-qemu-%,$(1)),x86-qemu,$(guest_arch)))
-# All its words that are files of ours have to be made first.
+# The files of ours among the words of such a word: they have to be made first.
 guest_file = $(filter $(B)/% selftests/%,$(subst =, ,$(subst $(comma), ,$(1))))
 guest_name = $(if $(findstring =,$(1)),$(firstword $(subst =, ,$(1))),$(notdir $(firstword $(call guest_file,$(1)))))
 guest_step = '$(1)'
-# The same step again under another name, now that the modules are loaded.
+# The same step again, under another name, for when the modules are loaded.
 guest_again = 'modules+$(call guest_name,$(1))=$(lastword $(subst =, ,$(1)))'
 
-# Evaluated in recipes and second expansion: by then every fragment was read.
+# These are evaluated in recipes and second expansion, when every fragment has been read.
 guest_list = $(GUEST_$(call guest_kind,$(1))) $(GUEST_$(1))
 guest_kmod = $(GUEST_KMOD_$(call guest_kind,$(1))) $(GUEST_KMOD_$(1))
 guest_add = $(GUEST_ADD_$(call guest_kind,$(1)))
@@ -44,8 +44,8 @@ guest_options = $(foreach a,$(call guest_add,$(1)),--add $(a)) \
 guest_files = $(foreach s,$(call guest_list,$(1)) $(call guest_kmod,$(1)) $(GUEST_MODULES_$(1)),\
 	$(call guest_file,$(s))) $(foreach a,$(call guest_add,$(1)),$(firstword $(subst :/, ,$(a))))
 
-# A guest whose parts are not there gets nothing built: its program then says
-# what is missing, and is skipped.
+# If parts of a guest are missing, nothing is built for it: its program then says what is missing,
+# and is skipped.
 guest_ready = $(if $(wildcard $(SHSTK_CACHE)/state/source),$(wildcard $(SHSTK_CACHE)/state/kernel-$(subst -qemu-,-,$(1))))
 
 .SECONDEXPANSION:
@@ -58,7 +58,7 @@ $(patsubst %,$(B)/guest/check-%,$(GUESTS) $(QEMU_GUESTS)): $(B)/guest/check-%: F
 	@chmod +x $@
 FORCE:
 
-# The runner's own tests.
+# Tests of the runner itself.
 CHECK += selftests/guest/count_test.sh
 CHECK_GUEST += $(if $(CHECK_GOALS),$(B)/guest/guest_test)
 
@@ -75,11 +75,11 @@ $(B)/guest/guest_test: selftests/guest/guest_test.sh \
 	@printf '#!/bin/sh\nexec selftests/guest/guest_test.sh %s\n' $(B)/guest/warn/warn.ko >$@
 	@chmod +x $@
 
-# For selftests/guest/shell.
+# Builds the files that selftests/guest/shell copies into a guest.
 guest-files-%:
 	@echo $(call guest_files,$*)
 
-# User-mode emulation, for what it emulates rightly.
+# User-mode emulation, for the tests that it can run correctly.
 $(B)/guest/check-user-arm64: FORCE $$(if $$(wildcard $(SHSTK_CACHE)/state/source),\
 		$$(foreach s,$$(USER_arm64),$$(call guest_file,$$(s))))
 	@mkdir -p $(@D)

@@ -38,7 +38,7 @@ declare -A KERNEL_IMAGE=(
 	[riscv-7.2]='linux-binary-7\.2\.[0-9.]+\+deb14[0-9.]*-riscv64'
 )
 GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 x86-6.12-rt riscv-7.2'
-# Made only when asked for, for make check-kernels.
+# These guests are made only when asked for, by make check-kernels.
 MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18'
 
 # The archive still has the headers of these kernels, but no index of it names them, by

@@ -77,7 +77,7 @@ sleep 1000 &
 echo $! >left
 wait
 END
-# Long enough for it to come to its wait on a busy machine.
+# The limit is long enough for the program to reach its wait on a busy machine.
 count 8 ./hang
 expect "a hang is a failure within its limit" says "$work/out" \
 	'hung: no end within 8 s' '^1 passed, 1 failed, 0 skipped$' '^exit 1$'
@@ -130,7 +130,7 @@ count 200 ./absent
 expect "a missing program is a failure" says "$work/out" \
 	'cannot be run: No such file' '^exit 1$'
 
-# Scripts that wait for a line must not see half of it.
+# A script that waits for a line must not see half of it.
 sees()
 {
 	sh -c '. selftests/loader/cases.sh && has_line "$@"' sh "$@"
@@ -162,7 +162,7 @@ wait $runner
 expect "an interrupted run says so" says "$work/out" '^interrupted$'
 expect "and leaves no test behind" gone "$(cat "$work/pid")"
 
-# Guests -------------------------------------------------------------------
+# ---- Guests ----
 
 SHSTK_CACHE=$work/cache SHSTK_MIRROR=http://127.0.0.1:1 \
 	selftests/guest/run arm64-7.2 --out "$work/o" ./none >"$work/out" 2>&1
@@ -170,7 +170,7 @@ echo "exit $?" >>"$work/out"
 expect "an empty cache without network skips and says which part" says "$work/out" \
 	'^1\.\.0 # SKIP arm64-7.2: cannot set up trixie: ' '^exit 4$'
 
-# Everything marked as there, but the emulator is not.
+# Every part is marked as being there, but the emulator is missing.
 mkdir -p "$work/cache/state" "$work/cache/kernels/arm64-7.2"
 selftests/guest/setup --stamps | while read -r part recipe; do
 	echo "$recipe" >"$work/cache/state/$part"

@@ -94,7 +94,7 @@ expect "a panic fails the test that was running" says "$work/log" \
 expect "the tests after it run in another boot" says "$work/log" \
 	'^ok [0-9]* good.sh: runs$' ' 2 boots$'
 
-# The pid of the emulator is that of the only child of the runner.
+# The runner's only child is the emulator.
 selftests/guest/run arm64-7.2 --out "$work/out" "sh $work/hang.sh" >"$work/log" 2>&1 &
 runner=$!
 emulator=
@@ -113,7 +113,7 @@ expect "and leaves no emulator" gone "$emulator"
 guest --saved "sh $work/good.sh"
 expect "a saved guest runs a test" says "$work/log" '^ok 1 good.sh: runs$' '^exit 0$'
 
-# Its /bin is a link.
+# In this system /bin is a link.
 cat >"$work/root.sh" <<'END'
 echo 1..1
 [ "$(/usr/bin/own)" = own ] && [ -L /bin ] || printf 'not '
@@ -128,7 +128,7 @@ expect "a whole system runs in a guest" says "$work/log" '^ok 1 .*system runs$' 
 guest --root root-nothing "sh $work/good.sh"
 expect "one that is not there is named" says "$work/log" '^run: root-nothing: no such directory' '^exit 2$'
 
-# Without shadow stacks, but with CPUs.
+# This guest has CPUs, but no shadow stacks.
 cat >"$work/cpus.sh" <<'END'
 echo 1..2
 [ "$(grep -c ^processor /proc/cpuinfo)" = 2 ] || printf 'not '
@@ -155,7 +155,7 @@ for _ in $(seq 1500); do
 	grep -q '/t # ' "$work/log" && break
 	sleep 0.2
 done
-# Typed earlier it would be lost.
+# If this were typed before the shell waits for it, it would be lost.
 echo 'echo $((6 * 7)); exit' >&3
 exec 3>&-
 wait $shell

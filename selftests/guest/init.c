@@ -117,7 +117,7 @@ static void raw_terminal(int fd)
 	tcsetattr(fd, TCSANOW, &t);
 }
 
-/* What the kernel logged since the last call; boot messages only if serious. */
+/* Reports what the kernel logged since the last call; of boot messages, only serious ones. */
 static void report_kmsg(void)
 {
 	static char rec[LINE_BYTES * 2];
@@ -154,7 +154,7 @@ static void report_kmsg(void)
 	taint_last = taint;
 }
 
-/* @results: how many lines were results of tests, "ok 1 ..." and "not ok 1 ..." */
+/* Counts lines. @results: how many of them were results of tests, "ok 1 ..." or "not ok 1 ...". */
 struct lines {
 	char buf[LINE_BYTES];
 	size_t n;
@@ -231,7 +231,7 @@ static void run_child(const char *tty, const char *command)
 	_exit(127);
 }
 
-/* Nothing of a step may live on in the next one. */
+/* Ends every process, as nothing of a step may live on in the next one. */
 static void kill_everything(void)
 {
 	long long until = now_ms() + 2000;
@@ -245,8 +245,8 @@ static void kill_everything(void)
 }
 
 /*
- * How long a step may take: @timeout seconds from each of its results to the next, for on a busy
- * machine a long test is slow without being hung.
+ * How long a step may take: @timeout seconds up to each of its results, because on a busy machine a
+ * long test is slow without being hung.
  */
 struct patience {
 	int timeout;
@@ -314,7 +314,7 @@ static void run_step(int timeout, const char *command)
 				continue;
 			}
 		} else if (ready > 0 && !done) {
-			/* Hung up before the first open or after the last. */
+			/* Nobody has opened the terminal yet, or all have closed it. */
 			usleep(2000);
 		}
 		if (done)
@@ -341,7 +341,7 @@ static void run_step(int timeout, const char *command)
 		report("E %u exit %d %lld", step_now, WEXITSTATUS(status), now_ms() - start);
 }
 
-/* Only where the kernel is a debug build that looks for leaks. */
+/* Reports leaks. It does so only in a debug kernel that looks for them. */
 static void report_leaks(void)
 {
 	const char *path = "/sys/kernel/debug/kmemleak";
@@ -351,7 +351,9 @@ static void report_leaks(void)
 
 	if (access(path, W_OK))
 		return;
-	/* What is young, has changed since, or seems referenced is passed over. */
+	/*
+	 * A scan passes over objects that are young, have changed since, or seem to be referenced.
+	 */
 	for (scans = 0; scans < 4; scans++) {
 		if (scans)
 			sleep(6);
@@ -364,7 +366,7 @@ static void report_leaks(void)
 	}
 	if (f)
 		fclose(f);
-	put_file(path, "clear"); /* each is reported once */
+	put_file(path, "clear"); /* each leak is reported once */
 }
 
 static void module_step(int load, char *arg)
@@ -440,8 +442,8 @@ static void mount_all(void)
 	mount_one("devpts", "/dev/pts", "ptmxmode=0666");
 	mount_one("tmpfs", "/dev/shm", NULL);
 	/*
-	 * Files lie in memory: the guest's own and what tests write. Half of it each, the
-	 * kernel's default, is not enough for the first where programs of Debian are.
+	 * All files lie in memory: the guest's own, and those that tests write. The kernel's
+	 * default, half of the memory, is too small where programs of Debian are among them.
 	 */
 	mount(NULL, "/", NULL, MS_REMOUNT, "size=80%");
 	mount_one("tmpfs", "/tmp", "size=80%");
@@ -479,7 +481,7 @@ static int read_all(int fd, void *p, size_t n)
 		if (got < 0 && (errno == EINTR || errno == EAGAIN))
 			continue;
 		if (got <= 0) {
-			/* No one at the other end yet. */
+			/* Nobody has opened the other end yet. */
 			usleep(1000);
 			continue;
 		}
@@ -512,7 +514,7 @@ static void copy_out(int in, int out, size_t n)
 	}
 }
 
-/* A newc archive: files, directories and symbolic links. */
+/* Unpacks a newc archive: files, directories and symbolic links. */
 static void unpack(const char *path)
 {
 	char head[110], name[PATH_MAX + 1], pad[4];
@@ -655,7 +657,7 @@ int main(void)
 	report("bye");
 	if (isatty(report_fd))
 		tcdrain(report_fd);
-	/* Whoever reads the report ends the emulator. */
+	/* The reader of the report ends the emulator. */
 	for (;;)
 		pause();
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A module that loses memory: a debug kernel has to say so, and the runner to hear it. */
+/*
+ * leak.c - a module that loses memory: a debug kernel has to say so, and the runner to notice.
+ */
 #include <linux/module.h>
 #include <linux/slab.h>
 
-#define PIECES 100 /* some words look like pointers to some of them */
+#define PIECES 100 /* many pieces, as some words look like pointers to some of them */
 
 static void *lost;
 

@@ -23,12 +23,12 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TREE = os.path.dirname(os.path.dirname(HERE))
 BUILD = os.environ.get('B') or 'build'
 
-# x86-qemu-V has the kernel of x86-V, more CPUs and speed, and no shadow stacks.
+# x86-qemu-V has the kernel of x86-V, more CPUs and more speed, but no shadow stacks.
 GUESTS = ('arm64-7.2', 'x86-7.2', 'x86-6.12', 'x86-6.12-deb12', 'x86-qemu-7.2', 'x86-qemu-6.12',
           'riscv-7.2', 'arm64-7.3', 'x86-7.3', 'x86-qemu-7.3', 'arm64-6.18', 'x86-6.18',
           'x86-qemu-6.18', 'x86-6.12-rt', 'x86-qemu-6.12-rt')
 
-# Parts of the cache that are whole systems.
+# The parts of the cache that are whole systems.
 ROOTS = ('root-arm64', 'root-x86', 'programs-arm64', 'programs-x86')
 
 
@@ -258,7 +258,7 @@ class Machine:
         self._spawn(self.command(initrd, extra))
 
     def _spawn(self, command):
-        # setpriv: the emulator never outlives this process.
+        # setpriv makes sure that the emulator does not outlive this process.
         log = open(os.path.join(self.work, 'emulator.log'), 'ab')
         with log:
             self.process = subprocess.Popen(       # pylint: disable=consider-using-with
@@ -312,9 +312,9 @@ class Qemu(Machine):
     """
 
     icount = False
-    board = ''      # more for -M
+    board = ''      # more options for -M
 
-    # program, the part it is in, machine, processor, console
+    # Per architecture: program, part of the cache, machine, processor, console.
     KIND = {
         'arm64': ('qemu-system-aarch64', 'trixie', 'virt', 'max,pauth-impdef=on', 'ttyAMA0'),
         'riscv': ('qemu-system-riscv64', 'trixie', 'virt',
@@ -324,7 +324,7 @@ class Qemu(Machine):
     # Linux 6.18 maps shadow stacks wrongly where addresses may have 52 bits.
     CPU = {'arm64-6.18': ',lpa2=off'}
 
-    # An emulated clock needs no second one to watch it, and emulated timers no test.
+    # An emulated clock needs no second clock to watch it, and emulated timers need no test.
     CMDLINE = {'x86': 'tsc=reliable no_timer_check mitigations=off'}
 
     def has_virtio(self):
@@ -458,7 +458,7 @@ class SavedQemu(Qemu):
             with sock, open(archive, 'rb') as file:
                 try:
                     sock.sendfile(file)
-                    # Kept open: a closed port loses what is not read yet.
+                    # The port is kept open, as a closed port loses what has not been read yet.
                     while self.alive():
                         time.sleep(0.1)
                 except OSError:
@@ -542,7 +542,7 @@ debug: action=ignore
         return folder_program('trixie', 'bochs-bin', '-q', '-rc', 'cont.rc', '-f', 'bochsrc')
 
     def _spawn(self, command):
-        # Its text display wants a terminal; what it draws is thrown away.
+        # Bochs's text display needs a terminal; what it draws is thrown away.
         master, slave = pty.openpty()
         self.process = subprocess.Popen(       # pylint: disable=consider-using-with
             ['setpriv', '--pdeathsig=KILL', *command], stdin=slave, stdout=slave,

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* A module whose loading makes the kernel warn: the runner has to notice. */
+/*
+ * warn.c - a module whose loading makes the kernel warn: the runner has to notice.
+ */
 #include <linux/module.h>
 
 static int __init warn_init(void)

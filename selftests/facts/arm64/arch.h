@@ -22,7 +22,7 @@
 
 /* What a kernel that knows shadow stacks answers on a CPU that does not. */
 #define SS_ABSENT (-EINVAL)
-#define SS_ABSENT_STATUS (-EINVAL) /* status and lock */
+#define SS_ABSENT_STATUS (-EINVAL) /* the same for status and lock */
 
 ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
 			  unsigned long d, unsigned long e)
@@ -41,7 +41,7 @@ ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned lo
 	return x0;
 }
 
-/* --- control: negative errno or 0; @bits is a set of SS_* --- */
+/* ---- Control: these return a negative errno or 0; @bits is a set of SS_* ---- */
 
 ss_inline long ss_status(unsigned long *bits)
 {
@@ -73,7 +73,7 @@ ss_inline long ss_lock(unsigned long bits)
 	return ss_prctl(SS_PR_LOCK, bits);
 }
 
-/* --- instructions --- */
+/* ---- Instructions ---- */
 
 /*
  * The shadow stack pointer; 0 when off. CHKFEAT clears the bits of x16 whose
@@ -91,7 +91,7 @@ ss_inline unsigned long ss_pointer(void)
 	return ssp;
 }
 
-/* Store to a shadow stack (SS_WRITE): GCSSTR x1, [x0]. */
+/* Stores to a shadow stack (SS_WRITE): GCSSTR x1, [x0]. */
 ss_inline void ss_write(unsigned long addr, uint64_t val)
 {
 	register unsigned long x0 asm("x0") = addr;
@@ -100,13 +100,13 @@ ss_inline void ss_write(unsigned long addr, uint64_t val)
 	asm volatile(".inst 0xd91f0c01" : : "r"(x0), "r"(x1) : "memory");
 }
 
-/* Push a word (SS_PUSH): GCSPUSHM. */
+/* Pushes a word (SS_PUSH): GCSPUSHM. */
 ss_inline void ss_push(uint64_t val)
 {
 	asm volatile("sys #3, c7, c7, #0, %0" : : "r"(val) : "memory");
 }
 
-/* Drop the youngest entry: GCSPOPM. */
+/* Drops the youngest entry: GCSPOPM. */
 ss_inline void ss_pop(void)
 {
 	uint64_t val;
@@ -152,7 +152,7 @@ ss_inline unsigned long ss_switch(unsigned long token)
 #define ss_enter(ra) ((void)(ra))
 #define ss_leave(ra) ((void)(ra))
 
-/* --- other stacks --- */
+/* ---- Other stacks ---- */
 
 /*
  * Leave for @to, go on here when something switches to @from. No BL and no
@@ -186,7 +186,7 @@ ss_inline void ss_swapcontext(struct ss_context *from, struct ss_context *to)
 		       "v30", "v31", "cc", "memory");
 }
 
-/* Where a function entered without BL wants sp, for a stack up to @top. */
+/* The stack pointer that a function entered without BL expects, for a stack up to @top. */
 #define SS_ENTRY_SP(top) (top)
 
 /*
@@ -216,9 +216,9 @@ ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *), voi
 	return (long)x0;
 }
 
-/* --- what the kernel builds --- */
+/* ---- What the kernel builds ---- */
 
-/* Bytes of the shadow stack that goes with RLIMIT_STACK of @stack bytes. */
+/* Returns the bytes of the shadow stack that goes with an RLIMIT_STACK of @stack bytes. */
 ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 {
 	unsigned long size = stack / 2;
@@ -227,28 +227,28 @@ ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 	return size ? ss_pages(size, page) : page;
 }
 
-/* Whether disabling leaves the mapping there, until the thread ends. */
+/* Whether disabling keeps the mapping, until the thread ends. */
 #define SS_DISABLE_KEEPS 1
 
-/* What enabling answers where that is 0 bytes. */
+/* The answer to enabling where that size is 0 bytes. */
 #define SS_NO_SIZE (0)
 
-/* Bytes of the shadow stack of a thread made by clone3() with .stack_size. */
+/* Returns the bytes of the shadow stack of a thread made by clone3() with .stack_size. */
 ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
 {
 	return ss_pages(stack / 2, page);
 }
 
-/* Words the kernel puts at the outer end of a stack that it makes: a zero. */
+/* Words that the kernel puts at the outer end of a stack that it makes: here a zero. */
 #define SS_END_WORDS 1
 
-/* The restore token (cap) at @addr: its page, and 1 for "valid". */
+/* Returns the restore token (cap) that belongs at @addr: its page, and 1 for "valid". */
 ss_inline uint64_t ss_token(unsigned long addr)
 {
 	return (addr & ~0xfffUL) | 1;
 }
 
-/* What is at the token's place between the steps (in-progress cap). */
+/* Returns the word at the token's place between the two steps (in-progress cap). */
 ss_inline uint64_t ss_half_token(unsigned long old)
 {
 	return old | 5;
@@ -260,7 +260,7 @@ ss_inline uint64_t ss_half_token(unsigned long old)
  */
 #define SS_SIGNAL_WORDS 2
 #define SS_SIGNAL_TOKEN 1 /* index from the handler's pointer */
-#define SS_SIGNAL_RESTORER 0 /* likewise; -1: none */
+#define SS_SIGNAL_RESTORER 0 /* index from the handler's pointer; -1: there is none */
 #define SS_SIGNAL_CLEARED 1 /* whether return clears the token */
 
 ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
@@ -269,7 +269,7 @@ ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 	return addr & ~0xfffUL;
 }
 
-/* struct gcs_context, a record in the reserved part of the signal frame */
+/* struct gcs_context is a record in the reserved part of the signal frame. */
 #define SS_GCS_MAGIC 0x47435300
 
 struct ss_gcs_context {
@@ -280,7 +280,7 @@ struct ss_gcs_context {
 	uint64_t reserved;
 };
 
-/* That record, or NULL. */
+/* Returns that record, or NULL. */
 ss_inline struct ss_gcs_context *ss_frame_gcs(void *ucontext)
 {
 	mcontext_t *mc = &((ucontext_t *)ucontext)->uc_mcontext;
@@ -299,7 +299,7 @@ ss_inline struct ss_gcs_context *ss_frame_gcs(void *ucontext)
 	return 0;
 }
 
-/* The shadow stack pointer kept in the signal frame, if there is one. */
+/* Whether the signal frame keeps the shadow stack pointer, which the function below returns. */
 #define SS_SIGNAL_FRAME 1
 
 ss_inline unsigned long ss_frame_pointer(void *ucontext)
@@ -312,7 +312,7 @@ ss_inline unsigned long ss_frame_pointer(void *ucontext)
 /* The errno of mprotect() that would make a shadow stack executable. */
 #define SS_MPROTECT_EXEC EINVAL
 
-/* --- ptrace --- */
+/* ---- ptrace ---- */
 
 #define SS_REGSET 0x410 /* NT_ARM_GCS */
 
@@ -335,7 +335,7 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
 /* Whether odd and kernel pointers are refused. */
 #define SS_REGSET_CHECKED 0
 
-/* --- faults --- */
+/* ---- Faults ---- */
 
 /*
  * A system call that stores to a shadow stack faults for ever, and no signal
@@ -344,7 +344,7 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
  */
 #define SS_STORE_NEVER_RETURNS 1
 
-/* What answers ss_write() without SS_WRITE. */
+/* The signal that answers ss_write() without SS_WRITE. */
 #define SS_REFUSED_SIGNAL SIGSEGV
 #define SS_REFUSED_CODE SEGV_CPERR
 

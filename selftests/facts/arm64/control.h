@@ -11,7 +11,7 @@
 /* A fact: its name, then its calls, a line each. */
 /* clang-format off */
 static const struct fact facts[] = {
-	/* status */
+	/* ---- Status ---- */
 	{ "status is 0 when nothing was enabled", { PR_STATUS(0) } },
 	{ "status shows what was set", {
 		PR_SET(SS_ENABLE, 0), PR_STATUS(SS_ENABLE),
@@ -32,7 +32,7 @@ static const struct fact facts[] = {
 		PR_EXTRA(SS_PR_LOCK, 0, 0, 1, 0),
 		PR_EXTRA(SS_PR_LOCK, 0, 0, 0, 1), PR_STATUS(0) } },
 
-	/* enable and disable */
+	/* ---- Enable and disable ---- */
 	{ "enabling twice is 0", {
 		PR_SET(SS_ENABLE, 0), PR_SET(SS_ENABLE, 0), PR_STATUS(SS_ENABLE) } },
 	{ "all features can be enabled in one call", {
@@ -51,7 +51,7 @@ static const struct fact facts[] = {
 		PR_SET(SS_ENABLE, 0), PR_SET(0, 0), PR_SET(SS_WRITE, 0),
 		PR_STATUS(SS_WRITE) } },
 
-	/* lock */
+	/* ---- Lock ---- */
 	{ "locking the shadow stack while off keeps it off: EBUSY", {
 		PR_LOCK(SS_ENABLE, 0), PR_SET(SS_ENABLE, -EBUSY), PR_STATUS(0) } },
 	{ "locking the shadow stack while on keeps it on: EBUSY", {
@@ -69,7 +69,7 @@ static const struct fact facts[] = {
 	{ "an unknown feature that is locked is still EINVAL", {
 		PR_LOCK(~0UL, 0), PR_SET(1UL << 3, -EINVAL) } },
 
-	/* map_shadow_stack */
+	/* ---- map_shadow_stack() ---- */
 	{ "a shadow stack can be mapped while they are off", {
 		MAP(0, 4096, 0, AN_ADDRESS), PR_STATUS(0) } },
 	{ "mapping with a token, and with token and marker, works", {

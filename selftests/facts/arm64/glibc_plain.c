@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * glibc_plain.c - a program, and a library, not marked as made for GCS
+ * glibc_plain.c - a program, and a library, that are not marked as made for GCS
  *
- * What glibc_test.c starts and loads: says which status it runs with.
+ * glibc_test.c starts the program, which prints the status that it runs with, and loads the
+ * library.
  */
 #include <stdio.h>
 

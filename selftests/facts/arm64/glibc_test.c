@@ -19,19 +19,21 @@
 
 static const char *plain_program, *plain_library;
 
-/* The pointer in main(), which the C library called. */
+/* The shadow stack pointer in main(), which the C library called. */
 static unsigned long main_ssp;
 
-/* --- programs under each value of the tunable --- */
+/* ---- Programs under each value of the tunable ---- */
 
 struct run {
-	char out[256]; /* its first bytes, standard error included */
-	int status; /* of exit; -1: a signal */
-	unsigned long bits; /* what the program found, see report() */
+	char out[256]; /* its first bytes of output, standard error included */
+	int status; /* exit status; -1: ended by a signal */
+	unsigned long bits; /* the status that the program found, see report() */
 	long answer;
 };
 
-/* Run @prog with @arg, shadow stacks chosen by @value, or by nothing: NULL. */
+/*
+ * Runs @prog with @arg. @value is that of the tunable that turns shadow stacks on; NULL: not set.
+ */
 static bool run(struct run *run, const char *value, const char *prog, const char *arg)
 {
 	char tunable[64];
@@ -80,10 +82,10 @@ FIXTURE_TEARDOWN(tunable)
 FIXTURE_VARIANT(tunable)
 {
 	const char *value;
-	unsigned long marked; /* status of a marked program */
-	bool locked; /* and whether it can be changed */
-	int plain_exit; /* how an unmarked program ends */
-	unsigned long plain; /* and its status */
+	unsigned long marked; /* status in a marked program */
+	bool locked; /* whether that status is locked */
+	int plain_exit; /* exit status of an unmarked program */
+	unsigned long plain; /* status in an unmarked program */
 	bool load; /* whether an unmarked library can be loaded */
 };
 
@@ -135,7 +137,7 @@ TEST_F(tunable, an_unmarked_library_is_loaded_so)
 		EXPECT_NE(NULL, strstr(r.out, "not GCS compatible"));
 }
 
-/* --- what the library's own control transfers do to the pointer --- */
+/* ---- What the library's own control transfers do to the pointer ---- */
 
 TEST(main_has_the_end_word_a_few_entries_further_out)
 {
@@ -191,7 +193,7 @@ TEST(siglongjmp_out_of_a_handler_puts_the_pointer_back)
 	EXPECT_EQ(before, ss_pointer());
 }
 
-/* --- ucontext --- */
+/* ---- ucontext ---- */
 
 #define CONTEXT_STACK (64UL << 10)
 
@@ -243,7 +245,7 @@ TEST(swapcontext_goes_back_and_forth_with_the_pointer)
 		EXPECT_EQ(i, turns);
 		EXPECT_EQ(before, ss_pointer());
 	}
-	/* other_main() returns: uc_link brings us back */
+	/* When other_main() returns, uc_link brings us back here. */
 	swapcontext(&main_context, &other_context);
 	EXPECT_EQ(3, turns);
 	EXPECT_EQ(before, ss_pointer());
@@ -255,7 +257,7 @@ TEST(above_a_contexts_entries_there_are_zeros_to_the_end)
 
 	make_context();
 	swapcontext(&main_context, &other_context);
-	/* the one entry returns to the library, which ends the context */
+	/* The one entry returns to the library, which ends the context. */
 	EXPECT_NE(0, peek(context_ssp));
 	addr = context_ssp + WORD;
 	EXPECT_GT(context_map.end, addr);
@@ -263,13 +265,13 @@ TEST(above_a_contexts_entries_there_are_zeros_to_the_end)
 		EXPECT_EQ(0, peek(addr));
 }
 
-/* --- threads --- */
+/* ---- Threads ---- */
 
 struct thread {
 	unsigned long ssp;
 	struct mapping map;
 	int entries; /* up to the end word */
-	size_t stack; /* bytes asked for */
+	size_t stack; /* bytes of stack that were asked for */
 };
 
 static void *look_around(void *arg)
@@ -338,13 +340,13 @@ TEST_F(pthread, has_a_shadow_stack_with_an_end_word)
 	EXPECT_EQ(variant->cancel ? PTHREAD_CANCELED : NULL, res);
 	EXPECT_TRUE(self->t.map.shadow);
 	EXPECT_EQ(self->t.map.end - WORD, self->t.ssp + self->t.entries * WORD);
-	/* the library asks for its guard as well, and half of all is taken */
+	/* The library asks for its guard as well, and the kernel takes half of the sum. */
 	TH_LOG("%lu KiB for a stack of 1024 KiB, %d entries",
 	       (self->t.map.end - self->t.map.start) / 1024, self->t.entries);
 	EXPECT_LE(512UL << 10, self->t.map.end - self->t.map.start);
 }
 
-/* --- turned on late, behind the library's back --- */
+/* ---- Shadow stacks turned on late, without the library's knowledge ---- */
 
 static jmp_buf early;
 
@@ -353,7 +355,9 @@ static void noinline jump_early(void)
 	longjmp(early, 1);
 }
 
-/* Needs a frame that does not return. */
+/*
+ * longjmp() in a process that turned shadow stacks on late: it needs a frame that does not return.
+ */
 static int late_longjmp(void)
 {
 	if (setjmp(early))
@@ -368,7 +372,7 @@ static void on_segv(int sig, siginfo_t *info, void *uc)
 {
 	(void)sig;
 	(void)uc;
-	/* write() and _exit() only */
+	/* The handler calls write() and _exit() only. */
 	_exit(info->si_code == SEGV_MAPERR && info->si_addr == (void *)-8UL ? 44 : 45);
 }
 
@@ -404,7 +408,7 @@ TEST(pthread_exit_in_a_thread_that_enabled_late_faults_at_minus_8)
 	EXPECT_EQ(44, r.status);
 }
 
-/* --- what the program does when it is started by itself --- */
+/* ---- What the program does when the test starts it again ---- */
 
 static int report(void)
 {
@@ -413,7 +417,7 @@ static int report(void)
 
 	if (ss_status(&bits))
 		return 99;
-	/* a change that does no harm: back again before any return */
+	/* A harmless change: it is undone before any return. */
 	answer = ss_syscall(__NR_prctl, SS_PR_SET, bits ^ SS_PUSH, 0, 0, 0);
 	if (!answer)
 		ss_syscall(__NR_prctl, SS_PR_SET, bits, 0, 0, 0);

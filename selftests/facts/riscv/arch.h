@@ -24,7 +24,7 @@
 
 /* What a kernel that knows shadow stacks answers on a CPU that does not. */
 #define SS_ABSENT (-EINVAL)
-#define SS_ABSENT_STATUS (-EINVAL) /* status and lock */
+#define SS_ABSENT_STATUS (-EINVAL) /* the same for status and lock */
 
 ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
 			  unsigned long d, unsigned long e)
@@ -40,7 +40,7 @@ ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned lo
 	return a0;
 }
 
-/* --- control: negative errno or 0; @bits is a set of SS_* --- */
+/* ---- Control: these return a negative errno or 0; @bits is a set of SS_* ---- */
 
 ss_inline long ss_status(unsigned long *bits)
 {
@@ -57,16 +57,16 @@ ss_inline long ss_disable(unsigned long bits)
 	return ss_prctl(SS_PR_SET, SS_ENABLE & ~bits);
 }
 
-/* The lock is one for the whole: there are no bits to choose. */
+/* The lock is for the whole feature: there are no bits to choose. */
 ss_inline long ss_lock(unsigned long bits)
 {
 	(void)bits;
 	return ss_prctl(SS_PR_LOCK, 0);
 }
 
-/* --- instructions --- */
+/* ---- Instructions ---- */
 
-/* The shadow stack pointer; 0 when off, as SSRDP is then a may-be-operation. */
+/* Returns the shadow stack pointer; 0 when off, as SSRDP is then a may-be-operation. */
 ss_inline unsigned long ss_pointer(void)
 {
 	register unsigned long a0 asm("a0");
@@ -75,7 +75,7 @@ ss_inline unsigned long ss_pointer(void)
 	return a0;
 }
 
-/* Exchange a word of a shadow stack: SSAMOSWAP.D. */
+/* Exchanges a word of a shadow stack: SSAMOSWAP.D. */
 ss_inline uint64_t ss_exchange(unsigned long addr, uint64_t val)
 {
 	uint64_t old;
@@ -87,28 +87,28 @@ ss_inline uint64_t ss_exchange(unsigned long addr, uint64_t val)
 	return old;
 }
 
-/* Store to a shadow stack. */
+/* Stores to a shadow stack. */
 ss_inline void ss_write(unsigned long addr, uint64_t val)
 {
 	ss_exchange(addr, val);
 }
 
-/* Drop the youngest entry: the pointer is an ordinary user CSR. */
+/* Drops the youngest entry: the pointer is an ordinary user CSR. */
 ss_inline void ss_pop(void)
 {
 	asm volatile("csrw 0x011, %0" : : "r"(ss_pointer() + 8) : "memory");
 }
 
-/* Make earlier stores to the shadow stack visible to loads; and the reverse. */
+/* Makes earlier stores to the shadow stack visible to loads, and earlier loads to stores. */
 ss_inline void ss_sync(void)
 {
 	asm volatile("fence" : : : "memory");
 }
 
 /*
- * Switch to the shadow stack whose restore token is at @token. Returns the
- * address of the restore token that is left on the old one. The hardware does
- * not check tokens, software does: a wrong one ends in EBREAK.
+ * Switches to the shadow stack whose restore token is at @token. Returns the address of the restore
+ * token that is left on the old one. The hardware does not check tokens, software does: a wrong one
+ * ends in EBREAK.
  */
 ss_inline unsigned long ss_switch(unsigned long token)
 {
@@ -122,8 +122,8 @@ ss_inline unsigned long ss_switch(unsigned long token)
 }
 
 /*
- * Enter and leave a function that protects its return address @ra: SSPUSH x1
- * at its begin, SSPOPCHK x1 at its end.
+ * Enter and leave a function that protects its return address @ra: SSPUSH x1 at its beginning,
+ * SSPOPCHK x1 at its end.
  */
 #define ss_enter(ra)                    \
 	asm volatile("mv	x1, %0\n\t"    \
@@ -138,9 +138,9 @@ ss_inline unsigned long ss_switch(unsigned long token)
 		     : "r"(ra)          \
 		     : "x1", "memory")
 
-/* --- other stacks --- */
+/* ---- Other stacks ---- */
 
-/* Leave for @to, go on here when something switches to @from. */
+/* Leaves for @to, and goes on here when something switches to @from. */
 ss_inline void ss_swapcontext(struct ss_context *from, struct ss_context *to)
 {
 	from->token = ss_switch(to->token);
@@ -167,7 +167,7 @@ ss_inline void ss_swapcontext(struct ss_context *from, struct ss_context *to)
 		       "memory");
 }
 
-/* Where a function entered without JAL wants sp, for a stack up to @top. */
+/* The stack pointer that a function entered without JAL expects, for a stack up to @top. */
 #define SS_ENTRY_SP(top) (top)
 
 /*
@@ -197,9 +197,9 @@ ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *), voi
 	return (long)a0;
 }
 
-/* --- what the kernel builds --- */
+/* ---- What the kernel builds ---- */
 
-/* Bytes of the shadow stack that goes with RLIMIT_STACK of @stack bytes. */
+/* Returns the bytes of the shadow stack that goes with an RLIMIT_STACK of @stack bytes. */
 ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 {
 	unsigned long size = stack / 2;
@@ -208,22 +208,22 @@ ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 	return ss_pages(size, page);
 }
 
-/* Whether disabling leaves the mapping there, until the thread ends. */
+/* Whether disabling keeps the mapping, until the thread ends. */
 #define SS_DISABLE_KEEPS 0
 
-/* What enabling answers where that is 0 bytes. */
+/* The answer to enabling where that size is 0 bytes. */
 #define SS_NO_SIZE (-ENOMEM)
 
-/* Bytes of the shadow stack of a thread made by clone3() with .stack_size. */
+/* Returns the bytes of the shadow stack of a thread made by clone3() with .stack_size. */
 ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
 {
 	return ss_pages(stack, page);
 }
 
-/* Words the kernel puts at the outer end of a stack that it makes. */
+/* Words that the kernel puts at the outer end of a stack that it makes. */
 #define SS_END_WORDS 0
 
-/* The restore token at @addr. */
+/* Returns the restore token that belongs at @addr. */
 ss_inline uint64_t ss_token(unsigned long addr)
 {
 	return addr + 8;
@@ -232,7 +232,7 @@ ss_inline uint64_t ss_token(unsigned long addr)
 /* A signal pushes a restore token; the handler returns to the vDSO unchecked. */
 #define SS_SIGNAL_WORDS 1
 #define SS_SIGNAL_TOKEN 0 /* index from the handler's pointer */
-#define SS_SIGNAL_RESTORER -1 /* likewise; -1: none */
+#define SS_SIGNAL_RESTORER -1 /* index from the handler's pointer; -1: there is none */
 #define SS_SIGNAL_CLEARED 1 /* whether return clears the token */
 
 ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
@@ -250,12 +250,12 @@ struct ss_cfi_context {
 	uint64_t ssp;
 };
 
-/* The shadow stack pointer kept in the signal frame, if there is one. */
+/* Whether the signal frame keeps the shadow stack pointer, which the function below returns. */
 #define SS_SIGNAL_FRAME 1
 
 ss_inline unsigned long ss_frame_pointer(void *ucontext)
 {
-	/* the records begin in the last 8 bytes of the floating-point state */
+	/* The records begin in the last 8 bytes of the floating-point state. */
 	mcontext_t *mc = &((ucontext_t *)ucontext)->uc_mcontext;
 	char *rec = (char *)&mc->__fpregs + 520;
 	struct ss_cfi_context *ctx = (void *)rec;
@@ -272,7 +272,7 @@ ss_inline unsigned long ss_frame_pointer(void *ucontext)
 /* The errno of mprotect() that would make a shadow stack executable. */
 #define SS_MPROTECT_EXEC 0
 
-/* --- ptrace --- */
+/* ---- ptrace ---- */
 
 #define SS_REGSET 0x903 /* NT_RISCV_USER_CFI */
 
@@ -298,9 +298,9 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
 /* Whether odd and kernel pointers are refused. */
 #define SS_REGSET_CHECKED 0
 
-/* --- faults --- */
+/* ---- Faults ---- */
 
-/* A system call that stores to a shadow stack may never return: not here. */
+/* Whether a system call that stores to a shadow stack may never return. */
 #define SS_STORE_NEVER_RETURNS 0
 
 /* Whether si_addr of SEGV_CPERR is the instruction; 0 otherwise. */

@@ -9,7 +9,7 @@
 /* A fact: its name, then its calls, a line each. */
 /* clang-format off */
 static const struct fact facts[] = {
-	/* status */
+	/* ---- Status ---- */
 	{ "status is 0 when nothing was enabled", { PR_STATUS(0) } },
 	{ "status shows the shadow stack", {
 		PR_SET(SS_ENABLE, 0), PR_STATUS(SS_ENABLE) } },
@@ -22,7 +22,7 @@ static const struct fact facts[] = {
 		PR_EXTRA(SS_PR_SET, SS_ENABLE, 0, 1, 0),
 		PR_EXTRA(SS_PR_LOCK, 0, 0, 0, 1), PR_STATUS(0) } },
 
-	/* enable and disable */
+	/* ---- Enable and disable ---- */
 	{ "enabling twice is 0", {
 		PR_SET(SS_ENABLE, 0), PR_SET(SS_ENABLE, 0), PR_STATUS(SS_ENABLE) } },
 	{ "an unknown feature is EINVAL", { PR_SET(1UL << 3, -EINVAL) } },
@@ -34,7 +34,7 @@ static const struct fact facts[] = {
 		PR_SET(SS_ENABLE, 0), PR_SET(0, 0), PR_STATUS(0), PR_SET(SS_ENABLE, 0),
 		PR_STATUS(SS_ENABLE) } },
 
-	/* lock */
+	/* ---- Lock ---- */
 	{ "locking while off is EINVAL", {
 		PR_LOCK(0, -EINVAL), PR_SET(SS_ENABLE, 0) } },
 	{ "locking with an argument is EINVAL", {
@@ -45,7 +45,7 @@ static const struct fact facts[] = {
 	{ "when locked, even a call that changes nothing is EINVAL", {
 		PR_SET(SS_ENABLE, 0), PR_LOCK(0, 0), PR_SET(SS_ENABLE, -EINVAL) } },
 
-	/* map_shadow_stack */
+	/* ---- map_shadow_stack() ---- */
 	{ "a shadow stack can be mapped while they are off", {
 		MAP(0, 4096, 0, AN_ADDRESS), PR_STATUS(0) } },
 	{ "mapping with a token works", {

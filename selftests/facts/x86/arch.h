@@ -10,7 +10,7 @@
 
 #include "../generic.h"
 
-/* arch_prctl() options and feature bits; asm/prctl.h has them since 6.6 */
+/* Options and feature bits of arch_prctl(); asm/prctl.h has them since 6.6. */
 #define SS_ARCH_ENABLE 0x5001
 #define SS_ARCH_DISABLE 0x5002
 #define SS_ARCH_LOCK 0x5003
@@ -29,7 +29,7 @@
 
 /* What a kernel that knows shadow stacks answers on a CPU that does not. */
 #define SS_ABSENT (-EOPNOTSUPP)
-#define SS_ABSENT_STATUS 0 /* status and lock */
+#define SS_ABSENT_STATUS 0 /* the same for status and lock */
 
 ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned long c,
 			  unsigned long d, unsigned long e)
@@ -45,7 +45,7 @@ ss_inline long ss_syscall(long nr, unsigned long a, unsigned long b, unsigned lo
 	return ret;
 }
 
-/* --- control: negative errno or 0; @bits is a set of SS_* --- */
+/* ---- Control: these return a negative errno or 0; @bits is a set of SS_* ---- */
 
 ss_inline long ss_arch_prctl(int option, unsigned long arg)
 {
@@ -57,7 +57,7 @@ ss_inline long ss_status(unsigned long *bits)
 	return ss_arch_prctl(SS_ARCH_STATUS, (unsigned long)bits);
 }
 
-/* One feature a call, the stack first. */
+/* Enables the features one by one, the shadow stack first: a call takes only one. */
 ss_inline long ss_enable(unsigned long bits)
 {
 	long ret = 0;
@@ -69,7 +69,7 @@ ss_inline long ss_enable(unsigned long bits)
 	return ret;
 }
 
-/* The stack takes the permission along. */
+/* Disables. Disabling the shadow stack takes the write permission away, too. */
 ss_inline long ss_disable(unsigned long bits)
 {
 	return ss_arch_prctl(SS_ARCH_DISABLE, bits & SS_ENABLE ? SS_ENABLE : bits);
@@ -80,9 +80,9 @@ ss_inline long ss_lock(unsigned long bits)
 	return ss_arch_prctl(SS_ARCH_LOCK, bits);
 }
 
-/* --- instructions --- */
+/* ---- Instructions ---- */
 
-/* The shadow stack pointer; 0 when off, for RDSSP is then a NOP. */
+/* Returns the shadow stack pointer; 0 when off, for RDSSP is then a NOP. */
 ss_inline unsigned long ss_pointer(void)
 {
 	unsigned long ssp = 0;
@@ -91,28 +91,27 @@ ss_inline unsigned long ss_pointer(void)
 	return ssp;
 }
 
-/* Store to a shadow stack (SS_WRITE). */
+/* Stores to a shadow stack (SS_WRITE). */
 ss_inline void ss_write(unsigned long addr, uint64_t val)
 {
 	asm volatile("wrssq %1, (%0)" : : "r"(addr), "r"(val) : "memory");
 }
 
-/* Drop the youngest entry. */
+/* Drops the youngest entry. */
 ss_inline void ss_pop(void)
 {
 	asm volatile("incsspq %0" : : "r"(1UL) : "memory");
 }
 
-/* Make earlier stores to the shadow stack visible to loads; and the reverse. */
+/* Makes earlier stores to the shadow stack visible to loads, and earlier loads to stores. */
 ss_inline void ss_sync(void)
 {
 	asm volatile("" : : : "memory");
 }
 
 /*
- * Switch to the shadow stack whose restore token is at @token, in two steps.
- * The second returns the address of the restore token that is left on the old
- * one, whose pointer was @old.
+ * Switch to the shadow stack whose restore token is at @token, in two steps. The second returns the
+ * address of the restore token that is left on the old one, whose pointer was @old.
  */
 ss_inline void ss_switch_begin(unsigned long token)
 {
@@ -140,7 +139,7 @@ ss_inline unsigned long ss_switch(unsigned long token)
 #define ss_enter(ra) ((void)(ra))
 #define ss_leave(ra) ((void)(ra))
 
-/* --- other stacks --- */
+/* ---- Other stacks ---- */
 
 /*
  * Leave for @to, go on here when something switches to @from. No CALL and no
@@ -170,7 +169,7 @@ ss_inline void ss_swapcontext(struct ss_context *from, struct ss_context *to)
 		       "memory");
 }
 
-/* Where a function entered without CALL wants %rsp, for a stack up to @top. */
+/* The value of %rsp that a function entered without CALL expects, for a stack up to @top. */
 #define SS_ENTRY_SP(top) ((top)-8)
 
 /*
@@ -200,9 +199,9 @@ ss_inline long ss_clone3(void *args, unsigned long size, void (*fn)(void *), voi
 	return ret;
 }
 
-/* --- what the kernel builds --- */
+/* ---- What the kernel builds ---- */
 
-/* Bytes of the shadow stack that goes with RLIMIT_STACK of @stack bytes. */
+/* Returns the bytes of the shadow stack that goes with an RLIMIT_STACK of @stack bytes. */
 ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 {
 	unsigned long size = stack < 4 * SS_GIB ? stack : 4 * SS_GIB;
@@ -210,28 +209,28 @@ ss_inline unsigned long ss_size(unsigned long stack, unsigned long page)
 	return ss_pages(size, page);
 }
 
-/* Whether disabling leaves the mapping there, until the thread ends. */
+/* Whether disabling keeps the mapping, until the thread ends. */
 #define SS_DISABLE_KEEPS 0
 
-/* What enabling answers where that is 0 bytes. */
+/* The answer to enabling where that size is 0 bytes. */
 #define SS_NO_SIZE (-EINVAL)
 
-/* Bytes of the shadow stack of a thread made by clone3() with .stack_size. */
+/* Returns the bytes of the shadow stack of a thread made by clone3() with .stack_size. */
 ss_inline unsigned long ss_thread_size(unsigned long stack, unsigned long page)
 {
 	return ss_pages(stack, page);
 }
 
-/* Words the kernel puts at the outer end of a stack that it makes. */
+/* Words that the kernel puts at the outer end of a stack that it makes. */
 #define SS_END_WORDS 0
 
-/* The restore token at @addr. */
+/* Returns the restore token that belongs at @addr. */
 ss_inline uint64_t ss_token(unsigned long addr)
 {
 	return (addr + 8) | 1;
 }
 
-/* What is at the token's place between the steps (previous-SSP token). */
+/* Returns the word at the token's place between the two steps (previous-SSP token). */
 ss_inline uint64_t ss_half_token(unsigned long old)
 {
 	return old | 3;
@@ -243,7 +242,7 @@ ss_inline uint64_t ss_half_token(unsigned long old)
  */
 #define SS_SIGNAL_WORDS 2
 #define SS_SIGNAL_TOKEN 1 /* index from the handler's pointer */
-#define SS_SIGNAL_RESTORER 0 /* likewise; -1: none */
+#define SS_SIGNAL_RESTORER 0 /* index from the handler's pointer; -1: there is none */
 #define SS_SIGNAL_CLEARED 0 /* whether return clears the token */
 
 ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
@@ -252,7 +251,7 @@ ss_inline uint64_t ss_signal_token(unsigned long addr, unsigned long old)
 	return old | 1UL << 63;
 }
 
-/* The shadow stack pointer kept in the signal frame, if there is one. */
+/* Whether the signal frame keeps the shadow stack pointer, which the function below returns. */
 #define SS_SIGNAL_FRAME 0
 
 ss_inline unsigned long ss_frame_pointer(void *ucontext)
@@ -264,7 +263,7 @@ ss_inline unsigned long ss_frame_pointer(void *ucontext)
 /* The errno of mprotect() that would make a shadow stack executable. */
 #define SS_MPROTECT_EXEC 0
 
-/* --- ptrace --- */
+/* ---- ptrace ---- */
 
 #define SS_REGSET 0x204 /* NT_X86_SHSTK */
 
@@ -285,12 +284,12 @@ ss_inline void ss_regset_set_pointer(struct ss_regset *r, unsigned long ssp)
 /* Whether odd and kernel pointers are refused. */
 #define SS_REGSET_CHECKED 1
 
-/* --- faults --- */
+/* ---- Faults ---- */
 
-/* A system call that stores to a shadow stack may never return: not here. */
+/* Whether a system call that stores to a shadow stack may never return. */
 #define SS_STORE_NEVER_RETURNS 0
 
-/* What answers ss_write() without SS_WRITE. */
+/* The signal that answers ss_write() without SS_WRITE. */
 #define SS_REFUSED_SIGNAL SIGILL
 #define SS_REFUSED_CODE ILL_ILLOPN
 

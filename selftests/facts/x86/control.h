@@ -20,7 +20,7 @@
 /* A fact: its name, then its calls, a line each. */
 /* clang-format off */
 static const struct fact facts[] = {
-	/* status */
+	/* ---- Status ---- */
 	{ "status is 0 when nothing was enabled", { STATUS(0) } },
 	{ "status shows the shadow stack and the write permission", {
 		ENABLE(SS_ENABLE, 0), STATUS(SS_ENABLE),
@@ -30,7 +30,7 @@ static const struct fact facts[] = {
 	{ "status does not show the lock", {
 		LOCK(~0UL, 0), STATUS(0) } },
 
-	/* enable and disable */
+	/* ---- Enable and disable ---- */
 	{ "enabling twice is 0", {
 		ENABLE(SS_ENABLE, 0), ENABLE(SS_ENABLE, 0),
 		STATUS(SS_ENABLE) } },
@@ -60,7 +60,7 @@ static const struct fact facts[] = {
 		ENABLE(SS_ENABLE, 0), DISABLE(SS_ENABLE, 0),
 		ENABLE(SS_ENABLE, 0), STATUS(SS_ENABLE) } },
 
-	/* lock and unlock */
+	/* ---- Lock and unlock ---- */
 	{ "locking the shadow stack while off keeps it off: EPERM", {
 		LOCK(SS_ENABLE, 0), ENABLE(SS_ENABLE, -EPERM), STATUS(0) } },
 	{ "locking the shadow stack while on keeps it on: EPERM", {
@@ -83,7 +83,7 @@ static const struct fact facts[] = {
 	{ "unlock of oneself is taken for enable", {
 		UNLOCK(SS_ENABLE, 0), STATUS(SS_ENABLE) } },
 
-	/* others */
+	/* ---- Other options ---- */
 	{ "options beside 0x5001 to 0x5005 are EINVAL", {
 		CALL(0x5000, SS_ENABLE, -EINVAL),
 		CALL(0x5006, SS_ENABLE, -EINVAL) } },
@@ -92,7 +92,7 @@ static const struct fact facts[] = {
 		PRCTL(75, 0, -EINVAL), PRCTL(76, 0, -EINVAL) },
 	  .unless = "/sys/module/shstk_prctl" },
 
-	/* map_shadow_stack */
+	/* ---- map_shadow_stack() ---- */
 	{ "a shadow stack can be mapped while they are off", {
 		MAP(0, 4096, 0, AN_ADDRESS), STATUS(0) } },
 	{ "mapping with a token works", {
