@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* budget.c - counts the memory and CPU time of reading foreign data, as budget.h describes. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "budget.h"
-#include "private.h"
+#include "pool.h"
 
 /*
  * Defaults of a budget. Debug information of the largest programs (browsers) unpacks to nearly 2

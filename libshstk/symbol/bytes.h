@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#include "private.h"
+#include "elf_file.h"
 
 /* Passes over @n bytes. */
 static inline bool bytes_skip(struct shstk_bytes *from, uint64_t n)

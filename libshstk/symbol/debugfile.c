@@ -14,6 +14,8 @@
  */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,7 +23,10 @@
 #include <unistd.h>
 #include <zlib.h>
 
-#include "private.h"
+#include "debugfile.h"
+#include "debuginfod.h"
+#include "elf_file.h"
+#include "root.h"
 
 #define BUILD_ID_MAX 64
 

@@ -10,10 +10,11 @@
 #include <dlfcn.h>
 #include <elfutils/debuginfod.h>
 #include <errno.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "private.h"
+#include "debuginfod.h"
 
 struct library {
 	typeof(debuginfod_begin) *begin;

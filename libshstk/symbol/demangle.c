@@ -9,11 +9,16 @@
  */
 #include <libiberty/demangle.h>
 #include <setjmp.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "private.h"
+#include "demangle.h"
+#include "dlang.h"
+#include "pool.h"
+#include "shorten.h"
 
 #define LINKAGE_MAX 8192
 

@@ -10,10 +10,12 @@
  * if the name does not have that part; the place in the name and the text are then undefined.
  */
 #include <ctype.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "private.h"
+#include "dlang.h"
 
 #define DECIMAL "0123456789"
 #define WORK 200000 /* letters that are read or written for one name */

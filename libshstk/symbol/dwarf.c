@@ -22,16 +22,29 @@
 #include <elfutils/libdw.h>
 #include <elfutils/libdwelf.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "budget.h"
+#include "debugfile.h"
+#include "debuginfod.h"
+#include "demangle.h"
+#include "dwarf.h"
+#include "elf_file.h"
+#include "hash.h"
 #include "lines.h"
-#include "private.h"
+#include "object.h"
+#include "pool.h"
 #include "ranges.h"
+#include "shorten.h"
 #include "split.h"
+#include "symbol.h"
+#include "symtab.h"
+#include "unpack.h"
 #include "vet.h"
 
 #define DEPTH_MAX 64

@@ -3,12 +3,15 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <lzma.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "budget.h"
+#include "elf_file.h"
 #include "elf_names.h"
-#include "private.h"
 
 /* Bytes that a packed symbol table may unpack to, and the memory that the unpacker may use. */
 #define MINIDEBUG_MAX (256u << 20)

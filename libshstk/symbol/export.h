@@ -13,9 +13,12 @@
 
 #include <stdio.h>
 
+#include "hash.h"
 #include "moments.h"
-#include "private.h"
+#include "perfmap.h"
+#include "pool.h"
 #include "profile.h"
+#include "symbol.h"
 
 /**
  * struct shstk_value_type - what one value of a sample measures

@@ -7,12 +7,20 @@
  */
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
+#include "budget.h"
+#include "elf_file.h"
+#include "gonames.h"
 #include "libshstk/go/gopclntab.h"
-#include "private.h"
+#include "object.h"
+#include "pool.h"
+#include "symbol.h"
+#include "symtab.h"
 
 struct shstk_gonames {
 	struct shstk_pool *pool;

@@ -6,10 +6,14 @@
  * are left out, except "pid" and "tid".
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "demangle.h"
 #include "import.h"
+#include "object.h"
 #include "profile.pb-c.h"
 
 #define BLOCK 32 /* about the bytes that malloc() takes in addition to those requested */

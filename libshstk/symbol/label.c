@@ -8,9 +8,10 @@
  * V<..>>::find", then "std::map<..>::find", then "..map<..>::find".
  */
 #include <ctype.h>
+#include <stdbool.h>
 #include <string.h>
 
-#include "private.h"
+#include "symbol.h"
 
 #define ANONYMOUS "(anonymous namespace)"
 #define CUT ".."

@@ -17,13 +17,16 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "budget.h"
 #include "bytes.h"
+#include "elf_file.h"
+#include "hash.h"
 #include "lines.h"
-#include "private.h"
 #include "ranges.h"
 
 #define FORMATS_MAX 16 /* formats that describe an entry; compilers write five */

@@ -8,6 +8,8 @@
  */
 #include <errno.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +19,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "hash.h"
 #include "store.h"
 
 #define VDSO_MAX (64u * 1024)

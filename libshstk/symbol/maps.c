@@ -10,13 +10,17 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "private.h"
+#include "maps.h"
+#include "root.h"
+#include "symbol.h"
 
 /*
  * Longest text that is read: more than any process has (vm.max_map_count), whatever its paths are.

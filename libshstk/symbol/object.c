@@ -9,12 +9,27 @@
 #include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "private.h"
+#include "budget.h"
+#include "debugfile.h"
+#include "demangle.h"
+#include "dwarf.h"
+#include "elf_file.h"
+#include "gonames.h"
+#include "hash.h"
+#include "object.h"
+#include "plt.h"
+#include "pool.h"
+#include "root.h"
+#include "starts.h"
+#include "symbol.h"
+#include "symtab.h"
 
 struct segment {
 	uint64_t offset;

@@ -15,12 +15,15 @@
  * layer yet.
  */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "private.h"
+#include "perfmap.h"
+#include "pool.h"
 
 #define ENTRIES_MAX (8u << 20)
 #define NAME_MAX_LEN 4096

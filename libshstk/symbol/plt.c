@@ -8,12 +8,16 @@
  */
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "../unaligned.h"
+#include "elf_file.h"
 #include "elf_names.h"
-#include "private.h"
+#include "plt.h"
+#include "pool.h"
 
 #define STUB 16 /* bytes of a stub that are read at most; most stubs have this size */
 #define RELOCATIONS_MAX (1u << 18) /* most relocations that are read for one address */

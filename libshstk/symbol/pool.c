@@ -6,12 +6,15 @@
  * one place where they are made harmless: they become valid UTF-8 of bounded length, without
  * control characters and without characters that change the direction of writing.
  */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "bidi.h"
-#include "private.h"
+#include "hash.h"
+#include "pool.h"
 
 #define CHUNK (64 * 1024)
 

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* ranges.c - sorted ranges of addresses, as ranges.h describes. */
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "budget.h"
-#include "private.h"
 #include "ranges.h"
 
 /* Number of ranges that a search goes back to find one that encloses the address. */

@@ -9,14 +9,15 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "private.h"
 #include "regular.h"
+#include "root.h"
 
 /* Returns whether a thread has ended, or never had memory of its own. */
 static bool has_ended(int pid)

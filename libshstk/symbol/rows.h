@@ -3,7 +3,8 @@
 #ifndef SHSTK_ROWS_H
 #define SHSTK_ROWS_H
 
-#include "private.h"
+#include "hash.h"
+#include "pool.h"
 
 #define SHSTK_ROW_KEY 4
 

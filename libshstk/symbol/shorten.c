@@ -8,10 +8,12 @@
  * name whose brackets do not match stays as it is.
  */
 #include <ctype.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "private.h"
+#include "pool.h"
+#include "shorten.h"
 
 #define ARGS_MAX 16
 #define DEFAULTS_MAX 3

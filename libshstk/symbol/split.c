@@ -17,6 +17,8 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,6 +26,7 @@
 
 #include "budget.h"
 #include "split.h"
+#include "unpack.h"
 #include "vet.h"
 
 #define SPLIT_COST (32u << 10) /* about the bytes that libdw takes for a file */

@@ -9,7 +9,9 @@
 #include <elfutils/libdw.h>
 #include <stdint.h>
 
-#include "private.h"
+#include "budget.h"
+#include "debugfile.h"
+#include "elf_file.h"
 
 struct shstk_splits;
 

@@ -10,7 +10,12 @@
 #ifndef SHSTK_STORE_H
 #define SHSTK_STORE_H
 
-#include "private.h"
+#include "budget.h"
+#include "object.h"
+#include "perfmap.h"
+#include "pool.h"
+#include "root.h"
+#include "symbol.h"
 
 struct object_entry;
 struct image_entry;
@@ -238,5 +243,8 @@ void shstk_former_made_destroy(struct shstk_symbols *symbols);
 const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
 					      const struct shstk_symmap *map, uint64_t pc, int how,
 					      const struct shstk_perfmap_entry *made);
+
+/* Returns the store's pool, for strings that live as long as the store does. */
+struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols);
 
 #endif /* SHSTK_STORE_H */

@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* symbol.c - the symbol store: making it, releasing it, and looking up the names of an address. */
 #include <errno.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "demangle.h"
+#include "hash.h"
 #include "store.h"
 
 /*

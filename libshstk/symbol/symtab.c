@@ -7,6 +7,8 @@
  */
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -14,8 +16,12 @@
 #include <errno.h>
 
 #include "../unaligned.h"
+#include "budget.h"
+#include "demangle.h"
+#include "elf_file.h"
 #include "elf_names.h"
-#include "private.h"
+#include "starts.h"
+#include "symtab.h"
 
 /* Number of entries that a search goes back to find one that encloses the address. */
 #define BACK_MAX 64

@@ -13,11 +13,15 @@
 #include <gelf.h>
 #include <libdeflate.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
-#include "private.h"
+#include "budget.h"
+#include "elf_file.h"
+#include "unpack.h"
 
 /* This constant is newer than some <elf.h>. */
 #ifndef ELFCOMPRESS_ZSTD

@@ -6,14 +6,19 @@
 #include <errno.h>
 #include <gelf.h>
 #include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <zlib.h>
 #include <zstd.h>
 
-#include "private.h"
+#include "debugfile.h"
+#include "elf_file.h"
+#include "root.h"
 #include "shstk.h"
+#include "symbol.h"
 
 /* Largest section that is read; no program has more unwind information. */
 #define SECTION_MAX (1ull << 30)

@@ -4,11 +4,14 @@
  * that libdw (elfutils 0.188) keeps were read from its sources, and are rounded up.
  */
 #include <dwarf.h>
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdlib.h>
 
 #include "budget.h"
 #include "bytes.h"
-#include "private.h"
+#include "elf_file.h"
+#include "hash.h"
 #include "vet.h"
 
 #define UNIT_COST 512 /* bytes per unit that libdw and this file keep */

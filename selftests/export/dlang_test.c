@@ -9,7 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "symbol/private.h"
+#include "symbol/demangle.h"
+#include "symbol/pool.h"
 
 #define SECONDS 2 /* of CPU time per name; a name takes less than 1 ms */
 

@@ -8,7 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/private.h"
+#include "symbol/maps.h"
+#include "symbol/symbol.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

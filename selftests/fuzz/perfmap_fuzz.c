@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/private.h"
+#include "symbol/perfmap.h"
 
 /*
  * Returns the newest line that covers the address, in the simplest way: it reads each line by

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "symbol/private.h"
+#include "symbol/remote.h"
 
 #define BASE 0x10000000ull
 #define MOST (1ull << 33) /* bytes of a file, including holes */

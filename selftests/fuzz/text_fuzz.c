@@ -9,7 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "symbol/private.h"
+#include "symbol/demangle.h"
+#include "symbol/pool.h"
+#include "symbol/shorten.h"
 
 static void check(const char *text)
 {

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* elf_file.h - opens ELF files that may be hostile. */
+#ifndef SHSTK_SYMBOL_ELF_FILE_H
+#define SHSTK_SYMBOL_ELF_FILE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct Elf;
+typedef struct Elf Elf;
+struct shstk_account;
+
+/* Opens an ELF file; returns NULL if it is none. @fd stays the caller's and must stay open. */
+Elf *shstk_elf_begin(int fd);
+/*
+ * Opens an ELF file in memory; returns NULL if it is none. @image stays the caller's and must stay.
+ */
+Elf *shstk_elf_memory(void *image, size_t size);
+/*
+ * Returns whether libelf copies the file's content to memory, instead of mapping it, which it does
+ * for files that are not root's. @fd -1 means an image that is in memory already: false.
+ */
+bool shstk_elf_copied(int fd);
+/*
+ * Returns false for a large file that is not root's and consists almost only of holes: any user can
+ * make such a file of any size.
+ */
+bool shstk_elf_dense(int fd);
+/* Returns whether there is a section of that name (also as .zdebug_*) with content. */
+bool shstk_elf_has(Elf *elf, const char *section);
+
+/* The bytes of a section; both pointers are NULL if there is none. */
+struct shstk_bytes {
+	const uint8_t *p;
+	const uint8_t *end;
+};
+
+/* Returns the bytes of the section of that name (also as .zdebug_*), unless it is compressed. */
+struct shstk_bytes shstk_elf_bytes(Elf *elf, const char *section);
+/*
+ * Returns the ELF file packed in .gnu_debugdata, or NULL. It is unpacked into @ret (malloc'd),
+ * whose memory is taken from @account, if that is not NULL.
+ */
+Elf *shstk_elf_minidebug(Elf *elf, void **ret, struct shstk_account *account);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* remote.h - ELF images that lie in the memory of another process. */
+#ifndef SHSTK_SYMBOL_REMOTE_H
+#define SHSTK_SYMBOL_REMOTE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * struct shstk_remote_memory - memory of a process from which files are made
+ * @read: reads all @size bytes or nothing. Returns false if they cannot be read.
+ * @arg: first argument of @read.
+ * @copied: bytes that all files took so far.
+ */
+struct shstk_remote_memory {
+	bool (*read)(void *arg, uint64_t addr, void *buf, size_t size);
+	void *arg;
+	_Atomic uint64_t *copied;
+};
+
+/* Makes a file of the ELF image that lies at @base. Returns a descriptor or a negative errno. */
+int shstk_remote_image(const struct shstk_remote_memory *memory, uint64_t base);
+
+#endif
