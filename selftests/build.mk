@@ -89,10 +89,10 @@ ifneq ($(KSELFTEST_MISSING),)
 run-check: all
 	$(Q)$(MAKE) -k $(CHECK_ALL) >$(B)/check-build.log 2>&1 || :
 	$(Q)selftests/run --missing '$(KSELFTEST_WHY)' \
-		--again 2 $(CHECK) --alone $(CHECK_ALONE) --guests $(CHECK_GUEST)
+		$(CHECK) --alone $(CHECK_ALONE) --guests $(CHECK_GUEST)
 else
 run-check: all $(CHECK_ALL)
-	$(Q)selftests/run --again 2 $(CHECK) --alone $(CHECK_ALONE) --guests $(CHECK_GUEST)
+	$(Q)selftests/run $(CHECK) --alone $(CHECK_ALONE) --guests $(CHECK_GUEST)
 endif
 
 # All that runs on this machine, built and not run. Not what user-mode emulation runs:

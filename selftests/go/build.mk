@@ -49,7 +49,7 @@ GO_SUITES := $(patsubst %,selftests/go/%_test.py,names stacks goroutines record 
 check-go: all $(GO_B)/table $(EXPORT_B)/driver-native $(B)/guest/init-arm64 \
 		$(GO_ARM64)/shstk $(GO_ARM64)/libshstk-agent.so $(GO_ARM64_BPF)
 	$(Q)selftests/go/toolchains || echo 'make: only releases that are there are tested'
-	$(Q)selftests/run --with=--suites --logs $(B)/check-go --again 2 --timeout 14400 \
+	$(Q)selftests/run --with=--suites --logs $(B)/check-go --timeout 14400 \
 		--guest-timeout 28800 $(GO_SUITES) --guests selftests/go/guest_test.py
 
 .PHONY: check-go
