@@ -126,6 +126,57 @@ def linked_program_is_marked():
     check(objects[ours[0]], f'not marked: {objects}')
 
 
+def wanted_marks(name):
+    """What readelf has to say of an object that is installed: how it is ready for shadow stacks."""
+    machine = os.uname().machine
+    if machine == 'x86_64' and name != 'libshstk-start.so':     # for C libraries that see no marks
+        return ['SHSTK'] if name == 'shstk' else ['IBT', 'SHSTK']   # start files lack IBT's
+    if machine == 'aarch64' and 'gcs=always' in run('ld', '--help'):
+        return ['GCS']
+    return []
+
+
+def check_hardened(path):
+    """Fail unless an object is read-only once it is bound, and stacks and code are what they are."""
+    name = os.path.basename(path).split('.so')[0] + '.so' * ('.so' in path)
+    out = run('readelf', '-hldnW', path)
+    facts = {'what is bound can be written': 'GNU_RELRO' in out,
+             'bound lazily': re.search(r'BIND_NOW|Flags:.*\bNOW\b', out),
+             'the stack is executable': re.search(r'GNU_STACK .* RW ', out),
+             'segments are written and run': not re.search(r'LOAD .* RWE ', out),
+             'text is relocated': '(TEXTREL)' not in out,
+             'a path is searched for libraries': not re.search(r'\((RPATH|RUNPATH)\)', out),
+             'its place is fixed': re.search(r'Type: +DYN ', out)}
+    for mark in wanted_marks(name):
+        facts[f'no mark {mark}'] = re.search(rf'feature:.*\b{mark}\b', out)
+    if name in ('shstk', 'libshstk-symbolize.so', 'libshstk-go-symbolize.so'):
+        facts['no stack protector'] = '__stack_chk_fail' in run('readelf', '--dyn-syms', '-W', path)
+    wrong = [fact for fact, holds in facts.items() if not holds]
+    check(not wrong, f'{name}: {", ".join(wrong)}')
+
+
+@test
+def objects_are_hardened():
+    """the command and all libraries: bound at the start, then read-only, marked for shadow stacks"""
+    need('readelf')
+    objects = [path for path in installed(root())
+               if path == '/usr/bin/shstk' or re.search(r'\.so(\.\d+)*$', path)]
+    check(len(objects) >= 8, f'{objects}')
+    for path in objects:
+        check_hardened(root() + path)
+
+
+@test
+def commands_are_fortified():
+    """what is no capture is fortified by default, and not where the compiler optimises nothing"""
+    for flags, wanted in ('-O2 -g', True), ('-g -O1', True), ('-O0', False), ('-g', False):
+        out = run('make', '-n', 'V=1', f'CFLAGS={flags}', 'CPPFLAGS=', 'CC=gcc', f'B={TMP}/none',
+                  f'{TMP}/none/shstk')
+        lines = [line for line in out.splitlines() if ' -c ' in line and 'tools/shstk.c' in line]
+        check(len(lines) == 1, f'{lines}')
+        check(('-D_FORTIFY_SOURCE=' in lines[0]) == wanted, f'{flags}: {lines[0]}')
+
+
 @test
 def other_machines_are_refused():
     """make refuses compilers for other machines by name, before anything is built"""

@@ -14,6 +14,7 @@ START_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 
 # The caller's flags apply to the object for this machine; the other object is for tests.
 START_OPT_$(ARCH) = $(OPT) -ffile-prefix-map=$(CURDIR)/= $(BARE_FLAGS)
+START_FLAGS_x86 := -fcf-protection=full
 START_FLAGS_arm64 := -mno-outline-atomics -mbranch-protection=standard
 
 START_LDFLAGS = -shared -nostdlib -Wl,-soname,$(@F) -Wl,-z,now -Wl,-z,relro \
@@ -35,7 +36,7 @@ $(B)/libshstk-start.so: $(B)/preload/$(ARCH)/libshstk-start.so
 	$(Q)cp $< $@
 
 $(B)/libshstk-start-cet.so: $(START_CET:%=$(B)/tools/inject/preload/x86/%.o)
-	$(call say,LD,$@)$(START_CC_x86) $(START_LDFLAGS) -Wl,-z,shstk -o $@ $^
+	$(call say,LD,$@)$(START_CC_x86) $(START_LDFLAGS) -Wl,-z,shstk -Wl,-z,ibt -o $@ $^
 
 ifeq ($(ARCH),x86)
 TOOL_OBJECTS += $(B)/libshstk-start-cet.so
