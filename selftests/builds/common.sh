@@ -70,9 +70,9 @@ add_packages()
 		done' sh ${2//,/ }
 }
 
-# The tree as it is committed, at $1.
+# The tree as it is committed, at $1; of another commit if $2 is one.
 copy_tree()
 {
 	rm -rf "$1"
-	mkdir -p "$1" && git -C "$top" archive HEAD | tar -x -C "$1"
+	mkdir -p "$1" && git -C "$top" archive "${2-HEAD}" | tar -x -C "$1"
 }
