@@ -22,9 +22,6 @@
 #define MIN_REST 20000000 /* ns until the runtime is searched again, at first */
 #define MAX_REST 5000000000 /* ns, for a process in which nothing was found */
 
-/* CLOCK_MONOTONIC in ns, before which no process is searched. */
-static uint64_t next_search;
-
 /**
  * struct seen - a goroutine to which a sample belonged
  * @g: address of its description; 0: none.
@@ -47,7 +44,8 @@ struct seen {
  * @found: @rt is known.
  * @rest: ns until the runtime is searched again after a search in vain.
  * @next: CLOCK_MONOTONIC in ns, before which the runtime is not searched.
- * @seen: goroutines that were seen, hashed by address.
+ * @next_search: CLOCK_MONOTONIC in ns, before which no process is searched.
+ * @seen: goroutines that were seen, at a place that the address tells; a new one replaces another.
  */
 struct golabels {
 	pid_t pid;
@@ -56,15 +54,18 @@ struct golabels {
 	bool found;
 	uint64_t rest;
 	uint64_t next;
+	uint64_t *next_search;
 	struct seen seen[SEEN];
 };
 
-struct golabels *golabels_create(pid_t pid)
+struct golabels *golabels_create(pid_t pid, uint64_t *next_search)
 {
 	struct golabels *all = calloc(1, sizeof(*all));
 
-	if (all)
-		all->pid = pid;
+	if (!all)
+		return NULL;
+	all->pid = pid;
+	all->next_search = next_search;
 	return all;
 }
 
@@ -78,17 +79,17 @@ void golabels_destroy(struct golabels *all)
 
 /* ---- Searching ---- */
 
-static bool may_search(uint64_t *began)
+static bool may_search(const struct golabels *all, uint64_t *began)
 {
 	*began = now_ns(CLOCK_MONOTONIC);
-	return *began >= next_search;
+	return *began >= *all->next_search;
 }
 
-static void searched(uint64_t began)
+static void searched(struct golabels *all, uint64_t began)
 {
 	uint64_t end = now_ns(CLOCK_MONOTONIC);
 
-	next_search = end + REST * (end - began);
+	*all->next_search = end + REST * (end - began);
 }
 
 /*
@@ -99,7 +100,7 @@ static bool find_runtime(struct golabels *all)
 {
 	uint64_t began;
 
-	if (all->found || !may_search(&began) || began < all->next)
+	if (all->found || !may_search(all, &began) || began < all->next)
 		return all->found;
 	all->rest = !all->rest ? MIN_REST : 2 * all->rest < MAX_REST ? 2 * all->rest : MAX_REST;
 	all->next = began + all->rest;
@@ -108,7 +109,7 @@ static bool find_runtime(struct golabels *all)
 	all->found = !shstk_space_create(perf_regs_arch(), &all->space) &&
 		     shstk_space_add_pid(all->space, all->pid) > 0 &&
 		     !shstk_goruntime_find(&all->rt, all->space, shstk_read_process, &all->pid);
-	searched(began);
+	searched(all, began);
 	return all->found;
 }
 
@@ -140,10 +141,10 @@ static uint64_t search_all(struct golabels *all, uint64_t place)
 	struct wanted w = { all, place, 0 };
 	uint64_t began;
 
-	if (!may_search(&began))
+	if (!may_search(all, &began))
 		return 0;
 	shstk_goruntime_each(&all->rt, compare, &w);
-	searched(began);
+	searched(all, began);
 	return w.g;
 }
 

@@ -30,8 +30,12 @@ struct golabels_hints {
 
 struct golabels;
 
-/* Makes the state for process @pid, which runs code of Go. Returns NULL if there is no memory. */
-struct golabels *golabels_create(pid_t pid);
+/*
+ * Makes the state for process @pid, which runs code of Go. @next_search, 0 at first, is the same for
+ * all processes: it is when one may be searched again, so that searches take a small part of the
+ * time. Returns NULL if there is no memory.
+ */
+struct golabels *golabels_create(pid_t pid, uint64_t *next_search);
 void golabels_destroy(struct golabels *all);
 
 /*

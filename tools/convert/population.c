@@ -223,6 +223,7 @@ static struct task *add_task(struct population *all, int tid, struct process *p)
 	if (!t)
 		return NULL;
 	t->tid = tid;
+	above_init(&t->above, &all->kept);
 	HASH_ADD_INT(all->tasks, tid, t);
 	if (!t->hh.tbl) {
 		free(t);

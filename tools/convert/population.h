@@ -151,6 +151,7 @@ struct task {
  * @tasks: hash table by thread ID.
  * @exited: list of threads that ended and are forgotten soon, the oldest first.
  * @writer: is told what is read from /proc, or NULL.
+ * @kept: bytes that are kept of threads' stacks above their copies (stack_read_twice.h).
  * @time: time of the present record in ns; 0 before the first one.
  */
 struct population {
@@ -161,6 +162,7 @@ struct population {
 	struct task *tasks;
 	struct task *exited;
 	struct perf_writer *writer;
+	size_t kept;
 	uint64_t time;
 };
 

@@ -16,14 +16,17 @@
 #define SAVED 256 /* bytes of registers that a function saves below its return address */
 #define ALL_MOST (64u << 20) /* bytes that are kept for all threads together, at most */
 
-static size_t kept; /* bytes that are kept for all threads now */
+void above_init(struct above *a, size_t *kept)
+{
+	*a = (struct above){ .kept = kept };
+}
 
 void above_deinit(struct above *a)
 {
-	kept -= a->before.max + a->last.max;
+	*a->kept -= a->before.max + a->last.max;
 	free(a->before.bytes);
 	free(a->last.bytes);
-	*a = (struct above){ .last = { .size = 0 } };
+	above_init(a, a->kept);
 }
 
 void above_forget(struct above *a)
@@ -31,31 +34,32 @@ void above_forget(struct above *a)
 	a->before.time = a->last.time = 0;
 }
 
-static bool make_room(struct above_look *look, size_t size)
+static bool make_room(struct above_look *look, size_t size, size_t *kept)
 {
 	uint8_t *more;
 
 	if (size <= look->max)
 		return true;
-	if (size - look->max > ALL_MOST - kept)
+	if (size - look->max > ALL_MOST - *kept)
 		return false;
 	more = realloc(look->bytes, size);
 	if (!more)
 		return false;
-	kept += size - look->max;
+	*kept += size - look->max;
 	look->bytes = more;
 	look->max = size;
 	return true;
 }
 
-/* Reads the stack from @sp on to its end. */
-static void take_look(struct above_look *look, const struct layout *layout, pid_t pid, uint64_t sp)
+/* Reads the stack from @sp on to its end. @kept counts the bytes that are kept for all threads. */
+static void take_look(struct above_look *look, const struct layout *layout, pid_t pid, uint64_t sp,
+		      size_t *kept)
 {
 	size_t step = STEP - sp % SMALL; /* so that steps end where pages do */
 
 	look->addr = sp;
 	look->size = 0;
-	while (look->size < MOST && make_room(look, look->size + step)) {
+	while (look->size < MOST && make_room(look, look->size + step, kept)) {
 		if (!layout_read(layout, pid, sp + look->size, look->bytes + look->size, step)) {
 			look->size += step;
 			step = step < STEP - SMALL ? SMALL : STEP;
@@ -145,7 +149,7 @@ static void look_again(struct above *a, const struct layout *layout, pid_t pid, 
 		return;
 	a->before = a->last;
 	a->last = old;
-	take_look(&a->last, layout, pid, sp);
+	take_look(&a->last, layout, pid, sp, a->kept);
 }
 
 bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t time,

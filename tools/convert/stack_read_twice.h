@@ -36,15 +36,22 @@ struct above_look {
 };
 
 /**
- * struct above - two looks at a thread's stack; all 0 if there was none
+ * struct above - two looks at a thread's stack
  * @before: the look before the last one.
  * @last: the last look.
+ * @kept: bytes that are kept for the looks of all threads together.
  */
 struct above {
 	struct above_look before;
 	struct above_look last;
+	size_t *kept;
 };
 
+/*
+ * Begins without a look. @kept is the same for all threads, and 0 before the first one; it has to
+ * outlive @a.
+ */
+void above_init(struct above *a, size_t *kept);
 void above_deinit(struct above *a);
 
 /* Forgets both looks, because the thread executes another program in other memory. */

@@ -130,7 +130,7 @@ static void find_labels(struct stacks *st, const struct population *all, struct 
 	if (!st->labels || !all->live || !layout_has_go(p->layout))
 		return;
 	if (!p->golabels)
-		p->golabels = golabels_create(p->pid);
+		p->golabels = golabels_create(p->pid, &st->next_search);
 	if (!p->golabels)
 		return;
 	find_places(copy, user, s->spliced, &hints);

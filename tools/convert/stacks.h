@@ -53,6 +53,7 @@ enum kernel_part {
  * @pcs: entries of the stack that was made last.
  * @sps: the stack pointer of each entry that was unwound.
  * @marks: SHSTK_MARK_* of each entry.
+ * @next_search: CLOCK_MONOTONIC in ns, before which no process is searched for its goroutines.
  * @label_text: the labels of that stack, with room for one more.
  */
 struct stacks {
@@ -60,6 +61,7 @@ struct stacks {
 	enum kernel_part kernel;
 	unsigned int depth;
 	bool labels;
+	uint64_t next_search;
 	uint64_t pcs[STACKS_MAX];
 	uint64_t sps[STACKS_MAX];
 	uint8_t marks[STACKS_MAX];

@@ -35,19 +35,23 @@ int images_init(struct images *images, const char *sysroot)
 	return images->root < 0 ? -errno : 0;
 }
 
+static void destroy(struct image *image)
+{
+	if (image->fd >= 0)
+		close(image->fd);
+	free(image->found);
+	free(image->path);
+	free(image);
+}
+
 void images_deinit(struct images *images)
 {
-	for (size_t i = 0; i < 256; i++) {
-		while (images->buckets[i]) {
-			struct image *image = images->buckets[i];
+	struct image *image, *next;
 
-			images->buckets[i] = image->next;
-			if (image->fd >= 0)
-				close(image->fd);
-			free(image->found);
-			free(image->path);
-			free(image);
-		}
+	HASH_ITER(hh, images->files, image, next)
+	{
+		HASH_DEL(images->files, image);
+		destroy(image);
 	}
 	if (images->root >= 0)
 		close(images->root);
@@ -100,7 +104,8 @@ static char *name_of(int fd, const char *path)
 	return strdup(name);
 }
 
-static struct image *make(struct images *images, const char *path)
+/* Opens a file and puts it into the set. Returns NULL if there is no memory. */
+static struct image *add(struct images *images, const char *path)
 {
 	struct image *image = calloc(1, sizeof(*image));
 
@@ -115,41 +120,25 @@ static struct image *make(struct images *images, const char *path)
 		image->found = name_of(image->fd, path);
 		build_id_of_file(image->fd, &image->id);
 	}
-	if (!image->path || (image->fd >= 0 && !image->found)) {
-		if (image->fd >= 0)
-			close(image->fd);
-		free(image->path);
-		free(image->found);
-		free(image);
-		return NULL;
+	if (image->path && (image->fd < 0 || image->found)) {
+		HASH_ADD_KEYPTR(hh, images->files, image->path, strlen(image->path), image);
+		if (image->hh.tbl)
+			return image;
 	}
-	return image;
-}
-
-static unsigned int hash(const char *s)
-{
-	unsigned int h = 0;
-
-	while (*s)
-		h = h * 31 + (unsigned char)*s++;
-	return h % 256;
+	destroy(image);
+	return NULL;
 }
 
 struct image *image_get(struct images *images, const char *path, const struct build_id *wanted)
 {
-	unsigned int h = hash(path);
-	struct image *image = images->buckets[h];
+	struct image *image;
 	char is[129], was[129];
 
-	while (image && strcmp(image->path, path))
-		image = image->next;
-	if (!image) {
-		image = make(images, path);
-		if (!image)
-			return NULL;
-		image->next = images->buckets[h];
-		images->buckets[h] = image;
-	}
+	HASH_FIND_STR(images->files, path, image);
+	if (!image)
+		image = add(images, path);
+	if (!image)
+		return NULL;
 	if (image->fd < 0)
 		return NULL;
 	if (!wanted || !wanted->size ||

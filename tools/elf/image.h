@@ -10,6 +10,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "libshstk/shstk.h"
 
 /**
@@ -30,7 +33,7 @@ struct build_id {
  * @fd: descriptor of the open file, or a negative errno if it cannot be used.
  * @id: its build id.
  * @complained: the user has already been told of a problem with this file.
- * @next: next file of the same bucket.
+ * @hh: makes it a member of the hash table, by @path.
  */
 struct image {
 	char *path;
@@ -38,17 +41,17 @@ struct image {
 	int fd;
 	struct build_id id;
 	bool complained;
-	struct image *next;
+	UT_hash_handle hh;
 };
 
 /**
  * struct images - all files that were asked for so far
  * @root: descriptor of the folder below which files are looked for; or -1.
- * @buckets: the files, in a hash table by path.
+ * @files: hash table by path.
  */
 struct images {
 	int root;
-	struct image *buckets[256];
+	struct image *files;
 };
 
 /**

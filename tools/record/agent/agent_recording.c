@@ -57,15 +57,14 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 
 void drain_destroy(struct drain *d)
 {
+	struct process_image *image, *next;
+
 	if (!d)
 		return;
-	for (int i = 0; i < DRAIN_BUCKETS; i++) {
-		while (d->images[i]) {
-			struct process_image *image = d->images[i];
-
-			d->images[i] = image->next;
-			free(image);
-		}
+	HASH_ITER(hh, d->images, image, next)
+	{
+		HASH_DEL(d->images, image);
+		free(image);
 	}
 	for (int i = 0; i < DRAIN_SLOTS; i++)
 		free(d->progress[i].text);
@@ -105,10 +104,9 @@ const char *drain_env(const struct drain *d)
 
 static struct process_image *find_image(struct drain *d, uint32_t instance)
 {
-	struct process_image *image = d->images[instance % DRAIN_BUCKETS];
+	struct process_image *image;
 
-	while (image && image->instance != instance)
-		image = image->next;
+	HASH_FIND(hh, d->images, &instance, sizeof(instance), image);
 	return image;
 }
 
@@ -133,8 +131,11 @@ static struct process_image *add_image(struct drain *d, uint32_t instance, int p
 	}
 	image->instance = instance;
 	image->pid = pid;
-	image->next = d->images[instance % DRAIN_BUCKETS];
-	d->images[instance % DRAIN_BUCKETS] = image;
+	HASH_ADD(hh, d->images, instance, sizeof(instance), image);
+	if (!image->hh.tbl) {
+		free(image);
+		return NULL;
+	}
 	d->nr_images++;
 	if (!parent)
 		d->nr_execs++;

@@ -11,6 +11,9 @@
 #include <stdint.h>
 #include <stdlib.h>
 
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
 #include "tools/inject/agent/ring.h"
 #include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/memory.h"
@@ -18,7 +21,6 @@
 #define DRAIN_MEMORY "shstk-record"
 #define DRAIN_SLOTS 4096
 #define DRAIN_MAX_RECORD 65536
-#define DRAIN_BUCKETS 1024
 
 /**
  * struct maps_text - the mappings of a process, as its agent sent them
@@ -40,7 +42,7 @@ struct maps_text {
 
 /**
  * struct process_image - a process from a fork or exec on
- * @next: the next image in the hash bucket.
+ * @hh: makes it a member of the hash table, by @instance.
  * @instance: its number in the shared memory, which the agent drew and which slots name.
  * @pid: process ID.
  * @proc: its mappings in the symboliser.
@@ -58,7 +60,7 @@ struct maps_text {
  * before an exec, may come late.
  */
 struct process_image {
-	struct process_image *next;
+	UT_hash_handle hh;
 	uint32_t instance;
 	int pid;
 	struct shstk_symproc *proc;
@@ -157,7 +159,7 @@ struct drain {
 	uint32_t max_depth;
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
-	struct process_image *images[DRAIN_BUCKETS];
+	struct process_image *images;
 	uint32_t nr_images;
 	uint32_t nr_execs;
 	uint64_t samples, weight, late, truncated, lost, lost_weight;

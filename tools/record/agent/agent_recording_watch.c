@@ -103,14 +103,12 @@ void drain_watch(struct drain *d)
 	drain_free_dead(d);
 	if (d->ledger)
 		ledger_watch(d->ledger);
-	for (int i = 0; i < DRAIN_BUCKETS; i++) {
-		for (struct process_image *image = d->images[i]; image; image = image->next) {
-			if (image->dead)
-				continue;
-			if (process_gone(image->pid))
-				image->dead = true;
-			else
-				watch_threads(d, image);
-		}
+	for (struct process_image *image = d->images; image; image = image->hh.next) {
+		if (image->dead)
+			continue;
+		if (process_gone(image->pid))
+			image->dead = true;
+		else
+			watch_threads(d, image);
 	}
 }
