@@ -234,7 +234,7 @@ static void keep(struct shstk_profile *profile, const char *format,
 		if (dirs[i] && *dirs[i] == '/' && keep_in(dirs[i], profile, format, opts))
 			return;
 	complain(
-		"nor can the profile be written to $TMPDIR, /var/tmp, /tmp, $HOME or /dev/shm: it is lost");
+		"the profile is lost: it cannot be written to $TMPDIR, /var/tmp, /tmp, $HOME or /dev/shm either");
 }
 
 static bool write_one(struct output *o, unsigned int i, struct shstk_profile *profile,

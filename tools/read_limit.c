@@ -40,7 +40,7 @@ void read_limit_parse(const struct argp_state *state, const char *arg, struct re
 	ret->memory = parse_size(&at);
 	if (!ret->memory || (*at && *at != ','))
 		argp_failure(state, EXIT_USAGE, 0,
-			     "read-limit '%s' is no SIZE[,SECONDS], such as 6G or 6G,300", arg);
+			     "read-limit '%s' is not SIZE[,SECONDS], such as 6G or 6G,300", arg);
 	if (*at)
 		ret->time = SECOND * parse_number(state, "read-limit, seconds", at + 1, 1, 1000000);
 }
@@ -67,8 +67,9 @@ void read_limit_report(const struct shstk_symbols *symbols)
 	for (i = 0; (name = shstk_symbols_excess(symbols, i, &what)); i++)
 		if (i < MAX_NAMED)
 			complain(
-				"%s takes too much %s to read: some of what it tells (lines, inlined functions, names, allocations) is left out; --read-limit=SIZE,SECONDS lets it take more",
+				"%s takes too much %s to read: some of its lines, inlined functions, names or allocations are left out; raise the limit by --read-limit=SIZE,SECONDS",
 				name, what_of(what));
 	if (i > MAX_NAMED)
-		complain("so do %zu other files", i - MAX_NAMED);
+		complain("%zu other files take too much memory or time to read, too",
+			 i - MAX_NAMED);
 }

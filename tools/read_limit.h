@@ -23,12 +23,11 @@ struct read_limit {
 
 /* The key of the option, and its row in the option table of a command. */
 #define READ_LIMIT_OPT 768
-#define READ_LIMIT_OPTION                                                                                \
-	{                                                                                                \
-		"read-limit", READ_LIMIT_OPT, "SIZE[,SECONDS]", 0,                                       \
-			"memory (bytes, or with K, M, G) and CPU time that reading files for names may " \
-			"take; who takes more is told",                                                  \
-			0                                                                                \
+#define READ_LIMIT_OPTION                                                                                                                          \
+	{                                                                                                                                          \
+		"read-limit", READ_LIMIT_OPT, "SIZE[,SECONDS]", 0,                                                                                 \
+			"limit the memory (bytes, or with K, M, G) and CPU time for reading names from files; a file that needs more is reported", \
+			0                                                                                                                          \
 	}
 
 /* Parses the option's argument. Does not return if it is wrong. */

@@ -47,7 +47,7 @@ static int wrong(struct folded *f, const char *line, size_t len)
 {
 	return shstk_import_fail(
 		f->in, -EINVAL,
-		"is no profile that can be read here: neither pprof's format nor folded stacks (line %lu has no number at its end: '%.*s')",
+		"is not a profile that can be read here: neither pprof's format nor folded stacks (line %lu has no number at its end: '%.*s')",
 		f->line, len < SHOWN ? (int)len : SHOWN, line);
 }
 

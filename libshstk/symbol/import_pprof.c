@@ -448,7 +448,7 @@ int shstk_import_pprof(struct shstk_import *in, const uint8_t *data, size_t size
 			       -E2BIG :
 			       shstk_import_fail(
 				       in, -EINVAL,
-				       "is no profile that can be read here: neither pprof's format nor folded stacks");
+				       "is not a profile that can be read here: neither pprof's format nor folded stacks");
 	err = read_message(in, from);
 	if (err == -ENOMEM && !*in->why)
 		shstk_import_fail(in, err, "%s", strerror(ENOMEM));

@@ -404,7 +404,7 @@ def rights_given_up_by_a_child_of_vfork():
 def reserves_count_when_they_are_used():
     run = Run(TARGET, 'reserves')
     run.stacks('inuse_space')
-    equal('12.00 MiB at a time were taken past malloc()' in run.err, True, run.err)
+    equal('12.00 MiB at a time were allocated by mmap()' in run.err, True, run.err)
     run = Run(TARGET, 'reserves', options=['--heap-mmap'])
     equal(run.within('alloc_space', 'uses_reserve'), 12 << 20, 'used in all')
     equal(run.within('inuse_space', 'uses_reserve'), 10 << 20, 'used at the end')
@@ -414,12 +414,12 @@ def reserves_count_when_they_are_used():
 def mappings_on_request():
     run = Run(TARGET, 'mappings')
     equal(run.within('alloc_space', 'mapping'), 0, 'without --heap-mmap')
-    if not re.search(r'1\.00 MiB at a time were taken past malloc\(\), by mmap\(\) in target '
+    if not re.search(r'1\.00 MiB at a time were allocated by mmap\(\) in target '
                      r'.*see --heap-mmap', run.err):
         raise AssertionError(f'not said how much that is: {run.err}')
     run = Run(TARGET, 'mappings', options=['--heap-mmap'])
     equal(run.within('alloc_space', 'gone'), 1 << 20, 'mapped')
-    equal('taken past malloc' in run.err, False, run.err)
+    equal('by mmap() in' in run.err, False, run.err)
     equal(run.within('inuse_space', 'gone'), 0, 'unmapped')
     equal(run.within('inuse_space', 'trimmed'), 28 << 10, 'trimmed')
     equal(run.within('inuse_objects', 'trimmed'), 1, 'objects')

@@ -59,12 +59,12 @@ t 'the package of the C library' 1 'libc\.so\.6 .*libc6' "$shstk" check bash
 t 'a running process' 1 'no   .*/bash' "$shstk" check -n -p $$
 t 'no such program' 1 '^shstk check: \./nosuch: No such file' "$shstk" check ./nosuch
 t 'no such process' 1 'process 2147483647: No such process' "$shstk" check -p 2147483647
-t 'not an ELF file' 1 'noise: no ELF program' "$shstk" check ./noise
-t 'a cut file' 1 'shstk check: ./head: no ELF' "$shstk" check ./head
+t 'not an ELF file' 1 'noise: not an ELF program' "$shstk" check ./noise
+t 'a cut file' 1 'shstk check: ./head: not an ELF' "$shstk" check ./head
 t 'a script that names itself' 1 'loop: Too many levels' "$shstk" check ./loop
 t 'a folder' 1 'lib: Is a directory' "$shstk" check ./lib
 t 'nothing to check' 2 'no program given' "$shstk" check
-t 'bad process ID' 2 'no process ID' "$shstk" check -p 12x
+t 'bad process ID' 2 'not a process ID' "$shstk" check -p 12x
 
 "$shstk" check -j ./all ./unmarked bash ./nosuch >json 2>out
 python3 - "$dir" >>out 2>&1 <<'P'
@@ -146,7 +146,7 @@ point $? 'which objects keep how many of them'
 t 'a marked system' 0 '^2 programs: 2 marked with all they load, 0 not$' sh -c \
 	"rm system/usr/bin/first system/usr/bin/second system/usr/bin/third
 	'$shstk' check -n --packages --root system"
-t 'not with a program' 2 '.--packages does not go with programs' "$shstk" check --packages ./all
+t 'not with a program' 2 '.--packages checks all programs of the system: give no programs' "$shstk" check --packages ./all
 
 # The mark of the kernel's vDSO is as readelf reads it.
 if [ "$(uname -m)" = x86_64 ]; then
@@ -186,7 +186,7 @@ cp all noperm
 chmod -x noperm
 t 'run: a file that is not executable' 126 'noperm: Permission denied' "$shstk" run ./noperm
 t 'run: a folder' 126 'lib: Is a directory' "$shstk" run ./lib
-t 'run: no ELF file' 126 'noise: no ELF program' "$shstk" run ./noise
+t 'run: no ELF file' 126 'noise: not an ELF program' "$shstk" run ./noise
 t 'run: contrary options are refused' 2 'exclude each other' "$shstk" run --strict --permissive -- true
 t 'run without a program says so' 2 'no program given' "$shstk" run
 echo "1..$count"

@@ -47,7 +47,7 @@ t 'and then reported as repaired' 0 'went on, taken as a jump' ./shstk run --per
 rm -f report
 t 'the report goes to a file' 0 '^survived' ./shstk run -p --report=report ./violate
 t 'once per site' 0 '^1$' grep -c violation report
-t 'a report that finds no room is missed once' 0 "reports can't be written: No space left" ./shstk run -p -o /dev/full ./violate
+t 'a report that finds no room is missed once' 0 "reports cannot be written: No space left" ./shstk run -p -o /dev/full ./violate
 t 'a stack limit that is too large for a shadow stack' 125 'no memory for a shadow stack; .*not started' sh -c 'ulimit -s unlimited; ulimit -v 2000000; ./shstk run ./violate none'
 t 'own jump over frames: not repaired by default' 139 'not repaired' ./shstk run ./ownjump_test
 t 'own jump over frames: to the end with --permissive' 0 '^sum 233\.333' ./shstk run -p ./ownjump_test

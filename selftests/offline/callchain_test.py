@@ -186,7 +186,7 @@ def what_a_pipe_says():
     """a pipe says of which machine it is; one that is not known, or no records: one line"""
     rec, _ = some()
     for data, words in ((rec.pipe(machine='sparc64'), 'recorded on sparc64, which is not supp'),
-                        (b'', 'standard input is no perf.data file'),
+                        (b'', 'standard input is not a perf.data file'),
                         (b'PERFILE2' + struct.pack('=Q', 16), 'standard input has no events')):
         done = subprocess.run([SHSTK, 'unwind', '-o', 'no.folded', '-'], input=data,
                               capture_output=True, timeout=LIMIT, check=False, cwd=TMP)

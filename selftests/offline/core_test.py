@@ -204,8 +204,8 @@ def other_files():
     """another program's file, a missing one: named, with the build ids"""
     path = native()
     _, done = trace(path, '--exe', SHSTK)
-    check(re.search(r'shstk is another file than was mapped: its build id is '
-                    r'([0-9a-f]+|none), not [0-9a-f]{40}; it is not used', done.stderr),
+    check(re.search(r'shstk is not used, as it is not the file that was mapped: its build id is '
+                    r'([0-9a-f]+|none), not [0-9a-f]{40}', done.stderr),
           done.stderr)
     check(' crash_here' not in done.stdout, done.stdout)
     root = os.path.join(TMP, 'root')
@@ -340,13 +340,13 @@ def refusals():
     """no core file, wrong options: one line that names it"""
     for status, words, args in (
             (1, 'cannot open core file nosuch', ['--core', 'nosuch']),
-            (1, 'is no core file but another ELF file', ['--core', TARGET]),
-            (1, 'is no ELF file', ['--core', os.path.abspath(__file__)]),
-            (1, 'is no regular file', ['--core', TMP]),
+            (1, 'is not a core file but another ELF file', ['--core', TARGET]),
+            (1, 'is not an ELF file', ['--core', os.path.abspath(__file__)]),
+            (1, 'is not a regular file', ['--core', TMP]),
             (2, 'exclude each other', ['--core', 'x', '-p', '1']),
             (2, 'are for --core', ['-p', '1', '--exe', 'x']),
             (2, 'leave --source out', ['-p', '1', '--compare', '--source=unwind']),
-            (2, "source 'x' is none of", ['--source', 'x']),
+            (2, "source 'x' is not auto, hardware or unwind", ['--source', 'x']),
             (2, 'no process given', ['--sysroot', 'x'])):
         done = run(SHSTK, 'trace', *args)
         check(done.returncode == status, f'{args}: {done.returncode}')

@@ -280,9 +280,9 @@ def formats():
 
 @test
 def short_copies():
-    """stacks that go on behind their copy are marked, not guessed at"""
+    """stacks that continue beyond their copy are marked, not guessed at"""
     stacks, said = folded(record('short.data', BURN, '20', size=256))
-    check(re.search(r'\d+ stacks go on behind the piece that was copied', said),
+    check(re.search(r'\d+ stacks continue beyond the piece that was copied', said),
           said)
     cut = [s for s in stacks if '[truncated]' in s]
     check(cut, f'{list(stacks)[:3]}')
@@ -323,8 +323,8 @@ def refusals():
     """no file, another file, no stacks, other byte order: one line"""
     path = record('burn.data', BURN)
     refused('cannot open', '/nonexistent')
-    refused('no perf.data file', SHSTK)
-    refused('no regular file|is a folder', TMP)
+    refused('not a perf.data file', SHSTK)
+    refused('not a regular file|is a folder', TMP)
     refused("no event 'cycles'", '--event', 'cycles', path)
     refused("unexpected argument 'y'", path, 'y')
     flat = os.path.join(TMP, 'flat.data')
@@ -407,7 +407,7 @@ def another_build():
     path = record('moved.data', program, '20')
     shutil.copy(SHSTK, program)
     stacks, said = folded(path)
-    check(re.search('moved is another file than was mapped: its build id is', said),
+    check(re.search('moved is not used, as it is not the file that was mapped: its build id is', said),
           said)
     check(not any(';main;' in s for s in stacks), f'{list(stacks)[:5]}')
 

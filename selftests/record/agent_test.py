@@ -202,7 +202,7 @@ def filter_calls():
 @test
 def rate_of_ticks():
     """where the kernel's ticks limit the rate it is said, at the start and in the profile"""
-    words = r'\d+ samples a second of each thread at most here, not 9999: the kernel.s tick'
+    words = r'at most \d+ samples a second of each thread, not 9999: the kernel.s tick'
     path = os.path.join(TMP, 'limited.pb')
     if os.getuid():
         raise Skip('needs root to have a filter of system calls and no other limits')
@@ -216,7 +216,7 @@ def rate_of_ticks():
             check(len(re.findall(words, file.read())) == wanted, f'{rate}: not in the profile')
     if has_own_event():
         result = record(TARGET, 'burn', '0.2', options=['-F', '9999'])
-        check('at most here' not in result.err, result.err)
+        check('limits the rate here' not in result.err, result.err)
 
 
 @test

@@ -246,7 +246,7 @@ def frame_pointers_behind_the_copy():
     """a program with frame pointers: what is not copied is the kernel's callchain"""
     done, stacks = record('-F', '999', '--', DEEP_FP, '1500')
     check(done.returncode == 0, done.stderr)
-    check(re.search('is what the kernel found there by frame pointers|before and after', done.stderr),
+    check(re.search('is the one that the kernel found by frame pointers|before and after', done.stderr),
           done.stderr)
     stacks = [(frames, value) for frames, value in stacks if 'work' in frames]
     whole = [(frames, value) for frames, value in stacks if '[truncated]' not in frames]
@@ -271,8 +271,8 @@ def outer_parts_are_marked():
     """what is not from the copy has a label and a comment in the profile, also by `shstk unwind`"""
     data, paths = os.path.join(TMP, 'outer.data'), [os.path.join(TMP, f'outer-{n}.pb.gz')
                                                     for n in ('now', 'later')]
-    words = {'remembered': 'it is what the thread had there before',
-             'frame-pointers': 'it is what the kernel found there by frame pointers',
+    words = {'remembered': 'it is taken from an earlier sample of the thread',
+             'frame-pointers': 'it is the one that the kernel found by frame pointers',
              'read-twice': 'it was read from the process before and after, and was the same'}
     for program, kind in (DEEP, 'remembered'), (DEEP_FP, 'frame-pointers'):
         done, _ = record('-F', '999', '--perf-data', data, '-o', paths[0], '--', program, '1000')
@@ -846,7 +846,7 @@ def by_the_broker():
         check(done.returncode == 0 and words in done.stderr, done.stderr)
         done = run(SHSTK, 'record', '--wall', '-o', '-', '-p', str(os.getpid()), '--duration=0.1',
                    **who)
-        check(done.returncode == 125 and 'the broker has none' in done.stderr, done.stderr)
+        check(done.returncode == 125 and 'the broker opens no events' in done.stderr, done.stderr)
         broker.terminate()
     done = run(SHSTK, 'record', '--wall', '-o', '-', '--format=folded', '--', TARGET,
                'burn', '0.1', **who)

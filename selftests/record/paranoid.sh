@@ -68,7 +68,7 @@ running() # LEVEL HOW
 # Up to level 2 the agent has events of its own; above, it depends on the kernel's tick.
 limited() # LEVEL WANTED
 {
-	most='[0-9]* samples a second of each thread at most here, not 999: the kernel.s tick'
+	most='at most [0-9]* samples a second of each thread, not 999: the kernel.s tick'
 	t "$1: the rate" 0 'sampled in process' ./nobody ./shstk record -F 999 \
 		--via=agent -o made/out.pb -- ./target burn 0.5
 	cp out said

@@ -181,7 +181,7 @@ def refusals():
             (['-p', '12,x'], "process ID 'x' is not a number"),
             (['-p', ''], "process ID '' is not a number"),
             (['-t', '0'], 'thread ID'),
-            (['--name='], 'name: it is empty'),
+            (['--name='], 'name: an empty name is given'),
             (['-p', '1', '-t', '1'], '--tid does not go with --pid and --name'),
             (['-t', '1', 'true'], 'more than one of --tid, --all, --cgroup and a command'),
             (['-p', '1', '12', 'true'], 'more than one of --pid, --all, --cgroup and a command'),

@@ -226,7 +226,7 @@ def filters(_variant, folder):
     equal(have('--comm=worker', '--focus=parse'), [30])
     equal(shstk('report', '--focus=nothing', path, '--top=1').splitlines()[0],
           'samples, 0 in all')
-    assert 'no regular expression' in shstk('report', '--focus=(', path, status=2)
+    assert 'not a regular expression' in shstk('report', '--focus=(', path, status=2)
 
 
 @native_case
@@ -565,8 +565,8 @@ def outputs_of_differences(_variant, folder):
     for name in ('out.json', 'out.perf', 'out'):
         assert name in shstk('diff', f'-o{folder}/{name}', path, path, status=2)
     equal(os.listdir(folder), ['in.folded'])
-    assert 'one too many' in shstk('diff', path, path, path, status=2)
-    assert 'which files' in shstk('diff', path, status=2)
+    assert 'two files are compared' in shstk('diff', path, path, path, status=2)
+    assert 'name two profiles' in shstk('diff', path, status=2)
 
 
 if __name__ == '__main__':

@@ -324,14 +324,14 @@ def other_stack():
                  os.path.join(HERE, 'other_stack'), '2000')
     if 'not permitted' in done.stderr or 'no perf event' in done.stderr:
         raise Skip(done.stderr.strip().split('\n')[0])
-    check('go on behind' not in done.stderr, done.stderr)
+    check('continue beyond' not in done.stderr, done.stderr)
     with open(out, encoding='utf-8') as file:
         stacks = stack_lines(file.read())
     whole = sum(value for stack, value in stacks if has_chain(stack.split(';')[::-1]))
     cut = sum(value for stack, value in stacks if '[truncated]' in stack)
     # Some of the first ones are from before the process was looked at.
     check(whole > 4 * cut, f'{whole} whole, {cut} cut: {done.stderr}')
-    said = re.search(r'(\d+) of \d+ stacks go on on another stack', done.stderr)
+    said = re.search(r'(\d+) of \d+ stacks continue on another stack', done.stderr)
     check(not said or cut, f'{cut} are cut: {done.stderr}')
 
 

@@ -12,7 +12,7 @@ int walker_create(const struct walker_opts *opts, struct walker **ret, struct re
 {
 	(void)opts;
 	*ret = NULL;
-	because(why, "the BPF walk is not part of this build, which had no libbpf (libbpf-dev)");
+	because(why, "the BPF walk is not part of this build: install libbpf-dev and build again");
 	return -EOPNOTSUPP;
 }
 
@@ -117,8 +117,8 @@ static int check_kernel(struct reason *why)
 		return -EOPNOTSUPP;
 	}
 	if (access(TYPES, R_OK)) {
-		because(why, "the BPF walk needs a kernel that tells its types: %s: %s", TYPES,
-			strerror(errno));
+		because(why, "the BPF walk needs the kernel's type information (BTF): %s: %s",
+			TYPES, strerror(errno));
 		return -EOPNOTSUPP;
 	}
 	return 0;
@@ -151,7 +151,7 @@ static int open_object(struct walker *w, struct reason *why)
 
 	if (find_object(OBJECT, path, sizeof(path))) {
 		because(why,
-			"the BPF walk is not part of this build: there is no %s, which clang makes",
+			"the BPF walk is not part of this build: %s is missing; install clang and build again",
 			OBJECT);
 		return -EOPNOTSUPP;
 	}
@@ -244,7 +244,7 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 		return err;
 	w->lib = libbpf_load();
 	if (!w->lib) {
-		because(why, "the BPF walk needs libbpf.so.1 (libbpf1): it is not installed");
+		because(why, "the BPF walk needs libbpf.so.1: install libbpf1");
 		return -EOPNOTSUPP;
 	}
 	err = open_object(w, why);

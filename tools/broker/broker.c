@@ -74,8 +74,9 @@ struct broker {
 enum { OPT_SOCKET = 256, OPT_EVENTS, OPT_KERNEL_TIME };
 
 static const struct argp_option options[] = {
-	{ "socket", OPT_SOCKET, "PATH", 0, "listen there (/run/shstk/broker)", 0 },
-	{ "events", OPT_EVENTS, "N", 0, "most events of a user for each CPU, at a time (128)", 0 },
+	{ "socket", OPT_SOCKET, "PATH", 0, "listen on this socket (/run/shstk/broker)", 0 },
+	{ "events", OPT_EVENTS, "N", 0,
+	  "open at most N events at a time for a user on each CPU (128)", 0 },
 	{ "kernel-time", OPT_KERNEL_TIME, NULL, 0,
 	  "sample also while the kernel works for a thread, with the stack of user space", 0 },
 	{ 0 },
@@ -349,7 +350,8 @@ int cmd_broker(int argc, char **argv)
 
 	command_parse(&broker_argp, argc, argv, &b);
 	if (geteuid()) {
-		complain("needs root: it opens perf events for those who may not");
+		complain(
+			"not permitted: be root, as the broker opens perf events for users who may not");
 		return EXIT_FAILED;
 	}
 	if (open_socket(&b))

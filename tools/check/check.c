@@ -29,13 +29,13 @@ struct options {
 enum { OPT_PACKAGES = 256 };
 
 static const struct argp_option option_table[] = {
-	{ "all", 'a', NULL, 0, "List marked objects too", 0 },
-	{ "json", 'j', NULL, 0, "Print JSON", 0 },
-	{ "pid", 'p', "PID", 0, "Check a running process, with what it loaded by dlopen()", 0 },
-	{ "root", 'r', "DIR", 0, "Folder that stands for / (another system)", 0 },
-	{ "no-packages", 'n', NULL, 0, "Don't ask dpkg who owns the objects", 0 },
+	{ "all", 'a', NULL, 0, "list marked objects too", 0 },
+	{ "json", 'j', NULL, 0, "print JSON", 0 },
+	{ "pid", 'p', "PID", 0, "check a running process, with what it loaded by dlopen()", 0 },
+	{ "root", 'r', "DIR", 0, "check a system whose root folder is DIR", 0 },
+	{ "no-packages", 'n', NULL, 0, "do not ask dpkg which packages own the objects", 0 },
 	{ "packages", OPT_PACKAGES, NULL, 0,
-	  "Check all programs of the system, and count which objects keep how many from shadow stacks",
+	  "check all programs of the system, and count how many of them each object keeps from shadow stacks",
 	  0 },
 	{ 0 }
 };
@@ -62,7 +62,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'p':
 		pid = strtol(arg, &end, 10);
 		if (*end || end == arg || pid < 1 || pid > 0x7fffffff)
-			argp_error(state, "'%s' is no process ID", arg);
+			argp_error(state, "'%s' is not a process ID", arg);
 		o->pid = (pid_t)pid;
 		return 0;
 	case 'r':
@@ -263,7 +263,7 @@ static int check_all(const struct options *o)
 	long blocked = survey(&opts);
 
 	if (blocked < 0)
-		complain("cannot look at all programs: %s", strerror(-blocked));
+		complain("not all programs can be checked: %s", strerror(-blocked));
 	print_vdso(o);
 	return end_output() || blocked ? EXIT_FAILED : EXIT_OK;
 }
@@ -276,7 +276,8 @@ int cmd_check(int argc, char **argv)
 	int ret = EXIT_OK;
 
 	if (o.survey && (o.pid || next != argc)) {
-		complain("--packages does not go with programs or a PID: it checks all there are");
+		complain(
+			"--packages checks all programs of the system: give no programs and no PID with it");
 		return EXIT_USAGE;
 	}
 	if (o.survey)

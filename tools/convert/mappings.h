@@ -210,7 +210,7 @@ struct unwound {
 
 /* What is said of stacks that go on elsewhere, to be printed behind their number. */
 #define UNWOUND_ELSEWHERE \
-	"go on on another stack, which was not copied (what a signal handler on a stack of its own interrupted, a coroutine, a runtime's own stack): shown as [truncated]"
+	"continue on another stack, which was not copied (of a coroutine, of a runtime, or the one that a signal handler on its own stack interrupted): shown as [truncated]"
 
 /*
  * Returns whether the stack goes on behind the copy, so that a larger copy would have more of it.

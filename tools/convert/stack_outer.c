@@ -158,9 +158,9 @@ const char *beyond_words(enum beyond_by by)
 	static const char *const words[] = {
 		[BEYOND_NOTHING] = "",
 		[BEYOND_BEFORE] =
-			"have an outer part that was not copied: it is what the thread had there before",
+			"have an outer part that was not copied: it is taken from an earlier sample of the thread",
 		[BEYOND_CALLCHAIN] =
-			"have an outer part that was not copied: it is what the kernel found there by frame pointers",
+			"have an outer part that was not copied: it is the one that the kernel found by frame pointers",
 		[BEYOND_READ] =
 			"have an outer part that was not copied: it was read from the process before and after, and was the same",
 	};

@@ -405,9 +405,10 @@ static int check_header(struct core *core, Elf *elf, struct reason *why)
 	GElf_Ehdr eh;
 
 	if (!elf || elf_kind(elf) != ELF_K_ELF || !gelf_getehdr(elf, &eh))
-		return fail(why, -ENOEXEC, "%s is no ELF file", core->path);
+		return fail(why, -ENOEXEC, "%s is not an ELF file", core->path);
 	if (eh.e_type != ET_CORE)
-		return fail(why, -ENOEXEC, "%s is no core file but another ELF file", core->path);
+		return fail(why, -ENOEXEC, "%s is not a core file but another ELF file",
+			    core->path);
 	if (eh.e_ident[EI_CLASS] == ELFCLASS64 && eh.e_ident[EI_DATA] == ELFDATA2LSB) {
 		if (eh.e_machine == EM_X86_64)
 			core->arch = SHSTK_ARCH_X86;
@@ -458,7 +459,7 @@ int core_open_fd(const char *path, int fd, struct core **ret, struct reason *why
 	core->path = path;
 	core->fd = fd;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
-		e = fail(why, -EINVAL, "%s is no regular file", path);
+		e = fail(why, -EINVAL, "%s is not a regular file", path);
 		goto out;
 	}
 	core->size = st.st_size;

@@ -146,7 +146,7 @@ struct image *image_get(struct images *images, const char *path, const struct bu
 		return image;
 	if (!image->complained)
 		complain(
-			"%s is another file than was mapped: its build id is %s, not %s; it is not used",
+			"%s is not used, as it is not the file that was mapped: its build id is %s, not %s",
 			image->found, build_id_text(&image->id, is), build_id_text(wanted, was));
 	image->complained = true;
 	return NULL;

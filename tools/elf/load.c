@@ -269,7 +269,7 @@ int objects_load_pid(pid_t pid, struct objects *ret)
 const char *objects_error(const char *path, int err)
 {
 	if (err == -ENOEXEC)
-		return "no ELF program of a known kind";
+		return "not an ELF program of a known kind";
 	if (err == -ENOENT && path && !access(path, F_OK))
 		return "the interpreter that its first line names was not found";
 	return strerror(-err);

@@ -50,7 +50,7 @@ struct events {
 static volatile sig_atomic_t ended;
 
 static const struct argp_option options[] = {
-	{ "pid", 'p', "PID", 0, "only those of this process", 0 },
+	{ "pid", 'p', "PID", 0, "print only violations of this process", 0 },
 	{ "count", 'n', "N", 0, "end after N violations", 0 },
 	{ 0 },
 };
@@ -259,13 +259,12 @@ static int open_rings(const struct events *e, struct perf_rings **ret, struct re
 static int refuse(int err)
 {
 	if (access(TRACEFS "/events", F_OK))
-		complain(
-			"no trace events in %s: root has to mount it (mount -t tracefs none %s), or may not be left out",
-			TRACEFS, TRACEFS);
+		complain("no trace events in %s: be root, and mount it (mount -t tracefs none %s)",
+			 TRACEFS, TRACEFS);
 	else if (err == -ENOENT)
 		complain("the kernel module shstk is not loaded: modprobe shstk");
 	else if (err == -EACCES || err == -EPERM)
-		complain("no permission for trace events: run as root");
+		complain("trace events: not permitted: be root");
 	else
 		complain("cannot read violations: %s", strerror(-err));
 	return EXIT_FAILED;
@@ -290,7 +289,7 @@ int cmd_events(int argc, char **argv)
 
 	next_arg = command_parse(&events_argp, argc, argv, &e);
 	if (next_arg < argc) {
-		complain("'%s': there is nothing to name here", argv[next_arg]);
+		complain("unexpected argument '%s'", argv[next_arg]);
 		return EXIT_USAGE;
 	}
 	err = read_format(&e);

@@ -193,9 +193,9 @@ const char *borrow_error(int error)
 	switch (error < 0 ? -error : error) {
 	case EPERM:
 	case EACCES:
-		return "the broker has none of a process that this user may not trace, or that is in a container";
+		return "the broker opens no events of a process that this user may not trace, or that is in a container";
 	case EDQUOT:
-		return "the broker has no more for this user (shstk broker --events)";
+		return "this user has as many events as the broker allows (see shstk broker --events)";
 	case EPROTO:
 		return "the broker is of another version";
 	case EBUSY:

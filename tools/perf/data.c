@@ -106,7 +106,8 @@ static int unpack(struct perfdata *pd)
 	int err = perf_unpack(f->fd, f->data.offset, f->data.offset + f->data.size, &u);
 
 	if (err == -E2BIG)
-		return perfdata_fail(f, err, "%s unpacks to more than is believable", pd->path);
+		return perfdata_fail(f, err, "%s unpacks to more data than such a file can have",
+				     pd->path);
 	if (err)
 		return perfdata_fail(f, err, "cannot unpack %s to $TMPDIR or /var/tmp: %s",
 				     pd->path, strerror(-err));
@@ -214,7 +215,7 @@ int perfdata_open_fd(const char *path, int fd, struct perfdata **ret, struct rea
 			f, e,
 			S_ISDIR(st.st_mode) ?
 				"%s is a folder (perf record --threads), which is not supported" :
-				"%s is no regular file",
+				"%s is not a regular file",
 			path);
 		goto out;
 	}

@@ -423,14 +423,14 @@ int perfdata_read_header(struct perfdata *pd)
 
 	memset(&h, 0, sizeof(h));
 	if (!perfdata_read_at(f, 0, &h, 16))
-		return perfdata_fail(f, -EINVAL, "%s is no perf.data file", pd->path);
+		return perfdata_fail(f, -EINVAL, "%s is not a perf.data file", pd->path);
 	if (!memcmp(h.magic, "2ELIFREP", 8))
 		return perfdata_fail(
 			f, -EOPNOTSUPP,
 			"%s was recorded on a big-endian machine, which is not supported",
 			pd->path);
 	if (memcmp(h.magic, MAGIC, 8))
-		return perfdata_fail(f, -EINVAL, "%s is no perf.data file", pd->path);
+		return perfdata_fail(f, -EINVAL, "%s is not a perf.data file", pd->path);
 	f->pipe = h.size == 16;
 	f->data = (struct section){ 16, f->size - 16 };
 	if (f->pipe)

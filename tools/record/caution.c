@@ -44,7 +44,7 @@ static void say(struct recording *r, const char *fmt, va_list ap,
 	char *text = NULL;
 
 	if (vasprintf(&text, fmt, ap) < 0) {
-		complain("out of memory for a line about what is missing");
+		complain("out of memory: a line about missing samples is left out");
 		return;
 	}
 	if (note(r, text))

@@ -304,7 +304,7 @@ static int hold(const struct recording *r, struct target *target)
 		return EXIT_OWN;
 	}
 	if (strpbrk(path, " :")) {
-		complain("%s cannot be preloaded: its path has a space or colon", path);
+		complain("%s cannot be preloaded: its path has a blank or a colon", path);
 		return EXIT_OWN;
 	}
 	return target_hold(r->opts->command, path, r->backend->env(r), mute, target);

@@ -89,7 +89,7 @@ static double parse_percent(const struct argp_state *state, const char *arg)
 
 	if (end == arg || (*end && strcmp(end, "%")) || !(ret >= 0 && ret < 1e9))
 		argp_failure(state, argp_err_exit_status, 0,
-			     "fail-above '%s' is no part in percent, such as 5%%", arg);
+			     "fail-above '%s' is not a percentage, such as 5%%", arg);
 	return ret;
 }
 
@@ -125,13 +125,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_ARG:
 		if (state->arg_num >= 2)
 			argp_failure(state, argp_err_exit_status, 0,
-				     "two files are compared, '%s' is one too many", arg);
+				     "unexpected argument '%s': two files are compared", arg);
 		d->paths[state->arg_num] = arg;
 		return 0;
 	case ARGP_KEY_END:
 		if (state->arg_num < 2)
 			argp_failure(state, argp_err_exit_status, 0,
-				     "which files? (two profiles: before and after)");
+				     "no files given: name two profiles, before and after");
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

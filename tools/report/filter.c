@@ -50,7 +50,7 @@ static void set_pattern(const struct argp_state *state, struct pattern *pattern,
 	if (!err)
 		return;
 	regerror(err, &pattern->regex, why, sizeof(why));
-	argp_failure(state, argp_err_exit_status, 0, "'%s' is no regular expression: %s", text,
+	argp_failure(state, argp_err_exit_status, 0, "'%s' is not a regular expression: %s", text,
 		     why);
 }
 

@@ -125,7 +125,7 @@ int rules_device(void)
 	if (fd >= 0)
 		return fd;
 	if (errno == ENOENT || errno == ENXIO)
-		complain(SHSTK_RULES_DEVICE ": not there: load the module (modprobe shstk_perf)");
+		complain(SHSTK_RULES_DEVICE " is not there: load the module (modprobe shstk_perf)");
 	else
 		complain(SHSTK_RULES_DEVICE ": %s%s", strerror(errno),
 			 errno == EACCES ? ": be root" : "");
@@ -136,13 +136,13 @@ const char *rules_upload_error(int err)
 {
 	switch (err) {
 	case -EPERM:
-		return "this takes CAP_PERFMON and CAP_SYS_ADMIN";
+		return "not permitted: be root, or have CAP_PERFMON and CAP_SYS_ADMIN";
 	case -ENOSPC:
-		return "no room: see /sys/module/shstk_perf/parameters/rules_limit";
+		return "no room for its table: raise /sys/module/shstk_perf/parameters/rules_limit";
 	case -EXDEV:
 		return "not for this machine";
 	case -EDQUOT:
-		return "its owner's files have a fourth of the room already: see /sys/module/shstk_perf/parameters/rules_limit";
+		return "no room for its table, as files of its owner have a fourth of it: raise /sys/module/shstk_perf/parameters/rules_limit";
 	case -E2BIG:
 		return "the module that is loaded is older than this program: modprobe -r shstk_perf, then modprobe shstk_perf";
 	case -ETXTBSY:

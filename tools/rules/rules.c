@@ -55,11 +55,12 @@ enum {
 static const struct argp_option option_table[] = {
 	{ "all", 'a', NULL, 0, "load: the files of all running processes; drop: all tables", 0 },
 	{ "all-packages", OPT_PACKAGES, NULL, 0,
-	  "compile: Fill the cache for all programs and libraries of this system", 0 },
-	{ "cache", OPT_CACHE, "DIR", 0, "serve, compile: Keep tables here (" CACHE_FOLDER ")", 0 },
-	{ "output", 'o', "FILE", 0, "compile: Write the table of one file here", 0 },
+	  "compile: fill the cache for all programs and libraries of this system", 0 },
+	{ "cache", OPT_CACHE, "DIR", 0, "serve, compile: keep tables in DIR (" CACHE_FOLDER ")",
+	  0 },
+	{ "output", 'o', "FILE", 0, "compile: write the table of one file to FILE", 0 },
 	{ "pid", 'p', "PID", 0, "load: the files of a running process", 0 },
-	{ "quiet", 'q', NULL, 0, "Print failures only", 0 },
+	{ "quiet", 'q', NULL, 0, "print failures only", 0 },
 	{ "vdso", 'v', NULL, 0, "compile, load, drop: the vdso too", 0 },
 	{ 0 }
 };
@@ -242,8 +243,7 @@ static void use_all_running(struct options *o)
 	if (!err)
 		return;
 	complain("process %d: %s", o->pid,
-		 err == -ETIMEDOUT ? "the kernel does not tell what it has mapped" :
-				     strerror(-err));
+		 err == -ETIMEDOUT ? "reading what it has mapped took too long" : strerror(-err));
 	o->failed = true;
 }
 
@@ -340,7 +340,8 @@ static int do_compile(struct options *o, char **files)
 {
 	if (o->packages || o->folder) {
 		if (o->output || o->vdso || o->all || o->pid)
-			return usage_error("what goes to the cache takes no other options");
+			return usage_error(
+				"compile --cache and compile --all-packages take no other options");
 		if (!o->packages && !*files)
 			return usage_error("no file given");
 		return fill_cache(o, files);
@@ -350,14 +351,14 @@ static int do_compile(struct options *o, char **files)
 	if (!*files && !o->vdso)
 		return usage_error("no file given");
 	if (o->output && (o->vdso ? *files : files[1]))
-		return usage_error("-o takes the table of one file");
+		return usage_error("compile -o takes exactly one file");
 	return use_all(o, files);
 }
 
 static int do_load(struct options *o, char **files)
 {
 	if (o->output)
-		return usage_error("-o is for compile");
+		return usage_error("-o is an option of compile");
 	if (!*files && !o->all && !o->pid && !o->vdso)
 		return usage_error("no file given");
 	o->device = rules_device();
@@ -473,7 +474,7 @@ int cmd_rules(int argc, char **argv)
 	char **action = argv + next;
 
 	if (next == argc)
-		return usage_error("what is to be done is not given");
+		return usage_error("no action given");
 	for (size_t i = 0; i < sizeof(actions) / sizeof(actions[0]); i++) {
 		if (strcmp(*action, actions[i].name))
 			continue;

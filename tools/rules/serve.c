@@ -175,7 +175,7 @@ static void serve_all(struct daemon *d)
 	serve_vdso(d);
 	if (running_files(&all) == -ETIMEDOUT)
 		complain(
-			"not all processes were searched for files: of those of many users the kernel tells nothing");
+			"some processes were not searched for files: reading what they have mapped took too long");
 }
 
 /*
@@ -193,7 +193,8 @@ static bool make_room(struct daemon *d)
 	if (ioctl(d->device, SHSTK_RULES_DROP, &all))
 		return false;
 	d->emptied = now;
-	complain("no room for more tables: those of what runs are loaded anew, all others go");
+	complain(
+		"no room for more tables: all are dropped, and those of running programs are loaded again");
 	serve_all(d);
 	return true;
 }

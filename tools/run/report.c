@@ -142,6 +142,6 @@ void reporter_take(struct reporter *reporter, char *text)
 		pid, tid, where, there, expected, outcome(action));
 	if (fflush(reporter->out) && !reporter->failed) {
 		reporter->failed = true;
-		fprintf(stderr, "shstk run: reports can't be written: %s\n", strerror(errno));
+		fprintf(stderr, "shstk run: reports cannot be written: %s\n", strerror(errno));
 	}
 }

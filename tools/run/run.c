@@ -65,18 +65,16 @@ enum option_key {
 };
 
 static const struct argp_option option_table[] = {
-	{ "lock", OPT_LOCK, NULL, 0, "Lock: the program can't switch shadow stacks off", 0 },
+	{ "lock", OPT_LOCK, NULL, 0, "lock: the program cannot switch shadow stacks off", 0 },
 	{ "permissive", OPT_PERMISSIVE, NULL, 0,
-	  "Report violations, repair them and go on; start programs that can't "
-	  "have shadow stacks without",
+	  "report violations, repair them and go on; start programs that cannot have shadow stacks without them",
 	  0 },
 	{ "strict", OPT_STRICT, NULL, 0,
-	  "Start only what is known to work: everything marked, or every fix of "
-	  "the start-up object applied, also in programs it starts",
+	  "start only what is known to work: everything is marked, or every fix of the start-up object is applied, also in programs that it starts",
 	  0 },
-	{ "report", OPT_REPORT, "FILE", 0, "Append reports of violations to FILE instead of stderr",
+	{ "report", OPT_REPORT, "FILE", 0, "append reports of violations to FILE instead of stderr",
 	  0 },
-	{ "quiet", OPT_QUIET, NULL, 0, "Don't say what was done", 0 },
+	{ "quiet", OPT_QUIET, NULL, 0, "do not say what was done", 0 },
 	{ 0 }
 };
 

@@ -260,11 +260,9 @@ static const char *advice(const struct support *s)
 	if (s->call)
 		return s->glibc_ready || x86 ?
 			       "start programs with: shstk run PROGRAM" :
-			       "a C library that knows them (glibc 2.42) is needed: "
-			       "shstk run has nothing to switch on here";
+			       "a C library that knows shadow stacks (glibc 2.42) is needed for shstk run";
 	if (s->config == CONFIG_OFF)
-		return "boot a kernel with that option (Debian's 6.12 and newer on "
-		       "x86, 7.x on arm64 have it)";
+		return "boot a kernel with that option (Debian's 6.12 and newer on x86 and 7.x on arm64 have it)";
 	if (!s->cpu && x86)
 		return "processors from Intel Tiger Lake and AMD Zen 3 on have them; "
 		       "a virtual machine must be given the feature. Traces are "
@@ -333,7 +331,8 @@ static void put_machine(struct json *json, const struct support *s, const char *
 /* Prints the status of the machine: lines if @json is NULL. */
 static int status_of_machine(struct json *json)
 {
-	static const char *const config[] = { "not known, no config file found", "off", "on" };
+	static const char *const config[] = { "is not known: no config file was found", "off",
+					      "on" };
 	struct utsname name;
 	struct support s;
 
@@ -389,7 +388,7 @@ static pid_t parse_pid(const char *text)
 
 	if (!*end && end != text && pid > 0 && pid <= 0x7fffffff)
 		return (pid_t)pid;
-	complain("'%s' is no process ID", text);
+	complain("'%s' is not a process ID", text);
 	return 0;
 }
 

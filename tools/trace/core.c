@@ -303,7 +303,7 @@ static int add_program(struct dump *d)
 	if (!file)
 		return 0;
 	if (!elf || !gelf_getehdr(elf, &eh) || elf_getphdrnum(elf, &nr)) {
-		complain("%s is no ELF file", d->opts->exe);
+		complain("%s is not an ELF file", d->opts->exe);
 		goto out;
 	}
 	if (eh.e_type != ET_EXEC)

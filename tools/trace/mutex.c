@@ -350,7 +350,7 @@ void mutex_print(const struct mutex_waiter *w)
 	if (!w->owner)
 		puts(", whose owner is not known");
 	else if (w->foreign)
-		printf(", whose owner %d is no thread of this process\n", w->owner);
+		printf(", whose owner %d is not a thread of this process\n", w->owner);
 	else
 		printf(", which thread %d %s\n", w->owner, w->certain ? "has" : "seems to have");
 	if (w->cycle)

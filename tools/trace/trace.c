@@ -59,7 +59,7 @@ static int parse_source(struct argp_state *state, const char *arg)
 	for (int i = 0; i < 3; i++)
 		if (!strcmp(arg, names[i]))
 			return i;
-	argp_failure(state, EXIT_USAGE, 0, "source '%s' is none of auto, hardware, unwind", arg);
+	argp_failure(state, EXIT_USAGE, 0, "source '%s' is not auto, hardware or unwind", arg);
 	return TRACE_AUTO;
 }
 

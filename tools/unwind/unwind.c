@@ -314,7 +314,7 @@ static void report_stacks(struct unwind *u)
 		    count(c->compat));
 	if (c->too_short)
 		say(u, shstk_profile_comment,
-		    "%llu stacks go on behind the piece that was copied, see --call-graph dwarf,SIZE of perf record",
+		    "%llu stacks continue beyond the piece that was copied: record with a larger perf record --call-graph dwarf,SIZE",
 		    count(c->too_short));
 	if (c->elsewhere)
 		say(u, shstk_profile_comment, "%llu stacks " UNWOUND_ELSEWHERE,
@@ -330,7 +330,7 @@ static void report_gaps(struct unwind *u)
 
 	if (u->pd->cut)
 		say(u, shstk_profile_caution,
-		    "the file is cut off, or was not finished: what is there is unwound");
+		    "the file is cut off or was not finished: the records up to there are unwound");
 	if (u->pd->damaged)
 		say(u, shstk_profile_caution, "%llu records make no sense", count(u->pd->damaged));
 	if (u->file.lost)

@@ -36,7 +36,7 @@ static void say_limit(const struct recording *r, unsigned int most)
 		return;
 	snprintf(
 		text, sizeof(text),
-		"%u samples a second of each thread at most here, not %lu: the kernel's tick (CONFIG_HZ)",
+		"at most %u samples a second of each thread, not %lu: the kernel's tick (CONFIG_HZ) limits the rate here",
 		most, r->opts->freq);
 	if (!r->opts->quiet)
 		complain("%s", text);
@@ -157,7 +157,8 @@ static void report_threads(struct recording *r, const struct drain_counts *c)
 static void report_samples(struct recording *r, const struct drain_counts *c)
 {
 	if (c->left_out)
-		caution(r, "%llu samples were left out: of processes after the first %u",
+		caution(r,
+			"%llu samples were left out, as only the first %u processes are recorded",
 			(unsigned long long)c->left_out, DRAIN_MAX_PROCESSES);
 	if (c->damaged)
 		caution(r, "the target wrote into the rings: samples lost %u times", c->damaged);
@@ -204,7 +205,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	report_samples(r, &c);
 	drain_gaps(drain, say_gap, &lines);
 	if (lines.gaps > MAX_GAP_LINES)
-		caution(r, "nor were %u more programs sampled", lines.gaps - MAX_GAP_LINES);
+		caution(r, "%u more programs were not sampled either", lines.gaps - MAX_GAP_LINES);
 	if (r->opts->check)
 		complain(
 			"hardware and software: %u stacks are the same, %u are not, %u were not taken from hardware, %u begin where shadow stacks were switched on",

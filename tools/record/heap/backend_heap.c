@@ -88,7 +88,7 @@ static void report_mapped(struct recording *r, const struct heap_counts *c)
 		return;
 	shstk_format_value(bytes, sizeof(bytes), c->mapped, "bytes");
 	caution(r,
-		"%s at a time were taken past malloc(), by mmap() in %s (process %d): not in these sums, see --heap-mmap",
+		"%s at a time were allocated by mmap() in %s (process %d), which these sums do not include: see --heap-mmap",
 		bytes, c->mapped_by, c->mapped_pid);
 }
 

@@ -115,7 +115,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			(unsigned long long)more.unseen);
 	if (more.too_short)
 		remark(r,
-		       "%llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
+		       "%llu stacks continue beyond the %u bytes that were copied in the end: shown as [truncated]",
 		       (unsigned long long)more.too_short, more.copy);
 	if (more.elsewhere)
 		remark(r, "%llu stacks " UNWOUND_ELSEWHERE, (unsigned long long)more.elsewhere);

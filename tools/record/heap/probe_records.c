@@ -363,8 +363,7 @@ static int load(struct probed *p, struct reason *why)
 	int ret;
 
 	if (find_object(OBJECT, path, sizeof(path))) {
-		because(why, "%s is missing: this command was built without clang, which makes it",
-			OBJECT);
+		because(why, "%s is missing: install clang and build again", OBJECT);
 		return -ENOENT;
 	}
 	ret = programs_load(&heap_programs, path, p->opts.ring_size, &p->programs, why);

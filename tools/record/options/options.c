@@ -266,12 +266,12 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 	case 'd':
 		o->delay = parse_time(state, arg);
 		if (o->delay < MIN_DELAY)
-			argp_failure(state, EXIT_USAGE, 0, "delay: at least 50ms");
+			argp_failure(state, EXIT_USAGE, 0, "delay '%s' is less than 50ms", arg);
 		return 0;
 	case OPT_EVERY:
 		o->every = parse_time(state, arg);
 		if (o->every < MIN_DELAY)
-			argp_failure(state, EXIT_USAGE, 0, "every: at least 50ms");
+			argp_failure(state, EXIT_USAGE, 0, "every '%s' is less than 50ms", arg);
 		return 0;
 	case OPT_KEEP:
 		o->keep = parse_number(state, "keep", arg, 1, 100000);
@@ -436,25 +436,25 @@ static int check_targets(const struct record_opts *o)
 	else if (t->alone && !t->nr_pids && !t->nr_names)
 		complain("--no-children goes with --pid and --name only");
 	else if (o->perf_data && o->wall)
-		complain("--perf-data does not go with --wall: a file is of one event");
+		complain("--perf-data does not go with --wall: such a file holds one event");
 	else if (o->keep && !o->every)
-		complain("--keep needs --every: it is how many of its profiles are kept");
+		complain("--keep needs --every: it limits how many of its profiles are kept");
 	else if (o->nr_events > 1 && (o->perf_data || o->wall || o->live))
 		complain("more than one --event does not go with %s",
-			 o->perf_data ? "--perf-data: a file is of one event" :
+			 o->perf_data ? "--perf-data: such a file holds one event" :
 			 o->wall      ? "--wall" :
 					"shstk top, which shows one value");
 	else if (o->off_cpu && (o->event || o->wall))
 		complain("--off-cpu does not go with --event or --wall");
 	else if (o->count && record_counts_time(o))
-		complain("--count needs an --event that is no clock; of clocks see --freq");
+		complain("--count needs an --event that is not a clock; for clocks see --freq");
 	else if (o->wall && !record_counts_time(o))
-		complain("--wall does not go with an event that is no clock");
+		complain("--wall does not go with an event that is not a clock");
 	else if (o->heap && targets_any(t) && o->heap_mmap)
 		complain(
 			"--heap-mmap does not go with --pid: only a program that is started shows its mmap()");
 	else if (o->heap && heap_type_is_growth(o->output.type) && !o->every)
-		complain("--heap-show=%s needs --every: it is what grew between two profiles",
+		complain("--heap-show=%s needs --every: it shows what grew between two profiles",
 			 heap_type_name(o->output.type));
 	else if (o->heap && (o->via > VIA_AGENT || o->wall || against_heap(o)))
 		complain("%s does not go with --heap", against_heap(o) ? against_heap(o) :
@@ -462,10 +462,10 @@ static int check_targets(const struct record_opts *o)
 									 "--via");
 	else if (o->walk && o->off_cpu)
 		complain(
-			"--off-cpu does not go with --via=bpf: what is walked are samples on the CPU");
+			"--off-cpu does not go with --via=bpf, which walks samples on the CPU only");
 	else if (o->walk && o->perf_data)
 		complain(
-			"--perf-data does not go with --via=bpf: the file is to have copies of all stacks");
+			"--perf-data does not go with --via=bpf: the file needs copies of all stacks");
 	else if (o->via == VIA_AGENT && record_needs_kernel(o))
 		complain("%s does not go with --via=agent", record_needs_kernel(o));
 	else

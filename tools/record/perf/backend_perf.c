@@ -468,7 +468,7 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 		       r->opts->via != VIA_COPIES ? " and kernel.perf_event_max_stack" : "");
 	if (more->stacks.too_short)
 		remark(r,
-		       "%llu of %llu stacks go on behind the %u bytes that were copied at last: shown as [truncated]",
+		       "%llu of %llu stacks continue beyond the %u bytes that were copied in the end: shown as [truncated]",
 		       (unsigned long long)more->stacks.too_short, (unsigned long long)c->samples,
 		       more->copy);
 	if (more->stacks.elsewhere)
@@ -504,7 +504,7 @@ static void report_kernel(struct recording *r, uint64_t ns)
 {
 	if (ns >= 10000000)
 		caution(r,
-			"%.2f s of CPU time in the kernel are shown as [kernel], without a stack: only user mode may be sampled (by the agent also that: --via=agent)",
+			"%.2f s of CPU time in the kernel are shown as [kernel], without a stack: only user mode may be sampled (--via=agent samples that time, too)",
 			ns / 1e9);
 }
 

@@ -208,7 +208,7 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	free(list);
 	if (!ret && d->walker) {
 		ret = walker_begin(d->walker, d->rings);
-		because(why, "events for what BPF walks: %s", strerror(-ret));
+		because(why, "cannot open the events of the BPF walk: %s", strerror(-ret));
 	}
 	d->opts = rings;
 	d->opts.pids = NULL;

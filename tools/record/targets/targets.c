@@ -87,15 +87,15 @@ static void parse_list(struct argp_state *state, const char *what, const char *a
 		parse_number(state, what, arg, 1, INT_MAX);
 	for (; word; word = strtok_r(NULL, ", \t\n", &save))
 		if (!add(list, nr, parse_number(state, what, word, 1, INT_MAX)))
-			argp_failure(state, EXIT_USAGE, 0, "more than %d of them: %s", TARGETS_MAX,
-				     what);
+			argp_failure(state, EXIT_USAGE, 0, "%s: at most %d can be given", what,
+				     TARGETS_MAX);
 	free(copy);
 }
 
 static void parse_name(struct argp_state *state, struct targets *t, const char *arg)
 {
 	if (!*arg)
-		argp_failure(state, EXIT_USAGE, 0, "name: it is empty");
+		argp_failure(state, EXIT_USAGE, 0, "name: an empty name is given");
 	if (t->nr_names == TARGETS_NAMES)
 		argp_failure(state, EXIT_USAGE, 0, "more than %d names", TARGETS_NAMES);
 	t->names[t->nr_names++] = arg;
