@@ -15,6 +15,7 @@
 #include <linux/perf_event.h>
 #include <linux/sched.h>
 #include <linux/seccomp.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sched.h>
@@ -897,6 +898,22 @@ static int second_connection(void *arg)
 }
 
 /*
+ * Gives this process a network of its own whose loopback works. Without the right to do so, or
+ * without such networks in the kernel, it keeps what it has.
+ */
+static void have_loopback(void)
+{
+	struct ifreq lo = { .ifr_name = "lo", .ifr_flags = IFF_UP };
+	int fd;
+
+	if (unshare(CLONE_NEWNET))
+		return;
+	fd = socket(AF_INET, SOCK_DGRAM, 0);
+	ioctl(fd, SIOCSIFFLAGS, &lo);
+	close(fd);
+}
+
+/*
  * Sends sockets whose last close waits for long, on connections of which all but the first are
  * refused. Writes a byte to @ready: 0 if it is done, 4 if there is no network.
  */
@@ -946,6 +963,7 @@ static void test_what_waits(void)
 	kill(broker, SIGSTOP);
 	pid = fork();
 	if (!pid) {
+		have_loopback();
 		become(FIRST);
 		send_what_waits(ready[1]);
 	}
@@ -1167,6 +1185,60 @@ static void stop(void)
 	waitpid(broker, &status, 0);
 	verdict(WIFEXITED(status) && !WEXITSTATUS(status) && access(name, F_OK),
 		"SIGTERM ends it, and its socket is gone");
+}
+
+/* Makes a socket as systemd does, which listens before there is a broker. Returns it, or -1. */
+static int make_socket(void)
+{
+	struct sockaddr_un as_systemd = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+
+	strcpy(as_systemd.sun_path, name);
+	if (!bind(fd, (struct sockaddr *)&as_systemd, sizeof(as_systemd)) && !chmod(name, 0666) &&
+	    !listen(fd, 16))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+/* Executes the broker with a socket as sd_listen_fds(3) describes it. */
+static _Noreturn void be_activated(const char *shstk, int socket)
+{
+	char pid[16];
+
+	snprintf(pid, sizeof(pid), "%d", (int)getpid());
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	limit_rights();
+	if (socket == 3)
+		fcntl(3, F_SETFD, 0);
+	else
+		dup2(socket, 3);
+	setenv("LISTEN_PID", pid, 1);
+	setenv("LISTEN_FDS", "1", 1);
+	execl(shstk, "shstk", "broker", NULL);
+	_exit(99);
+}
+
+static void test_activation(const char *shstk)
+{
+	int socket = make_socket(), status;
+	bool given;
+
+	broker = fork();
+	if (!broker)
+		be_activated(shstk, socket);
+	close(socket);
+	given = !as(FIRST, asks_and_gets, NULL);
+	verdict(given, "a broker that systemd starts takes over its socket");
+	kill(broker, SIGTERM);
+	waitpid(broker, &status, 0);
+	verdict(given && WIFEXITED(status) && !WEXITSTATUS(status) && !access(name, F_OK),
+		"which remains when it ends");
+	unlink(name);
+}
+
+static void remove_files(void)
+{
 	unlink(burner);
 	unlink(setuid_burner);
 	rmdir(folder);
@@ -1215,8 +1287,10 @@ int main(int argc, char **argv)
 	snprintf(shstk, sizeof(shstk), "%s/../../shstk", dirname(own));
 	puts("KTAP version 1");
 	look_around();
-	start(argc > 1 ? argv[1] : shstk);
-	puts("1..31");
+	if (argc > 1)
+		snprintf(shstk, sizeof(shstk), "%s", argv[1]);
+	start(shstk);
+	puts("1..33");
 	test_given();
 	test_wrong();
 	test_others();
@@ -1225,5 +1299,7 @@ int main(int argc, char **argv)
 	test_bounds();
 	test_behaviour();
 	stop();
+	test_activation(shstk);
+	remove_files();
 	return !!failed;
 }

@@ -5,10 +5,11 @@
 
 GUESTS	:= x86-7.2 x86-6.12 x86-6.12-deb12 arm64-7.2 riscv-7.2
 # Two CPUs and speed, but no shadow stacks: for lists of their own, GUEST_x86-qemu.
-QEMU_GUESTS := x86-qemu-7.2 x86-qemu-6.12 x86-qemu-6.12-rt
+QEMU_GUESTS := x86-qemu-7.2 x86-qemu-6.12 x86-qemu-6.12-rt x86-qemu-6.12-deb12
 GUEST_OPTIONS_x86-qemu := --cpus 2
-# Of Debian's preemptible kernel's steps, only those that are listed for it by name are run.
-GUEST_OPTIONS_x86-rt := --cpus 2
+# Of the steps of Debian 13's preemptible kernel, and of Debian 12's kernel, only those that are listed
+# for them by name are run.
+GUEST_OPTIONS_x86-named := --cpus 2
 
 GUEST_CC_x86 := $(CC)
 GUEST_CC_arm64 := $(ARM64)gcc
@@ -21,7 +22,7 @@ $(B)/guest/init-%: selftests/guest/init.c
 # Each word of a GUEST_ list has the form [NAME=]PROGRAM[,ARGUMENT...].
 comma	:= ,
 guest_arch = $(firstword $(subst -, ,$(1)))
-guest_kind = $(if $(filter %-rt,$(1)),x86-rt,$(if $(filter x86-qemu-%,$(1)),x86-qemu,$(guest_arch)))
+guest_kind = $(if $(filter x86-qemu-%-rt x86-qemu-%-deb12,$(1)),x86-named,$(if $(filter x86-qemu-%,$(1)),x86-qemu,$(guest_arch)))
 # The files of ours among the words of such a word: they have to be made first.
 guest_file = $(filter $(B)/% selftests/%,$(subst =, ,$(subst $(comma), ,$(1))))
 guest_name = $(if $(findstring =,$(1)),$(firstword $(subst =, ,$(1))),$(notdir $(firstword $(call guest_file,$(1)))))
@@ -99,3 +100,4 @@ PERCENT := %
 .PHONY: FORCE run-check-arm64 run-check-x86 run-check-riscv
 
 include selftests/bpf/guest.mk
+include selftests/broker/guest.mk

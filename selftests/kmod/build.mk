@@ -179,7 +179,7 @@ RULES_CHANGE_x86 += kmod:rules-hotplug=$(call kmod_words,$(B)/selftests/kmod/x86
 	$(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
 GUEST_KMOD_x86-qemu-7.2 += $(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
 GUEST_KMOD_x86-qemu-6.12 += $(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
-GUEST_OPTIONS_x86-rt += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader --append nohpet
+GUEST_OPTIONS_x86-named += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader --append nohpet
 GUEST_MODULES_x86-qemu-6.12-rt = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12-rt))
 GUEST_KMOD_x86-qemu-6.12-rt += $(B)/selftests/kmod/overlay/x86-6.12-rt/overlay.ko \
 	$(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
