@@ -219,6 +219,9 @@ $(foreach g,x86-6.12 x86-7.2,$(eval $(call kmod_fault,$(g))))
 GUEST_x86-qemu-7.2 += $(B)/selftests/kmod/fault/x86-7.2/shstk_fault.ko \
 	kmod:fault=$(B)/selftests/kmod/x86/fault_test$(comma)calls$(comma)$(filter %/shstk_perf.ko,$(KMOD_x86-7.2)) \
 	-shstk_fault
+GUEST_x86-6.12 += $(B)/selftests/kmod/fault/x86-6.12/shstk_fault.ko \
+	kmod:fault=$(call kmod_words,$(B)/selftests/kmod/x86/fault_test calls \
+		$(filter %/shstk.ko %/shstk_prctl.ko,$(KMOD_x86-6.12))) -shstk_fault
 
 # Virtual machines inside a guest: QEMU's emulation has AMD's virtualization.
 KMOD_KVM := virt/lib/irqbypass arch/x86/kvm/kvm arch/x86/kvm/kvm-amd

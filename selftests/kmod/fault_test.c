@@ -41,6 +41,7 @@
 #define SHOWN 5 /* wrong answers that are printed for each call */
 
 static int nth_fd;
+static unsigned int nth; /* number of the allocation that fails in the call under test */
 static int rules_fd = -1, device_fd = -1, self_fd;
 
 /* ---- The n-th allocation ---- */
@@ -52,6 +53,7 @@ static void fail_nth(unsigned int n)
 
 	if (pwrite(nth_fd, text, (size_t)len, 0) != len)
 		ksft_exit_fail_msg("/dev/shstk_fault: %s\n", strerror(errno));
+	nth = n;
 }
 
 /* Returns whether the allocation that was to fail was made. */
@@ -321,6 +323,91 @@ static void start_shadowed(void)
 		ss_syscall(__NR_sched_yield, 0, 0, 0, 0, 0);
 }
 
+/* ---- The generic calls for shadow stacks ---- */
+
+#ifdef __NR_arch_prctl
+
+#define MARKED_SIZE 8192
+
+static volatile long *told; /* what the call returned in the process that made it */
+static long mapped;
+
+/*
+ * Sets the status in a process of its own, which ends in the function that has the shadow stack: it
+ * could not return from there. Ending makes no allocation that counts.
+ */
+static int set_status(unsigned long status)
+{
+	pid_t pid;
+
+	*told = -EIO;
+	pid = fork();
+	if (!pid) {
+		fail_nth(nth);
+		*told = ss_syscall(__NR_prctl, SS_PR_SET, status, 0, 0, 0);
+		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
+	}
+	waitpid(pid, NULL, 0);
+	return (int)-*told;
+}
+
+static int enable(void)
+{
+	return set_status(SS_ENABLE);
+}
+
+static int enable_writing(void)
+{
+	return set_status(SS_ENABLE | SS_WRITE);
+}
+
+static int map_marked(unsigned long flags)
+{
+	mapped = ss_syscall(__NR_map_shadow_stack, 0, MARKED_SIZE, flags, 0, 0);
+	return mapped < 0 && mapped > -4096 ? (int)-mapped : 0;
+}
+
+static int map_marker(void)
+{
+	return map_marked(SS_SET_MARKER);
+}
+
+static int map_marker_and_token(void)
+{
+	return map_marked(SS_SET_MARKER | SS_SET_TOKEN);
+}
+
+static void unmap_marked(void)
+{
+	munmap((void *)mapped, MARKED_SIZE);
+}
+
+/* A token is written to a page, which may not be had. */
+static const struct call prctl_calls[] = {
+	{ "enable the shadow stack", NULL, enable, NULL, 0, 0 },
+	{ "enable it and writing to it", NULL, enable_writing, NULL, 0, 0 },
+	{ "map one with a marker", NULL, map_marker, unmap_marked, 0, 0 },
+	{ "map one with a marker and a token", NULL, map_marker_and_token, unmap_marked, 0,
+	  EFAULT },
+};
+
+static void prepare_prctl(void)
+{
+	told = mmap(NULL, sizeof(*told), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (told == MAP_FAILED)
+		ksft_exit_fail_msg("no memory to share\n");
+}
+
+#else
+
+static const struct call prctl_calls[] = {};
+
+static void prepare_prctl(void)
+{
+}
+
+#endif
+
 /* ---- The modules ---- */
 
 static const char *module;
@@ -422,6 +509,25 @@ static void test_core(const char *path)
 		ksft_test_result_skip("no module\n");
 }
 
+static void test_prctl(const char *path)
+{
+	bool there = test_module(path);
+
+	prepare_prctl();
+	test_calls(prctl_calls, NR(prctl_calls), there);
+	if (there)
+		ksft_test_result(!module_unload("shstk_prctl"), "shstk_prctl is unloaded\n");
+	else
+		ksft_test_result_skip("no module\n");
+}
+
+static unsigned int points_of(const char *path)
+{
+	return contains(path, "shstk_perf") ? NR(rules_calls) + 2 :
+	       contains(path, "shstk")	    ? NR(device_calls) + 2 :
+					      NR(prctl_calls) + 2;
+}
+
 int main(int argc, char **argv)
 {
 	unsigned int plan = 0;
@@ -435,9 +541,7 @@ int main(int argc, char **argv)
 		argc--;
 	}
 	for (int i = 1; i < argc; i++)
-		plan += contains(argv[i], "shstk_perf") ? NR(rules_calls) + 2 :
-			contains(argv[i], "shstk")	? NR(device_calls) + 2 :
-							  1;
+		plan += points_of(argv[i]);
 	ksft_print_header();
 	nth_fd = open("/dev/shstk_fault", O_RDWR | O_CLOEXEC);
 	if (nth_fd < 0)
@@ -451,9 +555,8 @@ int main(int argc, char **argv)
 			test_perf(argv[i]);
 		} else if (contains(argv[i], "shstk")) {
 			test_core(argv[i]);
-		} else if (test_module(argv[i])) {
-			module = argv[i];
-			unload_module();
+		} else {
+			test_prctl(argv[i]);
 		}
 	}
 	ksft_finished();
