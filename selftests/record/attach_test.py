@@ -187,6 +187,8 @@ def attach(pid, start=None):
     with Process([SHSTK, 'record', '-F', '499', '-o', out, *targets], text=True,
                  stderr=subprocess.PIPE) as recorder:
         first = recorder.stderr.readline()
+        while first.endswith(': not recorded\n'):   # one of them has just ended
+            first = recorder.stderr.readline()
         before = cpu_time(pid)
         try:
             with start() if start else contextlib.nullcontext():
