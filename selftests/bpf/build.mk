@@ -23,14 +23,15 @@ $(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-sy
 # Beside what loads it, as it is beside the command.
 $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o
 $(BPF_B)/shstk: $(B)/shstk
+$(BPF_B)/judge: $(B)/selftests/offline/judge
 $(BPF_B)/cases.sh: selftests/loader/cases.sh
 $(BPF_B)/walk.sh: selftests/bpf/walk.sh
-$(BPF_B)/shstk-walk.bpf.o $(BPF_B)/shstk $(BPF_B)/cases.sh $(BPF_B)/walk.sh:
+$(BPF_B)/shstk-walk.bpf.o $(BPF_B)/shstk $(BPF_B)/judge $(BPF_B)/cases.sh $(BPF_B)/walk.sh:
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-$(BPF_B)/walk_test.sh: selftests/bpf/walk_test.sh $(BPF_B)/chains $(BPF_B)/shstk $(BPF_B)/cases.sh \
-		$(BPF_B)/walk.sh $(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
+$(BPF_B)/walk_test.sh: selftests/bpf/walk_test.sh $(BPF_B)/chains $(BPF_B)/shstk $(BPF_B)/judge \
+		$(BPF_B)/cases.sh $(BPF_B)/walk.sh $(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 

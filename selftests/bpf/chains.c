@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * chains.c - a perf.data file of samples whose callchain is the BPF walk's, beside a copy of
- * the stack: `shstk unwind --chains` compares the two.
+ * the stack: selftests/offline/judge.c compares the two.
  *
  *	chains FILE COMMAND [ARGUMENT...]
  *

@@ -8,7 +8,7 @@
 BPF_GUESTS ?= x86-qemu-6.12 x86-qemu-7.2
 BPF_WORK := bash python3 perl sqlite3 xz git
 BPF_LIBBPF := $(firstword $(wildcard /usr/lib/$(MULTIARCH)/libbpf.so.1))
-BPF_FILES := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(BPF_B)/shstk-walk.bpf.o \
+BPF_FILES := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selftests/offline/judge $(BPF_B)/shstk-walk.bpf.o \
 	$(B)/selftests/loader/libprotobuf-c.so.1
 
 # $(1) guest

@@ -71,7 +71,7 @@ ended() # HOW
 
 judge()
 {
-	./shstk unwind --chains both.data >verdict 2>odd || return 1
+	./judge both.data >verdict 2>odd || return 1
 	samples=$(sed -n 's/ samples have a user stack.*//p' verdict)
 	shorter=$(sed -n 's/.*; \([0-9]*\) shorter.*/\1/p' verdict)
 	differ=$(sed -n 's/.* shorter, \([0-9]*\) differ$/\1/p' verdict)

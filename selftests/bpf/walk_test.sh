@@ -8,7 +8,7 @@ folder=$(mktemp -d) || exit 1
 trap 'rm -rf "$folder"' EXIT
 trap 'exit 1' INT TERM
 cd "$folder" || exit 1
-for file in walk.sh cases.sh chains shstk; do
+for file in walk.sh cases.sh chains judge shstk; do
 	ln -s "$here/$file" .
 done
 sh ./walk.sh python3 bash perl sqlite3 xz git

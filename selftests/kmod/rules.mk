@@ -31,6 +31,8 @@ RULES_CC1_x86 := x86_64-linux-gnu
 RULES_CC1_arm64 := aarch64-linux-gnu
 RULES_SHSTK_x86 := $(B)/shstk
 RULES_SHSTK_arm64 := $(B)/selftests/record/arm64/shstk
+RULES_JUDGE_x86 := $(B)/selftests/offline/judge
+RULES_JUDGE_arm64 := $(B)/selftests/record/arm64/judge
 RULES_THROW_x86 := $(B)/selftests/record/throw
 RULES_THROW_arm64 := $(B)/selftests/record/arm64/throw
 
@@ -43,8 +45,8 @@ $(B)/selftests/kmod/$(1)/both.so: selftests/kmod/both.c selftests/kmod/rules.mk
 $(B)/selftests/kmod/$(1)/input.i: libshstk/go/gopclntab.c selftests/kmod/rules.mk
 	@mkdir -p $$(@D)
 	$$(call say,CPP,$$@)$$(GUEST_CC_$(1)) $$(CSTD) $$(CPPFLAGS_COMMON) -E -P -o $$@ $$<
-RULES_FILES_$(1) := selftests/loader/cases.sh $(RULES_SHSTK_$(1)) $(B)/selftests/kmod/$(1)/both.so \
-	$(RULES_THROW_$(1)) $(B)/selftests/kmod/$(1)/input.i \
+RULES_FILES_$(1) := selftests/loader/cases.sh $(RULES_SHSTK_$(1)) $(RULES_JUDGE_$(1)) \
+	$(B)/selftests/kmod/$(1)/both.so $(RULES_THROW_$(1)) $(B)/selftests/kmod/$(1)/input.i \
 	$(if $(filter x86,$(1)),$(B)/selftests/loader/libprotobuf-c.so.1 \
 		$(B)/selftests/kmod/x86/rules_elfutils)
 endef

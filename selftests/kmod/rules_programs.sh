@@ -114,7 +114,7 @@ record()
 # most samples; without $2 all samples count.
 judge()
 {
-	./shstk unwind --chains${2:+"=$2"} "$1" >verdict 2>odd ||
+	./judge "$1" ${2:+"$2"} >verdict 2>odd ||
 		{ cat verdict odd >out; return 1; }
 	samples=$(sed -n 's/ samples have a user stack.*//p' verdict)
 	whole=$(sed -n 's/ chains whole$//p' verdict)

@@ -57,12 +57,22 @@ $(B)/guest/check-riscv-7.2: all
 selftests/offline/callchain_test.py: | $(OFF)/whole all
 selftests/offline/core_test.py selftests/offline/perf_test.py: | $(OFF)/stand $(OFF)/burn \
 		$(OFF)/arm64/stand-static $(OFF)/whole $(OFF)/whole-leaf $(OFF)/both.so $(OFF_SHSTK) \
-		$(B)/selftests/record/jit all
+		$(OFF)/judge $(B)/selftests/record/jit all
 
 CHECK	+= selftests/offline/core_test.py selftests/offline/perf_test.py selftests/offline/callchain_test.py
 
-# A test of tools/unwind/chains.c alone, which judges callchains.
-$(OFF)/chains_test: selftests/offline/chains_test.c tools/unwind/chains.c tools/unwind/chains.h
+# What judges callchains of the kernel, for the tests of kmod/ and bpf/, too. It is linked with all
+# of the command but its main().
+$(OFF)/judge: selftests/offline/judge.c selftests/offline/chains.c $(TOOL_OBJ) \
+		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) $(TOOL_LIBS)
+
+# A test of what it counts.
+$(OFF)/chains_test: selftests/offline/chains_test.c selftests/offline/chains.c \
+		selftests/offline/chains.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(OFF_FLAGS) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -o $@ $(filter %.c,$^)
 CHECK	+= $(OFF)/chains_test

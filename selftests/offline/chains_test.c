@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * chains_test.c - tests how `shstk unwind --chains` judges the kernel's callchains, by what was
+ * chains_test.c - tests how chains.c judges the kernel's callchains, by what was
  * unwound from copies of the same stacks.
  */
 #include <stdint.h>
@@ -10,7 +10,7 @@
 #include "tools/rules/compile.h"
 #include "tools/rules/device.h"
 #include "tools/shstk.h"
-#include "tools/unwind/chains.h"
+#include "selftests/offline/chains.h"
 #include "kselftest.h"
 
 #define ENTRIES 5

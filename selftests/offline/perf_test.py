@@ -21,6 +21,7 @@ from harness import (  # noqa: E402
 from perf import perf  # noqa: E402
 
 BURN = os.path.join(HERE, 'burn')
+JUDGE = os.path.join(HERE, 'judge')
 HERE_AND_IN_TIME = {'cwd': TMP, 'timeout': LIMIT}
 
 
@@ -210,21 +211,21 @@ def whole_stacks():
 
 
 def judged(program, *options, env=None):
-    """Returns the counts of --chains: samples, whole chains, and of copies: equal, different."""
+    """Returns what judge counts: samples, whole chains, and of copies: equal, different."""
     path = os.path.join(TMP, 'chains.data')
     done = run('perf', 'record', '-q', '-e', 'cpu-clock:u', '-F', '2000', *options, '-o', path,
                '--', 'env', '-u', 'LD_PRELOAD', os.path.join(HERE, program),
                env={**os.environ, **(env or {})})
     check(done.returncode == 0, done.stderr)
-    out = unwind(path, '--chains').stdout
+    out = run(JUDGE, path).stdout
     print('# ' + out.replace('\n', '\n# '))
-    check(unwind(path, '--chains=20').stdout.startswith('20 samples'), '--chains=20')
+    check(run(JUDGE, path, '20').stdout.startswith('20 samples'), 'the first 20')
     return [int(n) for n in re.findall(r'(\d+) (?:samples have|chains whole|equal|differ)', out)]
 
 
 @test
 def kernel_chains():
-    """--chains: the kernel's own callchains, whole, equal to copies, and not"""
+    """the kernel's own callchains are judged: whole, equal to copies, and not"""
     samples, whole = judged('whole', '-g')
     check(samples > 50 and whole >= 0.9 * samples, 'see above')
     both = ['--call-graph', 'dwarf'], {'LD_PRELOAD': os.path.join(HERE, 'both.so')}
@@ -241,10 +242,10 @@ def kernel_chains():
 
 @test
 def no_chains():
-    """--chains of a file without callchains fails with one line"""
+    """a file without callchains has nothing to judge, which is said in one line"""
     path = os.path.join(TMP, 'plain.data')
     run('perf', 'record', '-q', '-e', 'cpu-clock:u', '-o', path, '--', BURN)
-    done = run(SHSTK, 'unwind', '--chains', path)
+    done = run(JUDGE, path)
     check(done.returncode == 1 and 'record with perf record -g' in one_line(done.stderr),
           done.stderr)
 

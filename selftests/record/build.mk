@@ -255,6 +255,17 @@ $(RECORD_ARM64)/shstk: $(RECORD_TOOLS) $(RECORD_SYMBOL) $(RECORD_ARM64)/left_out
 	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $^ -Wl,--allow-shlib-undefined \
 		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
 
+# The judge of callchains, too.
+$(RECORD_ARM64)/offline/%.o: selftests/offline/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
+$(RECORD_ARM64)/judge: $(RECORD_ARM64)/offline/judge.o $(RECORD_ARM64)/offline/chains.o $(RECORD_TOOLS) \
+		$(RECORD_SYMBOL) $(RECORD_ARM64)/left_out.o $(B)/lib/arm64/libshstk.a
+	$(Q)$(ARM64)objcopy --weaken-symbol=main $(RECORD_ARM64)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $@-shstk.o \
+		$(filter-out $(RECORD_ARM64)/tools/shstk.o,$^) -Wl,--allow-shlib-undefined \
+		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
+
 # For guests: hardware and software at the same moment, with programs of Debian. The loader's tests
 # bring these programs and the libraries.
 $(RECORD_ARM64)/throw: selftests/record/throw.cc

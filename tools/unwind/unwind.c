@@ -21,7 +21,6 @@
 #include "tools/perf/data.h"
 #include "tools/read_limit.h"
 #include "tools/shstk.h"
-#include "tools/unwind/chains.h"
 
 #define MAX_DEPTH 4096
 
@@ -32,9 +31,6 @@ struct unwind {
 	const char *sysroot;
 	unsigned long depth;
 	struct read_limit read_limit;
-	unsigned long first_only; /* number of samples that --chains judges; 0: all */
-	bool judge; /* judge the kernel's callchains and write no profile */
-	struct chains chains;
 	bool quiet;
 
 	struct perfdata *pd;
@@ -44,21 +40,15 @@ struct unwind {
 	struct shstk_profile *profile;
 	struct converter *convert;
 	struct convert_file file;
-	/* Room for a stack that --chains unwinds from a copy. */
-	uint64_t *pcs;
-	uint8_t *marks;
 };
 
 enum {
-	OPT_CHAINS = 256,
-	OPT_EVENT,
+	OPT_EVENT = 256,
 	OPT_SYSROOT,
 	OPT_DEPTH,
 };
 
 static const struct argp_option options[] = {
-	{ "chains", OPT_CHAINS, "N", OPTION_ARG_OPTIONAL,
-	  "judge the kernel's own callchains, of the first N samples, and write no profile", 0 },
 	{ "event", OPT_EVENT, "NAME", 0,
 	  "take the samples of this event, if there are several (the first one that has stacks)",
 	  0 },
@@ -81,11 +71,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		if (u->path)
 			argp_failure(state, EXIT_USAGE, 0, "unexpected argument '%s'", arg);
 		u->path = arg;
-		return 0;
-	case OPT_CHAINS:
-		u->judge = true;
-		if (arg)
-			u->first_only = parse_number(state, "samples", arg, 1, 1000000000);
 		return 0;
 	case OPT_EVENT:
 		u->event_name = arg;
@@ -124,64 +109,15 @@ const struct argp unwind_argp = {
 	       "given by --sysroot, if their build ids are those that perf noted.",
 };
 
-/* ---- Judging the kernel's callchains ---- */
-
-struct where {
-	struct unwind *u;
-	const struct process *p;
-};
-
-static struct chain_place find_place(void *arg, uint64_t addr)
-{
-	const struct where *w = arg;
-	const struct layout_map *m = layout_find(w->p->layout, addr);
-	struct chain_place ret = { .mapped = m };
-
-	if (m && layout_is_file(m->path))
-		ret.file = image_get(&w->u->past.images, m->path, &m->id);
-	if (m)
-		ret.offset = addr - m->start + m->offset;
-	return ret;
-}
-
-static int judge_sample(void *arg, const struct perf_sample *s)
-{
-	struct unwind *u = arg;
-	struct process *p = population_process(&u->convert->all, s->pid);
-	struct stack_copy copy = { .regs = &s->regs, .bytes = s->stack, .size = s->stack_size };
-	struct unwound stack = { .pcs = u->pcs, .marks = u->marks, .max = u->depth };
-	struct where where = { u, p };
-	const struct callchain user = perf_sample_user(s);
-	struct chain chain = { user.ips, user.nr, &stack, find_place, &where };
-
-	if (!p)
-		return -ENOMEM;
-	if (u->first_only && u->chains.samples == u->first_only)
-		return 0;
-	u->chains.lost = u->file.lost;
-	/* The registers belong to a program that is being replaced: its stack is gone. */
-	if (u->event->has_stacks && s->abi == 2 && !s->stack_size) {
-		u->chains.without++;
-		return 0;
-	}
-	if (s->abi == 2 && s->stack_size) {
-		int err = layout_unwind(p->layout, p->pid, &copy, &stack);
-
-		if (err)
-			return err;
-	}
-	return chains_add(&u->chains, &chain) ? 0 : -ENOMEM;
-}
-
 /* ---- Conversion ---- */
 
 /*
  * Returns which stacks of an event can be used: 2 for copies, 1 for callchains, 0 for none. Copies
  * are better, since their stacks are complete.
  */
-static int usable(const struct unwind *u, const struct perfdata_event *e)
+static int usable(const struct perfdata_event *e)
 {
-	return !u->judge && e->has_stacks ? 2 : e->has_chains;
+	return e->has_stacks ? 2 : e->has_chains;
 }
 
 /*
@@ -197,7 +133,7 @@ static const struct perfdata_event *find_event(const struct unwind *u)
 
 		if (u->event_name && !strcmp(e->name, u->event_name))
 			return e;
-		if (!u->event_name && usable(u, e) > (best ? usable(u, best) : 0))
+		if (!u->event_name && usable(e) > (best ? usable(best) : 0))
 			best = e;
 	}
 	return best;
@@ -205,14 +141,13 @@ static const struct perfdata_event *find_event(const struct unwind *u)
 
 static int choose_event(struct unwind *u)
 {
-	const char *path = u->pd->path, *missing, *cure;
+	static const char missing[] = "no copies of the stack, and no callchains";
+	static const char cure[] = "record with perf record --call-graph dwarf, or -g";
+	const char *path = u->pd->path;
 
 	u->event = find_event(u);
-	if (u->event && usable(u, u->event))
+	if (u->event && usable(u->event))
 		return 0;
-	missing = u->judge ? "no callchains" : "no copies of the stack, and no callchains";
-	cure = u->judge ? "record with perf record -g" :
-			  "record with perf record --call-graph dwarf, or -g";
 	if (u->event)
 		complain("event %s of %s has %s: %s", u->event->name, path, missing, cure);
 	else if (u->event_name)
@@ -234,9 +169,7 @@ static int begin_conversion(struct unwind *u)
 	};
 
 	u->convert = converter_create(&how, u->symbols, u->profile, &u->past.files);
-	u->pcs = malloc(u->depth * sizeof(*u->pcs));
-	u->marks = malloc(u->depth);
-	return u->convert && u->pcs && u->marks ? 0 : -ENOMEM;
+	return u->convert ? 0 : -ENOMEM;
 }
 
 static int make_profile(struct unwind *u)
@@ -246,7 +179,7 @@ static int make_profile(struct unwind *u)
 	const char *unit = e->nanoseconds ? "nanoseconds" : "count";
 	uint64_t period = e->period;
 	struct shstk_symbols_opts opts = {
-		.no_lines = u->judge || !output_wants_lines(&u->output),
+		.no_lines = !output_wants_lines(&u->output),
 		.full_names = u->output.full_names,
 	};
 	char *dirs = NULL;
@@ -305,7 +238,7 @@ static void report_stacks(struct unwind *u)
 
 	if (!u->event->has_stacks)
 		say(u, shstk_profile_comment,
-		    "stacks are the callchains that the kernel took: those of code without frame pointers may lack frames, see --chains");
+		    "stacks are the callchains that the kernel took: those of code without frame pointers may lack frames");
 	if (c->cut)
 		say(u, shstk_profile_comment,
 		    "%llu callchains were cut, see kernel.perf_event_max_stack", count(c->cut));
@@ -381,16 +314,8 @@ static int convert(struct unwind *u)
 		.pd = u->pd,
 		.event = u->event,
 		.convert = u->convert,
-		.sample = u->judge ? judge_sample : NULL,
-		.arg = u,
 	};
 	return convert_file(&u->file);
-}
-
-static int print_judgement(struct unwind *u)
-{
-	chains_print(&u->chains);
-	return end_output() ? -EIO : 0;
 }
 
 static int write_profile(struct unwind *u)
@@ -428,15 +353,12 @@ static int run(struct unwind *u)
 		complain("cannot unwind %s: %s", u->pd->path, strerror(-err));
 		return err;
 	}
-	return u->judge ? print_judgement(u) : write_profile(u);
+	return write_profile(u);
 }
 
 static void cleanup(struct unwind *u)
 {
 	converter_destroy(u->convert);
-	free(u->pcs);
-	free(u->marks);
-	chains_deinit(&u->chains);
 	shstk_profile_destroy(u->profile);
 	shstk_symbols_destroy(u->symbols);
 	past_deinit(&u->past);
@@ -450,7 +372,7 @@ int cmd_unwind(int argc, char **argv)
 	int err;
 
 	command_parse(&unwind_argp, argc, argv, &u);
-	err = u.judge ? 0 : output_check(&u.output, EXIT_FAILED);
+	err = output_check(&u.output, EXIT_FAILED);
 	if (err)
 		return err;
 	err = perfdata_open(u.path ? u.path : "perf.data", &u.pd, &why);

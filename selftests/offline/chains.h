@@ -3,8 +3,8 @@
  * chains.h - judges the callchains that the kernel took: whether they are complete, and equal to
  * what unwinding of the same stack gives.
  */
-#ifndef TOOLS_UNWIND_CHAINS_H
-#define TOOLS_UNWIND_CHAINS_H
+#ifndef SELFTESTS_OFFLINE_CHAINS_H
+#define SELFTESTS_OFFLINE_CHAINS_H
 
 #include <stdbool.h>
 #include <stddef.h>

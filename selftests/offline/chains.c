@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * chains.c - judges the callchains that the kernel took, for `shstk unwind --chains`.
+ * chains.c - judges the callchains that the kernel took. See chains.h.
  *
  * The innermost entry is the program counter, whoever made the callchain. If it lies in no code of
  * the process, there is no user stack. A callchain is complete if its last entry lies in a function
@@ -18,10 +18,10 @@
 #include <unistd.h>
 
 #include "libshstk/shstk.h"
+#include "selftests/offline/chains.h"
 #include "tools/rules/compile.h"
 #include "tools/rules/device.h"
 #include "tools/shstk.h"
-#include "tools/unwind/chains.h"
 #include "kmod/rules_check.h"
 
 #define SHOWN 10 /* callchains that are shorter, different or not complete and are printed */
