@@ -3,8 +3,8 @@
 # What is installed and where, for packages and for make install.
 #
 #   make uninstall  remove what make install put there: same PREFIX, DESTDIR and others
-#   make sbom       write what the tree consists of as SPDX, into build/shstk.spdx
-#   make abi        keep the libraries' interfaces as packaging/abi/, for a release
+#   make sbom       write a list of all files with their licences (SPDX) into build/shstk.spdx
+#   make abi        write the libraries' interfaces into packaging/abi/, for a release
 
 BINDIR		?= $(PREFIX)/bin
 INCLUDEDIR	?= $(PREFIX)/include

@@ -21,12 +21,12 @@
 #   USER_arm64      static arm64 programs, run by qemu-aarch64 user emulation
 #
 #   make check TEST=NAME  one test, such as copies_test; make list-tests prints their names
-#   make check-quick  no guests; of the rest what is done in CHECK_SECONDS (150)
-#   make check-elsewhere  no guests; the rest as on machines that lack something
-#                   ELSEWHERE is a number, by which each test gets one of these machines
-#                   (1), or the name of one of them (selftests/elsewhere --list)
-#   make check-guest  only the tests in guests
-#   make check-arm64  only those in arm64 guests, likewise check-x86, check-riscv
+#   make check-quick  run the tests without guests that together take CHECK_SECONDS (150)
+#   make check-elsewhere  run the tests without guests as on machines that lack something; ELSEWHERE
+#                   is the name of such a machine (selftests/elsewhere --list), or a
+#                   number (1) by which each test gets one of them
+#   make check-guest  run only the tests in guests
+#   make check-arm64  run only those in arm64 guests; likewise check-x86, check-riscv
 
 CHECK :=
 CHECK_ALONE :=

@@ -2,12 +2,12 @@
 #
 # Benchmarks (Documentation/bench.rst).
 #
-#   make bench          measures against peers and writes build/bench.csv; QUICK=1: 30 s
-#   make bench-heap     measures only what recording allocations costs
-#   make bench-versus OLD=LIB   measures this build of the library and another one in one run
-#   make bench-record   compares samples with the truth and with perf in the same run, and
-#                       measures what samples cost
-#   make bench-instr    counts the instructions of captures and of recording allocations,
+#   make bench          measure against peers and write build/bench.csv; QUICK=1: 30 s
+#   make bench-heap     measure only what recording allocations costs
+#   make bench-versus   measure this build of the library and another one (OLD=LIB) in one run
+#   make bench-record   compare samples with the truth and with perf in the same run, and
+#                       measure what samples cost
+#   make bench-instr    count the instructions of captures and of recording allocations,
 #                       under valgrind
 
 BENCH := $(B)/bench

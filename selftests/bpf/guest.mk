@@ -2,7 +2,7 @@
 #
 # The BPF walk in guests of its own. selftests/guest/build.mk reads it, when guests are known.
 #
-#   make check-bpf  the walk on other kernels (BPF_GUESTS): the verifiers of these, Debian's
+#   make check-bpf  run the BPF walk on other kernels (BPF_GUESTS): their verifiers, Debian's
 #                   programs and forged stacks; ten minutes a guest
 
 BPF_GUESTS ?= x86-qemu-6.12 x86-qemu-7.2

@@ -5,23 +5,24 @@
 #   make debug-kernel  build kernels that watch themselves (KASAN, lockdep, RCU,
 #                   kmemleak), once, and race and fuzz the modules on them;
 #                   debug-kernel-arm64, debug-kernel-x86: one of them
-#   make debug-fuzz-x86, debug-fuzz-arm64  calls and tables of unwind rules on such a kernel
-#                   with two CPUs, DEBUG_FUZZ_SECONDS of the guest's clock (3600)
-#   make bpftrace-guest  Debian's bpftrace without and with the modules: by unwind rules
+#   make debug-fuzz-x86  fuzz calls and tables of unwind rules on such a kernel with two CPUs,
+#                   for DEBUG_FUZZ_SECONDS of the guest's clock (3600); likewise
+#                   debug-fuzz-arm64
+#   make bpftrace-guest  run Debian's bpftrace without and with the modules: by unwind rules
 #                   in BPFTRACE_RULES_GUESTS, from shadow stacks in BPFTRACE_GUESTS
 #                   (x86-6.12: an hour on a busy machine)
-#   make check-kernels  build, load and try the modules on kernels that are not guests'
-#   make check-machine  what happens to a machine while the modules are in use: no memory,
-#                   at each of their allocations; sleep; another kernel in this one's place
-#   make check-nmi   NMI_CHAINS callchains (1000000) taken in NMIs, in NMI_GUESTS
-#   make check-dkms  Debian's dkms builds the modules, which a guest then loads
+#   make check-kernels  build, load and try the modules on more kernels than make check has
+#   make check-machine  test the modules in use while memory runs out at each of their allocations,
+#                   the machine sleeps, or another kernel is started (kexec)
+#   make check-nmi   take NMI_CHAINS callchains (1000000) in NMIs, in NMI_GUESTS
+#   make check-dkms  build the modules by Debian's dkms, and load them in a guest
 #   make reload-guest  load and unload the modules under load, RELOAD_ROUNDS times
 #                   (100), in guests
-#   make check-harm  unmounting, containers, another C library and little memory while all
-#                   is sampled by unwind rules, HARM_ROUNDS times (5), and then
-#                   RELOAD_ROUNDS loads and unloads, in HARM_GUESTS
-#   make check-systemd  shstkd.service and shstk under Debian's systemd, in a guest
-#   make fuzz-guest    random ioctls, prctls, mappings and tables of unwind rules in guests,
+#   make check-harm  unmount, use containers, another C library and little memory while all is
+#                   sampled by unwind rules, HARM_ROUNDS times (5); then load and unload
+#                   RELOAD_ROUNDS times, in HARM_GUESTS
+#   make check-systemd  run shstkd.service and shstk under Debian's systemd, in a guest
+#   make fuzz-guest    try random ioctls, prctls, mappings and tables of unwind rules in guests,
 #                   FUZZ_SECONDS of the guest's clock (60)
 
 DEBUG_SECONDS ?= 30

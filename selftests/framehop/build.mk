@@ -3,8 +3,8 @@
 # framehop as a library for the oracle and the benchmark. Debian 14 has it; a
 # folder of the cache with Rust in it is made when it is first asked for.
 #
-#   make framehop   build framehop, an unwinder in Rust, which make bench has as a
-#                   source from then on
+#   make framehop   build framehop, an unwinder in Rust, with which make bench compares
+#                   from then on
 
 FRAMEHOP := $(B)/framehop
 FRAMEHOP_LIB := $(FRAMEHOP)/libframehop-peer.so

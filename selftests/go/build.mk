@@ -43,7 +43,7 @@ endif
 # The same by every release of Go that Debian's suites have. What fails does not keep the
 # rest from being run; the last line sums up.
 #
-#   make check-go   fetch them (2.2 GB) and run the tests of Go programs by each
+#   make check-go   fetch all releases of Go in Debian (2.2 GB), and run the tests of Go programs by each
 GO_SUITES := $(patsubst %,selftests/go/%_test.py,names stacks goroutines record labels traceback \
 	package)
 check-go: all $(GO_B)/table $(EXPORT_B)/driver-native $(B)/guest/init-arm64 \
@@ -104,8 +104,8 @@ CHECK += selftests/go/package_test.py
 # The package beside runtime.Callers and a walk by frame pointers, by this machine's Go or that
 # in GO_ROOT. Times are the least of so many rounds, which hardly depends on what else runs.
 #
-#   make bench-go        times of go/shstk, the least of GO_ROUNDS (1000), and a verdict on each bar
-#   make bench-go-instr  instructions of its traces, on amd64 and arm64, by emulation
+#   make bench-go        measure times of go/shstk, the least of GO_ROUNDS (1000); a verdict on each bar
+#   make bench-go-instr  count instructions of its traces, on amd64 and arm64, by emulation
 GO_ROUNDS ?= 1000
 GO_ROOT ?=
 bench-go:
@@ -117,7 +117,7 @@ bench-go-instr:
 # Frames of C that Go's profiles have, and what a sample costs, beside another provider of
 # tracebacks: CGOSYMBOLIZER is a copy of github.com/ianlancetaylor/cgosymbolizer.
 #
-#   make bench-go-traceback  go/shstktraceback beside CGOSYMBOLIZER (a folder)
+#   make bench-go-traceback  compare go/shstktraceback with CGOSYMBOLIZER (a folder)
 bench-go-traceback: $(B)/libshstk.so
 	$(Q)selftests/go/bench_traceback '$(CGOSYMBOLIZER)'
 

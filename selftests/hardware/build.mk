@@ -2,7 +2,7 @@
 #
 # Captures from real shadow stacks, in the guests.
 #
-#   make random-guest     random programs: a million traces, and 10000 contexts, on
+#   make random-guest     run random programs: a million traces, and 10000 contexts, on
 #                         arm64 and on x86, hardware against software
 
 HARDWARE_CFLAGS := $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -Iselftests/capture \

@@ -2,12 +2,12 @@
 #
 # Debian's perf on Debian's programs by unwind rules, in separate guests.
 #
-#   make check-rules  callchains by unwind rules: Debian's programs in three guests, and
+#   make check-rules  test callchains by unwind rules: Debian's programs in three guests, and
 #                   what a chain costs; leaves build/rules.csv, build/rules-cost.csv and
 #                   build/rules-system.csv
-#   make check-first  callchains of the first run of each program, while the daemon loads its
+#   make check-first  test callchains of the first run of each program, while the daemon loads its
 #                   tables, in guests (FIRST_GUESTS) whose clocks count instructions
-#   make check-chains  a million callchains (CHAINS_SAMPLES) of these programs, compared with
+#   make check-chains  compare a million callchains (CHAINS_SAMPLES) of these programs with
 #                   copies of the stacks, on x86 by elfutils, too; takes hours, and is not part
 #                   of make check
 

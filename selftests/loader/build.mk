@@ -3,7 +3,7 @@
 # Tests of `shstk run` and related commands. The programs know nothing of shadow stacks: they are
 # built with plain options and use the libraries of the guest's Debian.
 #
-#   make check-cet-glibc  shstk run with a C library that was built for CET
+#   make check-cet-glibc  test shstk run with a C library that was built for CET
 
 LT := $(B)/selftests/loader
 LT_CFLAGS := -O2 -g $(WARN) -D_GNU_SOURCE

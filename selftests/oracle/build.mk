@@ -3,7 +3,7 @@
 # The oracle: a single-stepper that knows the true stack, and the programs it
 # steps through (selftests/unwind).
 #
-#   make oracle     step through everything, with libunwind beside libshstk
+#   make oracle     step through all programs, with libunwind beside libshstk
 #   make oracle-framehop  the same with framehop too, which is built in a Debian
 #                   folder of the cache: needs root and Debian's archive, once
 

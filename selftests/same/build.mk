@@ -6,7 +6,8 @@ selftests/same/same_test.py: | all
 
 CHECK	+= selftests/same/same_test.py
 
-#   make check-same  all programs, for hours; as root it installs what is missing
+#   make check-same  run all programs with and without shstk record, for hours; as root it
+#                   installs packages that are missing
 .PHONY: check-same
 check-same: selftests/same/same_test.py
 	$< --long

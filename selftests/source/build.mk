@@ -3,7 +3,7 @@
 # The sources as text: their format, the order of their folders, and the documents.
 #
 #   make format     write every C and C++ source as .clang-format wants it
-#   make check-format  say which are not
+#   make check-format  name the sources whose format is another one
 
 format:
 	$(Q)selftests/source/format_test.sh --write
