@@ -42,80 +42,96 @@ enum {
 	OPT_CALL_GRAPH,
 };
 
+/*
+ * The options, each once: BOTH of `shstk record` and `shstk top`, with the text of each, RECORD of
+ * the first alone, TOP of the second alone. The texts are what --help and completions show. The
+ * table is not formatted because texts would be broken anywhere.
+ */
+/* clang-format off */
+#define OPTIONS(BOTH, RECORD, TOP)                                                                 \
+	BOTH("freq", 'F', "HZ",                                                                    \
+	     "samples per second and thread, 1 to 10000 (199)",                                    \
+	     "samples per second and thread, 1 to 10000 (199)")                                    \
+	TOP("delay", 'd', "TIME",                                                                  \
+	    "time from one table to the next, in seconds or with a unit (2s)")                     \
+	RECORD("wall", OPT_WALL, NULL,                                                             \
+	       "sample wall-clock time, also of sleeping threads, not CPU time")                   \
+	BOTH("duration", OPT_DURATION, "TIME",                                                     \
+	     "stop recording after this time, in seconds or with a unit (500ms, 1.5s, 10m, 2h, 1d);" \
+	     " the command goes on",                                                               \
+	     "end after this time")                                                                \
+	RECORD("every", OPT_EVERY, "TIME",                                                         \
+	       "write a profile each time that much has passed, and begin the next one;"           \
+	       " with --heap: one of all so far")                                                  \
+	RECORD("keep", OPT_KEEP, "N",                                                              \
+	       "with --every: keep the last N profiles, and remove those before")                  \
+	RECORD("depth", OPT_DEPTH, "N", "most frames of a stack, 16 to 4096 (1024)")               \
+	RECORD("buffer", OPT_BUFFER, "KIB", "ring per thread, or per CPU, a power of two")         \
+	BOTH("via", OPT_VIA, "WHO",                                                                \
+	     "who samples: agent (in the process), perf (the kernel's callchains), copies (of"     \
+	     " stacks, by the kernel), rules (callchains by unwind rules in the kernel), bpf (the" \
+	     " same without a module, copies of other stacks) or auto",                            \
+	     "who samples, as for shstk record")                                                   \
+	BOTH("all", 'a', NULL,                                                                     \
+	     "record the whole system, as long as COMMAND runs if there is one",                   \
+	     "show the whole system")                                                              \
+	BOTH("cgroup", OPT_CGROUP, "PATH",                                                         \
+	     "record a cgroup, as long as COMMAND runs if there is one",                           \
+	     "show a cgroup")                                                                      \
+	BOTH("event", 'e', "EVENT",                                                                \
+	     "sample by another event than cpu-clock: cycles, faults, rHEX, PMU/TERM=VALUE/,"      \
+	     " sched:sched_switch, a name of libpfm4; :u or :k behind it; up to 8, each is a value" \
+	     " of the profile",                                                                    \
+	     "sample by another event than cpu-clock, such as cycles")                             \
+	BOTH("count", 'c', "N",                                                                    \
+	     "with --event: a sample at each N-th event, whatever the rate",                       \
+	     "with --event: a sample at each N-th event, whatever the rate")                       \
+	BOTH("off-cpu", OPT_OFF_CPU, NULL,                                                         \
+	     "where threads wait, and how long, instead of where they run",                        \
+	     "where threads wait, and how long, instead of where they run")                        \
+	BOTH("preempted", OPT_PREEMPTED, NULL,                                                     \
+	     "where threads that could run are put off their CPU, and how long; implies --off-cpu", \
+	     "where threads that could run are put off their CPU, and how long; implies --off-cpu") \
+	RECORD("wakers", OPT_WAKERS, NULL,                                                         \
+	       "with --off-cpu: by whom threads were woken, as a label, and waiting up to that"    \
+	       " moment (root)")                                                                   \
+	BOTH("kernel", OPT_KERNEL, NULL,                                                           \
+	     "with the kernel's functions",                                                        \
+	     "with the kernel's functions")                                                        \
+	RECORD("perf-data", OPT_PERF_DATA, "FILE",                                                 \
+	       "write what the kernel recorded to FILE as well, for shstk unwind")                 \
+	RECORD("check-sources", OPT_CHECK, NULL,                                                   \
+	       "take each stack from hardware and by software, and compare")                       \
+	RECORD("heap", OPT_HEAP, NULL,                                                             \
+	       "record allocations: what is allocated where, in use, and never freed")             \
+	RECORD("heap-sample", OPT_HEAP_SAMPLE, "BYTES",                                            \
+	       "with --heap: sample one allocation in BYTES (524288 as Go does), not all; implies" \
+	       " --heap")                                                                          \
+	RECORD("heap-mmap", OPT_HEAP_MMAP, NULL, "with --heap: mmap() too; implies --heap")        \
+	RECORD("heap-show", OPT_HEAP_SHOW, "TYPE",                                                 \
+	       "with --heap: what is shown where one value is: inuse_space, peak_space (the"       \
+	       " default), alloc_space, ...; with --every also growth_space; implies --heap")      \
+	BOTH("quiet", 'q', NULL, "no progress line, no summary", "no summary")
+
+#define RECORD_TEXT(name, key, argument, record, top) { name, key, argument, 0, record, 0 },
+#define TOP_TEXT(name, key, argument, record, top) { name, key, argument, 0, top, 0 },
+#define TEXT(name, key, argument, text) { name, key, argument, 0, text, 0 },
+#define NONE(name, key, argument, text)
+
 static const struct argp_option options[] = {
-	{ "freq", 'F', "HZ", 0, "samples per second and thread, 1 to 10000 (199)", 0 },
-	{ "wall", OPT_WALL, NULL, 0,
-	  "sample wall-clock time, also of sleeping threads, not CPU time", 0 },
-	{ "duration", OPT_DURATION, "TIME", 0,
-	  "stop recording after this time, in seconds or with a unit (500ms, 1.5s, 10m, 2h, 1d); the command goes on",
-	  0 },
-	{ "every", OPT_EVERY, "TIME", 0,
-	  "write a profile each time that much has passed, and begin the next one; with --heap: one of all so far",
-	  0 },
-	{ "keep", OPT_KEEP, "N", 0,
-	  "with --every: keep the last N profiles, and remove those before", 0 },
-	{ "depth", OPT_DEPTH, "N", 0, "most frames of a stack, 16 to 4096 (1024)", 0 },
-	{ "buffer", OPT_BUFFER, "KIB", 0, "ring per thread, or per CPU, a power of two", 0 },
-	{ "via", OPT_VIA, "WHO", 0,
-	  "who samples: agent (in the process), perf (the kernel's callchains), copies (of stacks, by the kernel), rules (callchains by unwind rules in the kernel), bpf (the same without a module, copies of other stacks) or auto",
-	  0 },
-	{ "all", 'a', NULL, 0, "record the whole system, as long as COMMAND runs if there is one",
-	  0 },
-	{ "cgroup", OPT_CGROUP, "PATH", 0,
-	  "record a cgroup, as long as COMMAND runs if there is one", 0 },
-	{ "event", 'e', "EVENT", 0,
-	  "sample by another event than cpu-clock: cycles, faults, rHEX, PMU/TERM=VALUE/, sched:sched_switch, a name of libpfm4; :u or :k behind it; up to 8, each is a value of the profile",
-	  0 },
-	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
-	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
-	  "where threads wait, and how long, instead of where they run", 0 },
-	{ "preempted", OPT_PREEMPTED, NULL, 0,
-	  "where threads that could run are put off their CPU, and how long; implies --off-cpu",
-	  0 },
-	{ "wakers", OPT_WAKERS, NULL, 0,
-	  "with --off-cpu: by whom threads were woken, as a label, and waiting up to that moment (root)",
-	  0 },
-	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
-	{ "perf-data", OPT_PERF_DATA, "FILE", 0,
-	  "write what the kernel recorded to FILE as well, for shstk unwind", 0 },
-	{ "check-sources", OPT_CHECK, NULL, 0,
-	  "take each stack from hardware and by software, and compare", 0 },
-	{ "heap", OPT_HEAP, NULL, 0,
-	  "record allocations: what is allocated where, in use, and never freed", 0 },
-	{ "heap-sample", OPT_HEAP_SAMPLE, "BYTES", 0,
-	  "with --heap: sample one allocation in BYTES (524288 as Go does), not all; implies --heap",
-	  0 },
-	{ "heap-mmap", OPT_HEAP_MMAP, NULL, 0, "with --heap: mmap() too; implies --heap", 0 },
-	{ "heap-show", OPT_HEAP_SHOW, "TYPE", 0,
-	  "with --heap: what is shown where one value is: inuse_space, peak_space (the default), alloc_space, ...; with --every also growth_space; implies --heap",
-	  0 },
+	OPTIONS(RECORD_TEXT, TEXT, NONE)
 	READ_LIMIT_OPTION,
-	{ "quiet", 'q', NULL, 0, "no progress line, no summary", 0 },
 	{ "call-graph", OPT_CALL_GRAPH, "MODE", OPTION_HIDDEN, NULL, 0 },
 	{ NULL, 'g', NULL, OPTION_HIDDEN, NULL, 0 },
 	{ 0 },
 };
 
 static const struct argp_option top_options[] = {
-	{ "freq", 'F', "HZ", 0, "samples per second and thread, 1 to 10000 (199)", 0 },
-	{ "delay", 'd', "TIME", 0,
-	  "time from one table to the next, in seconds or with a unit (2s)", 0 },
-	{ "duration", OPT_DURATION, "TIME", 0, "end after this time", 0 },
-	{ "all", 'a', NULL, 0, "show the whole system", 0 },
-	{ "cgroup", OPT_CGROUP, "PATH", 0, "show a cgroup", 0 },
-	{ "event", 'e', "EVENT", 0, "sample by another event than cpu-clock, such as cycles", 0 },
-	{ "count", 'c', "N", 0, "with --event: a sample at each N-th event, whatever the rate", 0 },
-	{ "off-cpu", OPT_OFF_CPU, NULL, 0,
-	  "where threads wait, and how long, instead of where they run", 0 },
-	{ "preempted", OPT_PREEMPTED, NULL, 0,
-	  "where threads that could run are put off their CPU, and how long; implies --off-cpu",
-	  0 },
-	{ "kernel", OPT_KERNEL, NULL, 0, "with the kernel's functions", 0 },
-	{ "via", OPT_VIA, "WHO", 0, "who samples, as for shstk record", 0 },
+	OPTIONS(TOP_TEXT, NONE, TEXT)
 	READ_LIMIT_OPTION,
-	{ "quiet", 'q', NULL, 0, "no summary", 0 },
 	{ 0 },
 };
+/* clang-format on */
 
 /* Parses a number with a unit; without a unit it is in seconds. Returns seconds. */
 static double parse_time(struct argp_state *state, const char *arg)
