@@ -291,9 +291,13 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 const char *shstk_note_name(int note)
 {
 	static const char *const names[SHSTK_NOTES] = {
-		[SHSTK_NOTE_TRUNCATED] = "[truncated]", [SHSTK_NOTE_TICKS] = "[between ticks]",
-		[SHSTK_NOTE_LOADER] = "[exec, loader]", [SHSTK_NOTE_EXIT] = "[exit]",
-		[SHSTK_NOTE_HELD] = "[small stack]",	[SHSTK_NOTE_UNSAMPLED] = "[not sampled]",
+		[SHSTK_NOTE_TRUNCATED] = "[truncated]",
+		[SHSTK_NOTE_TICKS] = "[between ticks]",
+		[SHSTK_NOTE_LOADER] = "[exec, loader]",
+		[SHSTK_NOTE_EXIT] = "[exit]",
+		[SHSTK_NOTE_HELD] = "[small stack]",
+		[SHSTK_NOTE_UNSAMPLED] = "[not sampled]",
+		[SHSTK_NOTE_THREADS] = "[unsampled threads]",
 		[SHSTK_NOTE_KERNEL] = "[kernel]",
 	};
 

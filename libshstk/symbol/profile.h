@@ -40,6 +40,7 @@ struct shstk_profile;
  * @SHSTK_NOTE_EXIT: time after the program's own code ran.
  * @SHSTK_NOTE_HELD: time that passed on a stack that has no room for a sample.
  * @SHSTK_NOTE_UNSAMPLED: events that were counted, but have no sample.
+ * @SHSTK_NOTE_THREADS: time of threads that ended before their first sample or between two.
  * @SHSTK_NOTE_KERNEL: time in the kernel, where the user may not see its stacks.
  * @SHSTK_NOTES: number of values of this enum.
  */
@@ -51,6 +52,7 @@ enum shstk_note {
 	SHSTK_NOTE_EXIT,
 	SHSTK_NOTE_HELD,
 	SHSTK_NOTE_UNSAMPLED,
+	SHSTK_NOTE_THREADS,
 	SHSTK_NOTE_KERNEL,
 	SHSTK_NOTES,
 };

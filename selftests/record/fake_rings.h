@@ -28,6 +28,13 @@ void __wrap_perf_rings_stop(struct perf_rings *rings)
 	(void)rings;
 }
 
+/* All threads have inherited their events. */
+bool __wrap_perf_rings_began(const struct perf_rings *rings, pid_t tid)
+{
+	(void)rings;
+	return tid > 0;
+}
+
 uint64_t __wrap_perf_rings_memory(const struct perf_rings *rings)
 {
 	(void)rings;

@@ -10,6 +10,8 @@
  *				prints what each used
  *	sums threads SECONDS	works by turns in in_main() and in in_thread(), a thread of 1 ms,
  *				and prints what each used
+ *	sums chain		works until it is killed, in threads of 1 ms, each of which begins
+ *				the next one and ends; prints a line when it has begun
  *	sums waits		by turns works in never_blocks() and sleeps in waits(), 0.5 s each
  *	sums orphan		has a child that works for 0.5 s, for which nobody waits
  */
@@ -170,6 +172,33 @@ static int threads(char **args)
 	return 0;
 }
 
+#define LINK 0.001 /* s */
+
+static void *in_link(void *arg)
+{
+	pthread_attr_t attr;
+	pthread_t id;
+
+	use(LINK);
+	pthread_attr_init(&attr);
+	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+	while (pthread_create(&id, &attr, in_link, arg))
+		usleep(1000);
+	pthread_attr_destroy(&attr);
+	return NULL;
+}
+
+static int chain(char **args)
+{
+	(void)args;
+	in_link(NULL);
+	puts("begins");
+	fflush(stdout);
+	for (;;)
+		pause();
+	return 0;
+}
+
 static __attribute__((noinline)) void never_blocks(void)
 {
 	use(0.05);
@@ -217,7 +246,7 @@ static const struct {
 } programs[] = {
 	{ "waits", wait_and_work }, { "burn", burn },	  { "cpu", cpu },
 	{ "faults", faults },	    { "shares", shares }, { "threads", threads },
-	{ "orphan", orphan },
+	{ "orphan", orphan },	    { "chain", chain },
 };
 
 int main(int argc, char **argv)

@@ -324,6 +324,83 @@ def short_threads_of_a_running_process():
           f'{got}, {inside} and {outside} s were: {done.stderr}')
 
 
+def record_running(options, job, **who):
+    """Records a program that runs already until it ends: its two numbers, stacks, and messages."""
+    with Process([SUMS, *job], stdout=subprocess.PIPE, text=True, **who) as target:
+        done = run(SHSTK, 'record', '-o', '-', '--format=folded', *options, '-p',
+                   str(target.pid), **who)
+        out, _ = target.communicate()
+    no_events(done.stderr)
+    check(done.returncode == 0, done.stderr)
+    stacks = [line.rsplit(' ', 1) for line in done.stdout.splitlines()]
+    return ([float(n) for n in out.splitlines()[-1].split()],
+            [(stack.split(';'), int(value)) for stack, value in stacks], done.stderr)
+
+
+def need_threads_events_only():
+    """Skips the test if an ordinary user may have other events than those of his threads."""
+    need_nobody()
+    with open('/proc/sys/kernel/perf_event_paranoid', encoding='ascii') as file:
+        if int(file.read()) < 1:
+            raise Skip('events of all CPUs are permitted')
+
+
+@test
+def time_of_unsampled_threads():
+    """-p by an ordinary user: what threads used that end before their first sample has a frame"""
+    need_threads_events_only()
+    # Five threads end within a period.
+    (inside, outside), stacks, err = record_running(('-F', '199'), ('threads', '2'), **NOBODY)
+    whole = sum(value for _, value in stacks) / 1e9
+    got = seconds(stacks, '[unsampled threads]')
+    # The rest of it is the kernel's, for threads that begin and end.
+    least = inside / (inside + outside)
+    check(least - 0.1 < got / whole < least + 0.3, f'{got} of {whole}, not {least}: {err}')
+    found = re.search(r'(\d+) threads ended before their first sample: ([0-9.]+) s of CPU time',
+                      err)
+    check(found and int(found[1]) > 100 and abs(float(found[2]) - got) < 0.02, err)
+    check(any(frames[0].startswith(f'[caution] {found[1]} threads ended') for frames, _ in stacks),
+          f'{stacks}')
+
+
+@test
+def kernel_of_a_running_process():
+    """-p by an ordinary user, of a program that ends: the kernel's time has a frame"""
+    need_threads_events_only()
+    (calls, user), stacks, err = record_running(('-F', '999'), ('shares', '2'), **NOBODY)
+    whole = sum(value for _, value in stacks) / 1e9
+    samples = int(re.search(r'(\d+) samples?, ', err)[1])
+    check_share(seconds(stacks, 'in_user') / whole, user / (calls + user), samples, err)
+
+
+def record_chain(**who):
+    """Records a program whose threads begin each other; the time sampled, that counted, messages."""
+    with Process([SUMS, 'chain'], stdout=subprocess.PIPE, text=True, **who) as target, \
+            contextlib.ExitStack() as at_the_end:
+        at_the_end.callback(target.kill)
+        target.stdout.readline()
+        with Process([SHSTK, 'record', '-F', '2999', '-o', '-', '--format=folded', '-p',
+                      str(target.pid)], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                     text=True, **who) as recorder:
+            line = recorder.stderr.readline()
+            no_events(line)
+            check('by perf events' in line, line)
+            wait_cpu(target.pid, 1.0)
+            recorder.send_signal(signal.SIGINT)
+            _, err = recorder.communicate()
+    found = re.search(r'; ([0-9.]+) (?:of ([0-9.]+) s CPU time|s of CPU time)', err)
+    check(found, err)
+    return float(found[1]), float(found[2] or found[1]), err
+
+
+@test
+def threads_that_begin_each_other():
+    """-p of a program whose threads each begin the next one and end: they are found"""
+    for who in [{}, NOBODY][:1 + (not os.getuid())]:
+        sampled, counted, err = record_chain(**who)
+        check(counted > 0.2 and sampled > 0.5 * counted, err)
+
+
 def off_cpu(option):
     """Returns the seconds off the CPU where a program waits, and where it never does but another
     program runs on its CPU.

@@ -82,6 +82,14 @@ int convert_fork(struct converter *c, const struct perf_fork *f)
 	return population_fork(&c->all, f);
 }
 
+/* Notes the thread to which is added what has no sample. */
+static void note_first(struct converter *c, const struct task *t, struct shstk_symproc *proc)
+{
+	c->first.proc = proc;
+	c->first.tid = t->tid;
+	memcpy(c->first.comm, t->comm, sizeof(c->first.comm));
+}
+
 /*
  * Counts a thread that ended without samples or with few of them. An event begins anew in each
  * thread, so a thread that is too short has no sample, and one that is just long enough is always
@@ -93,6 +101,9 @@ static void count_unseen(struct converter *c, const struct task *t)
 		return;
 	c->learnt.short_lived++;
 	c->counts.unseen += !t->samples;
+	/* Its time is shown even if there are no samples at all. */
+	if (!c->first.proc && !t->samples)
+		note_first(c, t, population_names(&c->all, t->process));
 }
 
 void convert_exit(struct converter *c, const struct perf_fork *f, bool later)
@@ -147,11 +158,8 @@ static void count_end(struct convert_counts *n, const struct process *p, const s
 static void count_sample(struct converter *c, struct task *t, struct shstk_symproc *proc, int which,
 			 uint64_t value)
 {
-	if (!c->first.proc) {
-		c->first.proc = proc;
-		c->first.tid = t->tid;
-		memcpy(c->first.comm, t->comm, sizeof(c->first.comm));
-	}
+	if (!c->first.proc)
+		note_first(c, t, proc);
 	if (!t->sampled)
 		c->counts.threads++;
 	if (!t->process->sampled)
@@ -402,8 +410,8 @@ int convert_unsampled(struct converter *c, int which, uint64_t value, int note)
 
 	set_values(values, 0, which, value);
 	/*
-	 * Without a first sample there is no thread to which this could be added: then only the
-	 * last lines tell.
+	 * Without a first sample, or a thread that ended before it had one, there is no thread to
+	 * which this could be added: then only the last lines tell.
 	 */
 	return c->first.proc ? shstk_profile_add(c->profile, &sample) : 0;
 }

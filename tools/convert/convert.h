@@ -125,9 +125,9 @@ struct convert_learnt {
 };
 
 /**
- * struct convert_first - the thread of this profile's first sample, to which is added what has no
- * sample
- * @proc: its process; NULL if there was no sample so far.
+ * struct convert_first - the thread of this profile's first sample, or the first thread that ended
+ * before it had one: to it is added what has no sample
+ * @proc: its process; NULL if there was no such thread so far.
  * @tid: its thread ID.
  * @comm: its name.
  */
@@ -146,7 +146,7 @@ struct convert_first {
  * @counts: counts of what is in @profile.
  * @weights: for each event (enum perf_which), sum of the periods of its samples in @profile.
  * @learnt: what the recorder may adapt to.
- * @first: the thread of the first sample in @profile.
+ * @first: the thread to which is added what has no sample.
  */
 struct converter {
 	struct convert_opts opts;

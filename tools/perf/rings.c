@@ -76,12 +76,14 @@ struct perf_rings {
 	size_t nr_heap;
 	int *fds;
 	uint8_t *which; /* enum perf_which of each event in @fds */
+	pid_t *whose; /* target of each event in @fds, or -1 */
 	size_t nr_fds, max_fds;
 	struct identity *others; /* identifiers of all events but PERF_MAIN, sorted */
 	size_t nr_others, max_others;
 	bool user_only;
 	int broker; /* connection to the broker while it opens events, or -1 */
 	bool borrowed; /* the broker opened the events */
+	int walker; /* BPF program that walks stacks, of perf_rings_walk(); 0: none */
 	uint64_t looked; /* CLOCK_MONOTONIC in ns of the last look into the rings */
 	uint64_t before; /* CLOCK_MONOTONIC in ns of the look before */
 	uint64_t most; /* bytes in the fullest ring at the last look */
@@ -480,23 +482,30 @@ int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why
 	return lent ? ret : 0;
 }
 
-static int keep_fd(struct perf_rings *r, int fd, int which)
+/* Makes room for one more event. Returns whether there is memory. */
+static bool more_events(struct perf_rings *r)
 {
 	size_t max = r->max_fds ? 2 * r->max_fds : 64;
+	int *fds = reallocarray(r->fds, max, sizeof(*fds));
+	uint8_t *which = fds ? reallocarray(r->which, max, sizeof(*which)) : NULL;
+	pid_t *whose = which ? reallocarray(r->whose, max, sizeof(*whose)) : NULL;
 
-	if (r->nr_fds == r->max_fds) {
-		int *fds = reallocarray(r->fds, max, sizeof(*fds));
-		uint8_t *more = fds ? reallocarray(r->which, max, sizeof(*more)) : NULL;
+	r->fds = fds ? fds : r->fds;
+	r->which = which ? which : r->which;
+	r->whose = whose ? whose : r->whose;
+	r->max_fds = whose ? max : r->max_fds;
+	return whose;
+}
 
-		r->fds = fds ? fds : r->fds;
-		if (!more) {
-			close(fd);
-			return -ENOMEM;
-		}
-		r->which = more;
-		r->max_fds = max;
+/* Keeps an event of the target @pid, or -1, or closes it. Returns 0 or -ENOMEM. */
+static int keep_fd(struct perf_rings *r, int fd, int which, pid_t pid)
+{
+	if (r->nr_fds == r->max_fds && !more_events(r)) {
+		close(fd);
+		return -ENOMEM;
 	}
 	r->which[r->nr_fds] = which;
+	r->whose[r->nr_fds] = pid;
 	r->fds[r->nr_fds++] = fd;
 	return 0;
 }
@@ -562,7 +571,7 @@ static int open_walked(struct perf_rings *r, struct cpu_ring *ring)
 
 	if (fd < 0)
 		return fd;
-	ret = keep_fd(r, fd, WALKED);
+	ret = keep_fd(r, fd, WALKED, -1);
 	if (ret)
 		return ret;
 	ret = connect_ring(r, ring, fd);
@@ -598,7 +607,7 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 		explain(opts, which, fd, why);
 		return fd;
 	}
-	ret = keep_fd(r, fd, which);
+	ret = keep_fd(r, fd, which, pid);
 	if (ret)
 		return ret;
 	/* If this fails, samples are as complete as without the program. */
@@ -837,6 +846,13 @@ uint64_t perf_rings_memory(const struct perf_rings *r)
 	return (uint64_t)r->nr_rings * r->ring_size;
 }
 
+/* Has the walker run at the event, if it is one that the walker can run at. */
+static void walk_event(struct perf_rings *r, size_t at)
+{
+	if (r->which[at] == PERF_MAIN)
+		ioctl(r->fds[at], PERF_EVENT_IOC_SET_BPF, r->walker);
+}
+
 int perf_rings_walk(struct perf_rings *r, int program,
 		    int (*connect)(const void *arg, int cpu, int fd), const void *arg)
 {
@@ -852,11 +868,65 @@ int perf_rings_walk(struct perf_rings *r, int program,
 			ret = fd;
 	}
 	sort_identities(r);
+	r->walker = program;
 	/* The place to which the program writes exists before it begins. */
 	for (size_t i = 0; i < nr && !ret; i++)
-		if (r->which[i] == PERF_MAIN)
-			ioctl(r->fds[i], PERF_EVENT_IOC_SET_BPF, program);
+		walk_event(r, i);
 	return ret;
+}
+
+/* ---- Later targets ---- */
+
+/* Returns whether a ring is that of the event. */
+static bool has_ring(const struct perf_rings *r, int fd)
+{
+	for (size_t i = 0; i < r->nr_rings; i++)
+		if (r->rings[i].page && r->rings[i].fd == fd)
+			return true;
+	return false;
+}
+
+/* Closes the target's events from number @first on. */
+static void close_events(struct perf_rings *r, size_t first, pid_t tid)
+{
+	for (size_t i = r->nr_fds; i-- > first;) {
+		if (r->whose[i] != tid || has_ring(r, r->fds[i]))
+			continue;
+		close(r->fds[i]);
+		r->nr_fds--;
+		r->fds[i] = r->fds[r->nr_fds];
+		r->which[i] = r->which[r->nr_fds];
+		r->whose[i] = r->whose[r->nr_fds];
+	}
+}
+
+int perf_rings_add(struct perf_rings *r, const struct perf_opts *opts, pid_t tid)
+{
+	const size_t first = r->nr_fds;
+	struct reason unused;
+	int ret;
+
+	r->broker = r->borrowed ? borrow_begin() : -1;
+	if (r->borrowed && r->broker < 0)
+		return r->broker;
+	ret = add_target(r, opts, tid, &unused);
+	if (r->broker >= 0)
+		close(r->broker);
+	r->broker = -1;
+	sort_identities(r);
+	if (ret)
+		close_events(r, first, tid);
+	for (size_t i = first; i < r->nr_fds; i++) {
+		if (r->walker)
+			walk_event(r, i);
+		ioctl(r->fds[i], PERF_EVENT_IOC_ENABLE, 0);
+	}
+	return ret;
+}
+
+void perf_rings_drop(struct perf_rings *r, pid_t tid)
+{
+	close_events(r, 0, tid);
 }
 
 void perf_rings_close(struct perf_rings *r)
@@ -872,6 +942,7 @@ void perf_rings_close(struct perf_rings *r)
 	free(r->heap);
 	free(r->fds);
 	free(r->which);
+	free(r->whose);
 	free(r->others);
 	free(r);
 }
@@ -1143,6 +1214,32 @@ bool perf_rings_last(const struct perf_rings *r, uint64_t ns)
 
 	return r->before && passed && r->rate && r->rate * ns / 1000000000 < r->ring_size / 2 &&
 	       r->most * ns / passed < r->ring_size / 4;
+}
+
+/* Returns whether the ring has a record, not handed out yet, that the thread began. */
+static bool has_fork(const struct perf_rings *r, const struct cpu_ring *ring, pid_t tid)
+{
+	const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	struct perf_event_header h;
+
+	for (uint64_t at = ring->tail; head - at >= sizeof(h); at += h.size) {
+		h = header_at(r, ring, at);
+		if (h.size < sizeof(h) || h.size % 8 || h.size > head - at)
+			break;
+		/* Process and its parent, then thread and its creator, 4 bytes each. */
+		if (h.type == PERF_RECORD_FORK && h.size >= sizeof(h) + 16 &&
+		    (pid_t)word(place(r, ring, at + sizeof(h) + 8)) == tid)
+			return true;
+	}
+	return false;
+}
+
+bool perf_rings_began(const struct perf_rings *r, pid_t tid)
+{
+	for (size_t i = 0; i < r->nr_rings; i++)
+		if (r->rings[i].page && has_fork(r, &r->rings[i], tid))
+			return true;
+	return false;
 }
 
 static bool is_news(uint32_t type)

@@ -149,6 +149,25 @@ int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struc
 void perf_rings_close(struct perf_rings *rings);
 
 /**
+ * perf_rings_add() - open the events of one more thread, and begin
+ * @rings: the rings, which were opened for threads.
+ * @opts: as the rings were opened.
+ * @tid: the thread, which must not have inherited events from one that has them.
+ *
+ * Return: 0 or a negative errno: -ESRCH if the thread is gone. Then nothing is open for it.
+ */
+int perf_rings_add(struct perf_rings *rings, const struct perf_opts *opts, pid_t tid);
+
+/*
+ * Closes the events that were opened for the thread, and with them those of all threads that
+ * inherited them.
+ */
+void perf_rings_drop(struct perf_rings *rings, pid_t tid);
+
+/* Returns whether the rings have a record, not handed out yet, of the beginning of the thread. */
+bool perf_rings_began(const struct perf_rings *rings, pid_t tid);
+
+/**
  * perf_rings_walk() - have the stack of each sample of PERF_MAIN walked from now on
  * @rings: the rings, which were opened without a BPF program.
  * @program: file descriptor of a BPF program, the walker, that runs at each sample. It writes a

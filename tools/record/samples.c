@@ -74,6 +74,8 @@ void samples_name_left(void *arg, int pid)
 	struct task_stat stat;
 	int n;
 
+	if (process_gone(pid) || process_is_zombie(pid))
+		return;
 	left->nr++;
 	if (left->named >= MAX_LEFT_NAMES || task_stat(pid, 0, &stat))
 		return;

@@ -13,27 +13,26 @@
 /* ---- Replacing rings ---- */
 
 /*
- * Opens other events for all that is recorded. For a moment both sets of rings record, so that no
+ * Opens other events for all that is recorded. @opts receives the threads for which that is done,
+ * and @list, which the caller frees, is where they are, if there are any. For a moment both sets of rings record, so that no
  * event of a process is missed; seeing such an event twice does no harm. Returns false if the
  * kernel refuses.
  */
-static bool open_rings(struct perf_drain *d, const struct perf_opts *wanted,
+static bool open_rings(struct perf_drain *d, struct perf_opts *opts, pid_t **list,
 		       struct perf_rings **ret)
 {
-	struct perf_opts opts = *wanted;
-	pid_t *list = NULL;
 	struct reason why;
 	int err = 0;
 
+	*list = NULL;
 	/* Make room for as many stacks as before. */
-	if (opts.may_shrink)
-		opts.ring_size = perf_ring_size(opts.ring_size,
-						opts.ring_size / PERF_FIRST_COPY * opts.copy);
-	if (opts.nr_pids)
-		err = scope_targets_now(&d->convert->all, &opts, &list);
+	if (opts->may_shrink)
+		opts->ring_size = perf_ring_size(opts->ring_size,
+						 opts->ring_size / PERF_FIRST_COPY * opts->copy);
+	if (opts->nr_pids)
+		err = scope_targets_now(&d->convert->all, opts, list);
 	if (!err)
-		err = perf_rings_open(&opts, ret, &why);
-	free(list);
+		err = perf_rings_open(opts, ret, &why);
 	return !err;
 }
 
@@ -215,19 +214,24 @@ static const struct transition {
 static int make_change(struct perf_drain *d, enum change change)
 {
 	const struct transition *t = &transitions[change];
-	struct perf_opts opts = d->opts;
+	struct perf_opts opts = d->opts, now;
 	struct perf_rings *rings;
-	int ret;
+	pid_t *list;
+	int ret = 0;
 
 	if (d->adapt.refused & 1u << change || !t->due(d, &opts))
 		return 0;
-	if (!open_rings(d, &opts, &rings)) {
+	now = opts;
+	if (!open_rings(d, &now, &list, &rings)) {
 		d->adapt.refused |= 1u << change;
-		return 0;
+	} else {
+		ret = replace_rings(d, &opts, rings);
+		if (!ret && list)
+			ret = late_begin(d, list, now.nr_pids);
+		if (t->made)
+			t->made(d);
 	}
-	ret = replace_rings(d, &opts, rings);
-	if (t->made)
-		t->made(d);
+	free(list);
 	return ret;
 }
 

@@ -374,11 +374,29 @@ static uint64_t hidden_kernel(const struct recording *r, bool ended, const struc
 {
 	uint64_t whole = find_whole(r, ended, usage), hidden = whole - c->weight;
 	uint64_t most = usage->ru_stime.tv_sec * 1000000000 + usage->ru_stime.tv_usec * 1000;
+	const bool told = ended && r->pid;
+
+	/* What runs already may have had short threads as well: nobody knows which part is whose. */
+	if (!record_counts_time(r->opts) || r->opts->wall || r->opts->off_cpu || c->lost ||
+	    (more->stacks.unseen && !told) || whole <= c->weight ||
+	    !perf_drain_user_only(drain_of(r)))
+		return 0;
+	return told && most < hidden ? most : hidden;
+}
+
+/*
+ * Returns the ns of CPU time that have no sample because threads ended too soon: what is left
+ * beside @kernel, the time in the kernel.
+ */
+static uint64_t short_threads(const struct recording *r, uint64_t whole, uint64_t kernel,
+			      const struct drain_counts *c, const struct perf_counts *more)
+{
+	const uint64_t known = c->weight + kernel;
 
 	if (!record_counts_time(r->opts) || r->opts->wall || r->opts->off_cpu || c->lost ||
-	    more->stacks.unseen || whole <= c->weight || !perf_drain_user_only(drain_of(r)))
+	    more->throttled || !more->stacks.unseen || whole <= known)
 		return 0;
-	return ended && most < hidden ? most : hidden;
+	return whole - known;
 }
 
 /*
@@ -387,7 +405,7 @@ static uint64_t hidden_kernel(const struct recording *r, bool ended, const struc
  */
 static int add_unsampled(struct recording *r, bool ended, const struct rusage *usage)
 {
-	uint64_t whole = find_whole(r, ended, usage), kernel;
+	uint64_t whole = find_whole(r, ended, usage), kernel, threads;
 	struct perf_counts more;
 	struct drain_counts c;
 	int err = 0;
@@ -398,8 +416,13 @@ static int add_unsampled(struct recording *r, bool ended, const struct rusage *u
 		return err;
 	perf_drain_count(drain_of(r), &c, &more);
 	kernel = hidden_kernel(r, ended, usage, &c, &more);
+	threads = short_threads(r, whole, kernel, &c, &more);
 	if (kernel)
-		return perf_drain_unsampled(drain_of(r), PERF_MAIN, kernel, SHSTK_NOTE_KERNEL);
+		err = perf_drain_unsampled(drain_of(r), PERF_MAIN, kernel, SHSTK_NOTE_KERNEL);
+	if (threads && !err)
+		err = perf_drain_unsampled(drain_of(r), PERF_MAIN, threads, SHSTK_NOTE_THREADS);
+	if (kernel || threads)
+		return err;
 	if (whole <= c.weight || r->opts->wall ||
 	    (record_counts_time(r->opts) && !c.lost && !more.throttled && !more.stacks.unseen))
 		return 0;
@@ -508,6 +531,22 @@ static void report_kernel(struct recording *r, uint64_t ns)
 			ns / 1e9);
 }
 
+/* Reports threads that ended before their first sample, and @ns of CPU time that have none. */
+static void report_unseen(struct recording *r, bool ended, uint64_t nr, uint64_t ns)
+{
+	const bool both = perf_drain_user_only(drain_of(r)) && !(ended && r->pid);
+	const char *cure = "root may sample it; or see --freq";
+
+	if (nr && ns)
+		caution(r,
+			"%llu threads ended before their first sample: %.2f s of CPU time without a sample, theirs%s, are shown as [unsampled threads] (%s)",
+			(unsigned long long)nr, ns / 1e9, both ? " and the kernel's" : "", cure);
+	else if (nr)
+		caution(r,
+			"%llu threads ended before their first sample: their time is missing (%s)",
+			(unsigned long long)nr, cure);
+}
+
 static void report_none(const struct record_opts *o, bool user_only)
 {
 	char idle[200];
@@ -570,10 +609,12 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	struct module_chains chains;
 	struct perf_counts more;
 	struct drain_counts c;
+	uint64_t whole = find_whole(r, ended, usage), kernel;
 
 	perf_drain_count(state->drain, &c, &more);
+	kernel = hidden_kernel(r, ended, usage, &c, &more);
 	module_read_chains(&chains);
-	report_lost(r, &c, find_whole(r, ended, usage));
+	report_lost(r, &c, whole);
 	report_estimate(r, &c, &more);
 	if (more.stacks.other_off)
 		remark(r,
@@ -585,10 +626,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		caution(r, "the kernel held samples back %llu times: a lower --freq helps",
 			(unsigned long long)more.throttled);
 	report_stacks(r, &c, &more);
-	if (more.stacks.unseen)
-		caution(r,
-			"%llu threads ended before their first sample: their time is missing (root may sample it; or see --freq)",
-			(unsigned long long)more.stacks.unseen);
+	report_unseen(r, ended, more.stacks.unseen, short_threads(r, whole, kernel, &c, &more));
 	if (more.unwritten)
 		caution(r, "%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
 	if (more.stacks.compat)
@@ -609,7 +647,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		remark(r,
 		       "%llu callchains that the kernel took meanwhile followed frame pointers: the thread's shadow stack could not be read",
 		       (unsigned long long)(chains.unread - state->chains.unread));
-	report_kernel(r, hidden_kernel(r, ended, usage, &c, &more));
+	report_kernel(r, kernel);
 	report_left(r, ended, c.lost);
 	/* If records were lost, that is the reason. */
 	if (!c.samples && !c.lost)

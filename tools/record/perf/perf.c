@@ -70,7 +70,10 @@ static int take_event(struct perf_drain *d, const struct perf_record *r)
 	case PERF_RECORD_COMM:
 		return perf_record_comm(r, &comm) ? convert_comm(d->convert, &comm) : 0;
 	case PERF_RECORD_FORK:
-		return perf_record_fork(r, &fork) ? convert_fork(d->convert, &fork) : 0;
+		if (!perf_record_fork(r, &fork))
+			return 0;
+		late_fork(d, &fork);
+		return convert_fork(d->convert, &fork);
 	case PERF_RECORD_EXIT:
 		/* A CPU's own events still see the thread leave the CPU until it is reaped. */
 		if (perf_record_fork(r, &fork))
@@ -205,7 +208,6 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 
 	if (!ret)
 		ret = perf_rings_open(&rings, &d->rings, why);
-	free(list);
 	if (!ret && d->walker) {
 		ret = walker_begin(d->walker, d->rings);
 		because(why, "cannot open the events of the BPF walk: %s", strerror(-ret));
@@ -221,7 +223,12 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	if (ret == -ESRCH)
 		because(why, "%s %d: %s", d->scope.threads ? "thread" : "process",
 			*opts->rings.pids, process_gone_why(*opts->rings.pids));
-	return ret ? ret : scope_look_around(&d->scope, &d->convert->all);
+	if (!ret)
+		ret = scope_look_around(&d->scope, &d->convert->all);
+	if (!ret && list)
+		ret = late_begin(d, list, rings.nr_pids);
+	free(list);
+	return ret;
 }
 
 int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
@@ -267,6 +274,7 @@ void perf_drain_destroy(struct perf_drain *d)
 	perf_writer_close(d->writer);
 	converter_destroy(d->convert);
 	scope_deinit(&d->scope);
+	late_deinit(&d->late);
 	free(d);
 }
 
@@ -274,6 +282,8 @@ int perf_drain_take(struct perf_drain *d)
 {
 	int ret = perf_rings_read(d->rings, false, perf_drain_record, d);
 
+	if (!ret)
+		ret = late_look(d);
 	return ret ? ret : adapt(d);
 }
 

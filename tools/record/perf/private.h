@@ -5,6 +5,7 @@
  *	perf.c    begins and ends, and hands records to the converter
  *	scope.c   which processes are recorded
  *	adapt.c   opens other rings while recording, when there is a reason
+ *	late.c    finds threads that began while rings were being opened
  *	sums.c    what the kernel counted and lost, over all these rings
  */
 #ifndef TOOLS_RECORD_PERF_PRIVATE_H
@@ -15,6 +16,7 @@
 #include "tools/perf/write.h"
 #include "tools/record/perf/gomoments.h"
 #include "tools/record/perf/adapt.h"
+#include "tools/record/perf/late.h"
 #include "tools/record/perf/perf.h"
 #include "tools/record/perf/scope.h"
 #include "tools/record/perf/sums.h"
@@ -29,6 +31,7 @@
  * @convert: the converter, which makes the profile. adapt.c changes its source of stacks.
  * @scope: the processes that are recorded.
  * @adapt: what is known for changes by adapt.c.
+ * @late: threads that began while rings were being opened.
  * @sums: what the kernel counted and lost.
  * @wakers: takes the records about who ends times off the CPU, or NULL. The caller's.
  * @walker: walks stacks in the kernel, or NULL. The caller's.
@@ -44,6 +47,7 @@ struct perf_drain {
 	struct converter *convert;
 	struct scope scope;
 	struct adapt adapt;
+	struct late late;
 	struct sums sums;
 	struct wakers *wakers;
 	const struct walker *walker;

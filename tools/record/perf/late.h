@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * late.h - finds threads that have no events, because they began while events were being opened.
+ *
+ * Events of a thread are inherited by what it starts. A thread that is started while events of all
+ * threads are opened, by one that has none yet, inherits nothing, and neither does what it starts.
+ * Where each thread starts the next one and ends, none would ever have events.
+ */
+#ifndef TOOLS_RECORD_PERF_LATE_H
+#define TOOLS_RECORD_PERF_LATE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+struct perf_drain;
+struct perf_fork;
+
+#define LATE_KEPT 64
+
+/**
+ * struct doubt - a thread of which it is not known whether it inherited events
+ * @pid: its process.
+ * @tid: its thread ID.
+ * @cpu: CPU time in ns that it had used when it was first seen.
+ * @samples: samples that it had by then.
+ */
+struct doubt {
+	pid_t pid;
+	pid_t tid;
+	uint64_t cpu;
+	uint64_t samples;
+};
+
+/**
+ * struct late - what is known of such threads
+ * @next: CLOCK_MONOTONIC in ns, when they are looked for next.
+ * @pause: ns from that moment to the one after it.
+ * @doubts: threads that began while events were being opened.
+ * @nr_doubts: number of @doubts.
+ * @added: threads that were given events, the last LATE_KEPT of them.
+ * @added_at: for each of @added, CLOCK_MONOTONIC in ns when it was.
+ * @nr_added: how many threads were given events.
+ */
+struct late {
+	uint64_t next;
+	uint64_t pause;
+	struct doubt *doubts;
+	size_t nr_doubts;
+	pid_t added[LATE_KEPT];
+	uint64_t added_at[LATE_KEPT];
+	size_t nr_added;
+};
+
+/**
+ * late_begin() - look for threads that began while the rings of @d were being opened
+ * @d: the recording.
+ * @opened: the threads whose events were opened.
+ * @nr: number of @opened.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int late_begin(struct perf_drain *d, const pid_t *opened, size_t nr);
+
+/*
+ * Looks for such threads again if it is time. Called after the records in the rings were taken.
+ * Returns 0 or -ENOMEM.
+ */
+int late_look(struct perf_drain *d);
+
+/*
+ * Takes the beginning of a thread. If it was given events a moment before, it has inherited some
+ * too, and loses the others.
+ */
+void late_fork(struct perf_drain *d, const struct perf_fork *f);
+
+void late_deinit(struct late *l);
+
+#endif
