@@ -33,17 +33,22 @@ endif
 ifeq ($(origin CXX),default)
 CXX	:= g++
 endif
+# The compiler knows the tools for what it makes programs for.
+tool_of_compiler = $(shell $(CC) -print-prog-name=$(1))
 ifeq ($(origin AR),default)
-AR	:= ar
+AR	:= $(call tool_of_compiler,ar)
 endif
-OBJCOPY	?= objcopy
-NM	?= nm
-PKG_CONFIG ?= pkg-config
+ifeq ($(origin OBJCOPY),undefined)
+OBJCOPY	:= $(call tool_of_compiler,objcopy)
+endif
+ifeq ($(origin NM),undefined)
+NM	:= $(call tool_of_compiler,nm)
+endif
 CLANG	?= clang
 ARM64	?= aarch64-linux-gnu-
 RISCV	?= riscv64-linux-gnu-
 # What is built for is what the compiler makes programs for, which need not be this machine:
-#     make CC=aarch64-linux-gnu-gcc PKG_CONFIG=aarch64-linux-gnu-pkg-config
+#     make CC=aarch64-linux-gnu-gcc
 MACHINE	:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(filter \
 	x86_64 aarch64 riscv64,$(MACHINE))))),$(error $(CC) makes programs for \
@@ -51,8 +56,11 @@ ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64
 comma	:= ,
 # Where the compiler looks for libraries and headers, such as x86_64-linux-gnu.
 MULTIARCH := $(MACHINE)-linux-gnu
-# What runs the programs that are built, if this machine can't: qemu-aarch64-static -L ...
-EMULATOR ?=
+# What runs the programs that are built, if this machine can't.
+ifeq ($(origin EMULATOR),undefined)
+EMULATOR := $(if $(filter-out $(shell uname -m),$(MACHINE)),$(shell \
+	command -v qemu-$(MACHINE)-static || command -v qemu-$(MACHINE)))
+endif
 
 # The caller's CPPFLAGS, CFLAGS and LDFLAGS reach all that is installed. What tests build
 # for other machines has flags of its own.

@@ -18,14 +18,18 @@ TOOL_CFLAGS	= $(CSTD) $(WARN) $(OPT) $(CPPFLAGS_COMMON) -pthread \
 # can, else after linking (tools/inject/property.S). $(1) is the prefix of the tools, $(2) the
 # object.
 GCS_NOTE := \4\0\0\0\20\0\0\0\5\0\0\0GNU\0\0\0\0\300\4\0\0\0\4\0\0\0\0\0\0\0
+GCS_PLACE := -x assembler tools/inject/property.S -x none
 ld_marks_gcs = $(findstring gcs=always,$(shell $(1)ld --help))
-gcs_link = $(if $(ld_marks_gcs),-Wl$(comma)-z$(comma)gcs=always,-x assembler \
-	tools/inject/property.S -x none)
-gcs_mark = $(if $(ld_marks_gcs),,$(Q)printf '$(GCS_NOTE)' >$(2).note && \
-	$(1)objcopy --update-section .note.gnu.property=$(2).note $(2) && rm $(2).note)
-# The same for the machine that the build is for.
-own_link = $(if $(filter arm64,$(ARCH)),$(gcs_link))
-own_mark = $(if $(filter arm64,$(ARCH)),$(call gcs_mark,,$@))
+gcs_link = $(if $(ld_marks_gcs),-Wl$(comma)-z$(comma)gcs=always,$(GCS_PLACE))
+gcs_mark = $(if $(ld_marks_gcs),,$(call write_gcs_note,$(1)objcopy,$(2)))
+# $(1): objcopy, $(2): the object.
+write_gcs_note = $(Q)printf '$(GCS_NOTE)' >$(2).note && \
+	$(1) --update-section .note.gnu.property=$(2).note $(2) && rm $(2).note
+# The same for the machine that the build is for, whose linker was told already if it can.
+ifeq ($(ARCH)$(GCS_MARK),arm64)
+own_link = $(GCS_PLACE)
+own_mark = $(call write_gcs_note,$(OBJCOPY),$@)
+endif
 
 include $(wildcard tools/*/build.mk tools/inject/*/build.mk)
 include bpf/build.mk
