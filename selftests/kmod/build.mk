@@ -183,9 +183,10 @@ GUEST_OPTIONS_x86-named += --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftest
 GUEST_MODULES_x86-qemu-6.12-rt = $(filter %/shstk_perf.ko,$(KMOD_x86-6.12-rt))
 GUEST_KMOD_x86-qemu-6.12-rt += $(B)/selftests/kmod/overlay/x86-6.12-rt/overlay.ko \
 	$(RULES_CHANGE_x86) $(RULES_FRAMES_x86)
-# The test of unloading while chains are walked by rules. $(1) is the guest.
+# The test of unloading while chains are walked by rules, or folders in /sys are held. $(1) is the guest.
 kmod_unload = kmod:rules-unload=$(call kmod_words,$(B)/selftests/kmod/x86/rules_unload_test \
-	$(filter %/shstk_perf.ko,$(KMOD_$(1))) $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1)
+	$(filter %/shstk_perf.ko,$(KMOD_$(1))) $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
+	$(B)/selftests/kmod/hold/$(1)/shstk_hold.ko)
 GUEST_x86-qemu-7.2 += $(call kmod_unload,x86-7.2)
 GUEST_x86-qemu-6.12 += $(call kmod_unload,x86-6.12)
 GUEST_x86-qemu-6.12-rt += $(call kmod_unload,x86-6.12-rt)
@@ -205,6 +206,16 @@ KMOD_HOSTILE = kmod:rules-hostile=$(call kmod_words,$(B)/selftests/kmod/x86/rule
 GUEST_KMOD_x86-qemu-7.2 += $(B)/selftests/kmod/nmi/x86-7.2/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 GUEST_KMOD_x86-qemu-6.12 += $(B)/selftests/kmod/nmi/x86-6.12/shstk_nmi.ko $(KMOD_NMI) $(KMOD_HOSTILE)
 endif
+
+# Builds the module that holds kobjects of shstk_perf.ko. $(1) is the guest.
+define kmod_hold
+$(B)/selftests/kmod/hold/$(1)/shstk_hold.ko: selftests/kmod/hold/shstk_hold.c \
+		$(SHSTK_CACHE)/kernels/$(1)/version
+	@mkdir -p $$(@D)
+	$$(Q)cp $$< $$(@D)/ && echo 'obj-m := shstk_hold.o' >$$(@D)/Kbuild
+	$$(call say,KBUILD,$$@)selftests/guest/in trixie make $$(call kmod_args,$(1)) M=$(CURDIR)/$$(@D) -s
+endef
+$(foreach g,x86-6.12 x86-6.12-rt x86-7.2,$(eval $(call kmod_hold,$(g))))
 
 # Builds the module that lets allocations of the other modules fail. It hooks functions in the same
 # way as shstk_perf.ko. $(1) is the guest.

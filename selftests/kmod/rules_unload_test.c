@@ -2,12 +2,14 @@
 /*
  * rules_unload_test.c - tests that shstk_perf.ko can be unloaded whatever other programs hold
  *
- *	rules_unload_test shstk_perf.ko SHSTK
+ *	rules_unload_test shstk_perf.ko SHSTK [...] [shstk_hold.ko]
  *
- * SHSTK is the command, which compiles this program's own table. First a file that has a table is
+ * SHSTK is the command, which compiles this program's own table; what follows it is only there so that
+ * it is copied into the guest, but for the last. First a file that has a table is
  * opened, and fanotify is asked and does not answer. Then a child's stack pointer points to a page
  * that somebody else holds back, and deferred callchains of it are taken. At last it is tested that
- * the module takes memory only where it needs it, and leaves nothing behind.
+ * the module takes memory only where it needs it, and leaves nothing behind, also if somebody in the
+ * kernel holds its folders in /sys (hold/shstk_hold.c).
  */
 #include <errno.h>
 #include <pthread.h>
@@ -369,18 +371,42 @@ static void test_files(void)
 	module_unload("shstk_perf");
 }
 
+/*
+ * Tests that the kobjects of the module's folders may live longer than it. Without kobject_del() the
+ * folders would stay, and so would the unloading, which waits for what holds the module's own one.
+ */
+static void test_held(const char *hold)
+{
+	int ret;
+
+	if (!hold) {
+		ksft_test_result_skip("no module that holds its folders\n");
+		ksft_test_result_skip("no module that holds its folders\n");
+		return;
+	}
+	load_module();
+	ret = module_load(hold);
+	if (ret)
+		ksft_exit_fail_msg("%s: %s\n", hold, strerror(-ret));
+	ret = module_unload("shstk_perf");
+	ksft_test_result(!ret, "it is unloaded while somebody holds its folders\n");
+	ksft_test_result(access("/sys/module/shstk_perf", F_OK), "which are gone\n");
+	module_unload("shstk_hold");
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
-		fprintf(stderr, "usage: %s shstk_perf.ko SHSTK\n", argv[0]);
+		fprintf(stderr, "usage: %s shstk_perf.ko SHSTK [...] [shstk_hold.ko]\n", argv[0]);
 		return KSFT_FAIL;
 	}
 	module = argv[1];
 	ksft_print_header();
-	ksft_set_plan(15);
+	ksft_set_plan(17);
 	test_fanotify();
 	test_page(argv[2]);
 	test_memory();
 	test_files();
+	test_held(strstr(argv[argc - 1], "shstk_hold.ko") ? argv[argc - 1] : NULL);
 	ksft_finished();
 }
