@@ -110,6 +110,21 @@ static enum outcome step_special(struct capture *c, uint64_t rule)
 	return (enum outcome)scratch_call(sizeof(struct cursor), step_special_in, c);
 }
 
+/*
+ * Steps out of the frame in @c, whose entry is written, if its frame pointer leads to another
+ * stack: code that switches stacks keeps the old stack pointer there, as __morestack() of
+ * -fsplit-stack does. Each step writes an entry, so a circle of stacks ends where the room does.
+ */
+static __attribute__((noinline)) enum outcome step_to_other(struct capture *c, uint64_t rule)
+{
+	if (RULE_KIND(rule) != RULE_FP || range_has(&c->own.stack, c->fp))
+		return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
+	if (!cross(c, c->fp))
+		return FINISHED;
+	c->sp = c->fp;
+	return (enum outcome)scratch_call(sizeof(struct cursor), step_special_in, c);
+}
+
 /* Steps out of the frame in @c, whose entry is written, by @rule. */
 static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 {
@@ -118,9 +133,8 @@ static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 
 	if (unlikely(!frame_is_ordinary(rule)))
 		return step_special(c, rule);
-	if (unlikely(!frame_leave(rule, c->sp - hi, c->fp - hi, &x))) {
-		return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
-	}
+	if (unlikely(!frame_leave(rule, c->sp - hi, c->fp - hi, &x)))
+		return step_to_other(c, rule);
 	if (rule & RULE_FP_SAVED) {
 		c->fp = frame_word(hi, x.fp);
 		if (c->memo)

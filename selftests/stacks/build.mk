@@ -27,8 +27,12 @@ $(STACKS)/replaced: selftests/stacks/replaced.c $(STACKS)/libreplaced.so
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(STACKS_CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN'
 
+# Compilers split stacks on x86-64 only, if libgcc has what that takes.
+split_stack_FLAGS = $(shell echo 'int main(void) { return 0; }' | $(CC) -fsplit-stack -x c -o /dev/null - \
+	2>/dev/null && echo -fsplit-stack -DSPLIT)
+
 STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
-	deep moved_text mutexes no_info no_stop other_stack probed replaced)
+	coroutine deep moved_text mutexes no_info no_stop other_stack probed replaced split_stack)
 
 selftests/stacks/stacks_test.py: | $(STACKS_TARGETS) all
 

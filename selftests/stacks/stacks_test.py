@@ -335,6 +335,50 @@ def other_stack():
     check(not said or cut, f'{cut} are cut: {done.stderr}')
 
 
+def check_stacks(name, chain, *options):
+    """Records a program for some time: nearly all of its stacks have the chain, and their end."""
+    out = os.path.join(TMP, 'out.folded')
+    done = shstk('record', '-F', '499', *options, '-o', out, '--', os.path.join(HERE, name), '2000')
+    if 'not permitted' in done.stderr or 'no perf event' in done.stderr:
+        raise Skip(done.stderr.strip().split('\n')[0])
+    check(done.returncode == 0, done.stderr)
+    whole = rest = 0
+    with open(out, encoding='utf-8') as file:
+        for stack, value in stack_lines(file.read()):
+            frames = [f for f in stack.split(';')[::-1] if f != '__morestack']
+            good = '[truncated]' not in frames and has_chain(frames, chain)
+            whole, rest = (whole + value, rest) if good else (whole, rest + value)
+    # The rest is from before the process was looked at, and from its beginning.
+    check(whole > 4 * rest, f'{whole} whole, {rest} not: {done.stderr}')
+
+
+@test
+def split_stack():
+    """code whose stack is in many pieces (-fsplit-stack): by trace, by copies, and by the agent"""
+    chain = ['inner', 'middle'] + 21 * ['deeper'] + ['outer', 'main']
+    with Target('split_stack', '0') as pid:
+        thread = threads_of(pid, '--source=unwind')[0]
+        names = [name for name in names_of(thread) if name != '__morestack']
+        check(has_chain(names, chain) and thread['complete'], f'{names}')
+    check_stacks('split_stack', chain, '--via=copies')
+    check_stacks('split_stack', chain, '--via=agent')
+
+
+@test
+def coroutine():
+    """code in a coroutine: by trace, by copies, and by the agent"""
+    chain = ['inner', 'middle', 'outer', 'body']
+    with Target('coroutine', '0') as pid:
+        for _ in range(TRIES):
+            thread = threads_of(pid, '--source=unwind')[0]
+            # Or it is just between the coroutine and main().
+            if has_chain(names_of(thread), chain):
+                break
+        check(has_chain(names_of(thread), chain) and thread['complete'], f'{thread}')
+    check_stacks('coroutine', chain, '--via=copies')
+    check_stacks('coroutine', chain, '--via=agent')
+
+
 # ---- Probes ----
 
 @test

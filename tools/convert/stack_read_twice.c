@@ -12,6 +12,7 @@
 
 #define MOST (1u << 20) /* bytes of a stack that are read, at most */
 #define STEP 16384 /* bytes read at a time; a read ends where a page is missing */
+#define FIRST 65536 /* bytes of a stack that are read at first; more if it goes on behind them */
 #define SMALL 4096
 #define SAVED 256 /* bytes of registers that a function saves below its return address */
 #define ALL_MOST (64u << 20) /* bytes that are kept for all threads together, at most */
@@ -24,6 +25,8 @@ void above_init(struct above *a, size_t *kept)
 void above_deinit(struct above *a)
 {
 	*a->kept -= a->before.max + a->last.max;
+	free(a->before.pieces);
+	free(a->last.pieces);
 	free(a->before.bytes);
 	free(a->last.bytes);
 	above_init(a, a->kept);
@@ -32,6 +35,7 @@ void above_deinit(struct above *a)
 void above_forget(struct above *a)
 {
 	a->before.time = a->last.time = 0;
+	a->before.nr = a->last.nr = 0;
 }
 
 static bool make_room(struct above_look *look, size_t size, size_t *kept)
@@ -51,25 +55,36 @@ static bool make_room(struct above_look *look, size_t size, size_t *kept)
 	return true;
 }
 
-/* Reads the stack from @sp on to its end. @kept counts the bytes that are kept for all threads. */
-static void take_look(struct above_look *look, const struct layout *layout, pid_t pid, uint64_t sp,
-		      size_t *kept)
+/*
+ * Adds at most @most bytes of the stack from @from on. @kept counts the bytes that are kept for all
+ * threads.
+ */
+static void add_piece(struct above_look *look, const struct layout *layout, pid_t pid,
+		      uint64_t from, size_t most, size_t *kept)
 {
-	size_t step = STEP - sp % SMALL; /* so that steps end where pages do */
+	size_t step = STEP - from % SMALL; /* so that steps end where pages do */
+	size_t size = 0;
 
-	look->addr = sp;
-	look->size = 0;
-	while (look->size < MOST && make_room(look, look->size + step, kept)) {
-		if (!layout_read(layout, pid, sp + look->size, look->bytes + look->size, step)) {
+	if (!look->pieces)
+		look->pieces = calloc(ABOVE_PIECES, sizeof(*look->pieces));
+	if (!look->pieces)
+		return;
+	most = most < MOST - look->size ? most : MOST - look->size;
+	while (size < most && make_room(look, look->size + step, kept)) {
+		if (!layout_read(layout, pid, from + size, look->bytes + look->size, step)) {
+			size += step;
 			look->size += step;
 			step = step < STEP - SMALL ? SMALL : STEP;
 		} else if (step > SMALL) {
-			step = look->size ? SMALL : SMALL - sp % SMALL;
+			step = size ? SMALL : SMALL - from % SMALL;
 		} else {
 			break;
 		}
 	}
-	look->time = look->size ? now_ns(CLOCK_MONOTONIC) : 0;
+	if (!size)
+		return;
+	look->pieces[look->nr++] = (struct above_piece){ from, look->size - size, size };
+	look->time = now_ns(CLOCK_MONOTONIC);
 }
 
 /* A stack with memory of its own, as large as another one. */
@@ -91,17 +106,21 @@ static bool begin_trial(struct trial *t, const struct unwound *like)
 }
 
 /*
- * Unwinds the copy together with what lay above it at @look. Returns whether that leads to the end
+ * Unwinds the copy together with what lay elsewhere at @look. Returns whether that leads to the end
  * of the stack.
  */
 static bool try_look(const struct above_look *look, struct layout *layout, pid_t pid,
 		     const struct stack_copy *copy, struct unwound *ret)
 {
-	const struct memory_piece piece = { look->addr, look->bytes, look->size };
+	struct memory_piece pieces[ABOVE_PIECES];
 	struct stack_copy whole = *copy;
 
-	whole.more = &piece;
-	whole.nr_more = 1;
+	for (size_t i = 0; i < look->nr; i++)
+		pieces[i] = (struct memory_piece){ look->pieces[i].addr,
+						   look->bytes + look->pieces[i].at,
+						   look->pieces[i].size };
+	whole.more = pieces;
+	whole.nr_more = look->nr;
 	return !layout_unwind(layout, pid, &whole, ret) && ret->end == SHSTK_END_COMPLETE;
 }
 
@@ -122,18 +141,24 @@ static void replace(struct unwound *stack, const struct unwound *by)
 }
 
 /*
+ * Returns the address from which to read another stack: a little below the address that was missed
+ * there, as registers may be saved there.
+ */
+static uint64_t find_other(const struct unwound *stack)
+{
+	uint64_t at = (stack->missed & ~7ull) - SAVED;
+
+	return at / SMALL == stack->missed / SMALL ? at : stack->missed & -(uint64_t)SMALL;
+}
+
+/*
  * Returns the address from which to read. If the stack goes on behind the copy this is the copy's
- * beginning, since later copies may end earlier. If it continues on another stack, it is a little
- * below the address that was missed there, as registers may be saved there.
+ * beginning, since later copies may end earlier.
  */
 static uint64_t find_place(const struct layout *layout, const struct stack_copy *copy,
 			   const struct unwound *stack)
 {
-	uint64_t at = (stack->missed & ~7ull) - SAVED;
-
-	if (!stack->elsewhere)
-		return layout_sp(layout, copy);
-	return at / SMALL == stack->missed / SMALL ? at : stack->missed & -(uint64_t)SMALL;
+	return stack->elsewhere ? find_other(stack) : layout_sp(layout, copy);
 }
 
 /*
@@ -149,7 +174,50 @@ static void look_again(struct above *a, const struct layout *layout, pid_t pid, 
 		return;
 	a->before = a->last;
 	a->last = old;
-	take_look(&a->last, layout, pid, sp, a->kept);
+	a->last.size = a->last.nr = a->last.time = 0;
+	add_piece(&a->last, layout, pid, sp, FIRST, a->kept);
+}
+
+/*
+ * Adds what lies at @from. If that is right behind what was added before, the stack is a large one:
+ * as much again is read as there is of it.
+ */
+static void add_more(struct above_look *look, const struct layout *layout, pid_t pid, uint64_t from,
+		     size_t *kept)
+{
+	const struct above_piece *p = &look->pieces[look->nr - 1];
+	const bool behind = from - p->addr <= p->size;
+
+	add_piece(look, layout, pid, from, behind ? 2 * p->size : FIRST, kept);
+}
+
+/*
+ * Unwinds the copy together with what lay elsewhere at the last look, which is extended as long as
+ * the stack continues on stacks that are not in it. Returns whether that leads to the end.
+ */
+static bool try_last(struct above *a, struct layout *layout, pid_t pid,
+		     const struct stack_copy *copy, struct unwound *ret)
+{
+	for (;;) {
+		const size_t nr = a->last.nr;
+
+		if (try_look(&a->last, layout, pid, copy, ret))
+			return true;
+		if (ret->end != SHSTK_END_READ || !nr || nr == ABOVE_PIECES)
+			return false;
+		add_more(&a->last, layout, pid, find_other(ret), a->kept);
+		if (a->last.nr == nr)
+			return false;
+	}
+}
+
+/* Unwinds with both looks. Returns whether they lead to the same callers, which are in @last then. */
+static bool try_both(struct above *a, struct layout *layout, pid_t pid, uint64_t time,
+		     const struct stack_copy *copy, struct unwound *before, struct unwound *last)
+{
+	if (!try_last(a, layout, pid, copy, last) || !a->before.time || a->before.time >= time)
+		return false;
+	return try_look(&a->before, layout, pid, copy, before) && same(before, last);
 }
 
 bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t time,
@@ -161,13 +229,10 @@ bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t 
 	if (copy->nr_more || layout_has_jit(layout))
 		return false;
 	look_again(a, layout, pid, time, find_place(layout, copy, stack));
-	if (!a->before.time || a->before.time >= time || a->last.time <= time ||
-	    !begin_trial(&before, stack))
+	if (a->last.time <= time || !begin_trial(&before, stack))
 		return false;
 	if (begin_trial(&last, stack)) {
-		proven = try_look(&a->before, layout, pid, copy, &before.stack) &&
-			 try_look(&a->last, layout, pid, copy, &last.stack) &&
-			 same(&before.stack, &last.stack);
+		proven = try_both(a, layout, pid, time, copy, &before.stack, &last.stack);
 		if (proven)
 			replace(stack, &last.stack);
 		free(last.memory);

@@ -19,19 +19,36 @@
 
 #include "tools/convert/mappings.h"
 
+#define ABOVE_PIECES 32 /* stacks that a thread may be on at a time, by which it is continued */
+
 /**
- * struct above_look - what lay on a thread's stack at one time
+ * struct above_piece - a part of what was read
+ * @addr: address of its first byte.
+ * @at: where it begins in the bytes of its look.
+ * @size: number of bytes.
+ */
+struct above_piece {
+	uint64_t addr;
+	size_t at;
+	size_t size;
+};
+
+/**
+ * struct above_look - what lay on a thread's stacks at one time
  * @bytes: the bytes.
  * @size: number of bytes.
  * @max: number of bytes for which @bytes has room.
- * @addr: address of the first byte.
- * @time: CLOCK_MONOTONIC in ns, when they were read; 0: they were not.
+ * @pieces: where they lay, room for ABOVE_PIECES; NULL before the first one. Code that splits its
+ *	stack, or runs coroutines, is on several stacks.
+ * @nr: number of @pieces.
+ * @time: CLOCK_MONOTONIC in ns, when the last of them was read; 0: none was.
  */
 struct above_look {
 	uint8_t *bytes;
 	size_t size;
 	size_t max;
-	uint64_t addr;
+	struct above_piece *pieces;
+	size_t nr;
 	uint64_t time;
 };
 
