@@ -28,6 +28,12 @@ int walker_begin(const struct walker *w, struct perf_rings *rings)
 	return -EOPNOTSUPP;
 }
 
+const struct bpf_loaded *walker_loaded(const struct walker *w)
+{
+	(void)w;
+	return NULL;
+}
+
 int walker_leave(const struct walker *w, int pid)
 {
 	(void)w;
@@ -53,147 +59,29 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/utsname.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/bpf/libbpf.h"
+#include "tools/bpf/object.h"
 #include "tools/bpf/serve.h"
 #include "tools/rules/cache.h"
 #include "tools/shstk.h"
 
 #define OBJECT "shstk-walk.bpf.o"
 #define NICE -10
-#define TYPES "/sys/kernel/btf/vmlinux"
-#define FIRST_NAMESPACE 0xeffffffcu /* include/linux/proc_ns.h: PROC_PID_INIT_INO */
-#define OLDEST_MAJOR 6
-#define OLDEST_MINOR 1
 
 /**
  * struct walker - the loaded program
- * @lib: functions of libbpf.
- * @object: the object file of the program.
- * @program: descriptor of the program.
- * @output: descriptor of the map of the events that chains are written to.
+ * @loaded: the program.
  * @served: the maps that the server fills.
  * @server: process ID of the server.
  */
 struct walker {
-	const struct libbpf *lib;
-	struct bpf_object *object;
-	int program;
-	int output;
+	struct bpf_loaded loaded;
 	struct served served;
 	pid_t server;
 };
-
-/* The first line that libbpf printed. It says what failed; the verifier's text follows it. */
-static char said[256];
-
-static int listen_to(enum libbpf_print_level level, const char *format, va_list args)
-{
-	if (level != LIBBPF_WARN || *said)
-		return 0;
-	vsnprintf(said, sizeof(said), format, args);
-	said[strcspn(said, "\n")] = '\0';
-	return 0;
-}
-
-/*
- * Checks the kernel. Since 6.1 it keeps mappings where the program looks for them, and it has to
- * tell its types. Returns 0 or -EOPNOTSUPP.
- */
-static int check_kernel(struct reason *why)
-{
-	int major = 0, minor = 0;
-	struct utsname name;
-
-	if (!uname(&name))
-		sscanf(name.release, "%d.%d", &major, &minor);
-	if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR)) {
-		because(why, "the BPF walk needs Linux %d.%d, and this is %s", OLDEST_MAJOR,
-			OLDEST_MINOR, name.release);
-		return -EOPNOTSUPP;
-	}
-	if (access(TYPES, R_OK)) {
-		because(why, "the BPF walk needs the kernel's type information (BTF): %s: %s",
-			TYPES, strerror(errno));
-		return -EOPNOTSUPP;
-	}
-	return 0;
-}
-
-static int find_map(const struct walker *w, const char *name)
-{
-	struct bpf_map *map = w->lib->object__find_map_by_name(w->object, name);
-
-	return map ? w->lib->map__fd(map) : -1;
-}
-
-/*
- * Sets the PID namespace of this process, unless it is the first one, where processes have the
- * numbers that the kernel uses.
- */
-static void set_namespace(struct walk_config *c)
-{
-	struct stat st;
-
-	if (stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_NAMESPACE)
-		return;
-	c->ns_dev = st.st_dev;
-	c->ns_ino = st.st_ino;
-}
-
-static int open_object(struct walker *w, struct reason *why)
-{
-	char path[4096];
-
-	if (find_object(OBJECT, path, sizeof(path))) {
-		because(why,
-			"the BPF walk is not part of this build: %s is missing; install clang and build again",
-			OBJECT);
-		return -EOPNOTSUPP;
-	}
-	*said = '\0';
-	w->lib->set_print(listen_to);
-	w->object = w->lib->object__open_file(path, NULL);
-	if (w->object)
-		return 0;
-	because(why, "%.199s: %s", path, *said ? said : strerror(errno));
-	return -EINVAL;
-}
-
-static int load_object(struct walker *w, struct reason *why)
-{
-	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-	struct bpf_program *program;
-	int err;
-
-	/* Kernels before 5.11 count the memory of maps as locked, and libbpf checks this limit. */
-	setrlimit(RLIMIT_MEMLOCK, &limit);
-	err = w->lib->object__load(w->object);
-	if (err == -EPERM) {
-		because(why,
-			"the BPF walk: not permitted: be root, or have CAP_BPF and CAP_PERFMON");
-		return err;
-	}
-	if (err) {
-		because(why, "the BPF walk: the kernel refuses it: %s",
-			*said ? said : strerror(-err));
-		return err;
-	}
-	program = w->lib->object__find_program_by_name(w->object, "walk_sample");
-	w->program = program ? w->lib->program__fd(program) : -1;
-	w->output = find_map(w, "output");
-	w->served.lib = w->lib;
-	w->served.tables = find_map(w, "tables");
-	w->served.files = find_map(w, "files");
-	w->served.asked = find_map(w, "asked");
-	w->served.config = find_map(w, "config");
-	w->served.next = 1;
-	return w->program < 0 ? -EINVAL : 0;
-}
 
 /* Runs the server: like helper.c of tools/rules, it prints nothing and ends with its parent. */
 static void be_server(struct walker *w, pid_t parent)
@@ -238,20 +126,17 @@ static int start_server(struct walker *w)
 
 static int load(struct walker *w, const struct walker_opts *opts, struct reason *why)
 {
-	int err = check_kernel(why);
+	uint64_t ns_dev, ns_ino;
+	int err = bpf_loaded_open("the BPF walk", OBJECT, "walk_sample", &w->loaded, why);
 
 	if (err)
 		return err;
-	w->lib = libbpf_load();
-	if (!w->lib) {
-		because(why, "the BPF walk needs libbpf.so.1: install libbpf1");
-		return -EOPNOTSUPP;
-	}
-	err = open_object(w, why);
-	if (!err)
-		err = load_object(w, why);
-	if (err)
-		return err;
+	w->served.lib = w->loaded.lib;
+	w->served.tables = bpf_loaded_map(&w->loaded, "tables");
+	w->served.files = bpf_loaded_map(&w->loaded, "files");
+	w->served.asked = bpf_loaded_map(&w->loaded, "asked");
+	w->served.config = bpf_loaded_map(&w->loaded, "config");
+	w->served.next = 1;
 	w->served.cache = opts->cache ? cache_open(opts->cache) : -1;
 	w->served.told = (struct walk_config){
 		.max = opts->max,
@@ -259,7 +144,9 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 		.both = opts->both,
 		.records = opts->records,
 	};
-	set_namespace(&w->served.told);
+	bpf_own_namespace(&ns_dev, &ns_ino);
+	w->served.told.ns_dev = ns_dev;
+	w->served.told.ns_ino = ns_ino;
 	/* If this fails, chains end in the vDSO. */
 	serve_vdso(&w->served);
 	err = serve_config(&w->served);
@@ -305,30 +192,26 @@ void walker_destroy(struct walker *w)
 		munmap(w->served.nr_waiting, sizeof(*w->served.nr_waiting));
 	if (w->served.cache >= 0)
 		close(w->served.cache);
-	if (w->object)
-		w->lib->object__close(w->object);
+	bpf_loaded_close(&w->loaded);
 	free(w);
-}
-
-/* Makes chains of @cpu be written to the event @fd. Returns 0 or a negative errno. */
-static int connect_cpu(const void *arg, int cpu, int fd)
-{
-	const struct walker *w = arg;
-	__u32 index = cpu;
-
-	return w->lib->map_update_elem(w->output, &index, &fd, BPF_ANY) ? -errno : 0;
 }
 
 int walker_begin(const struct walker *w, struct perf_rings *rings)
 {
-	return perf_rings_walk(rings, w->program, connect_cpu, w);
+	return bpf_loaded_begin(&w->loaded, rings, false);
+}
+
+const struct bpf_loaded *walker_loaded(const struct walker *w)
+{
+	return &w->loaded;
 }
 
 int walker_leave(const struct walker *w, int pid)
 {
+	int left = bpf_loaded_map(&w->loaded, "left");
 	__u32 key = pid, value = 1;
 
-	return w->lib->map_update_elem(find_map(w, "left"), &key, &value, BPF_ANY) ? -errno : 0;
+	return w->loaded.lib->map_update_elem(left, &key, &value, BPF_ANY) ? -errno : 0;
 }
 
 bool walker_idle(const struct walker *w)
@@ -357,9 +240,10 @@ static unsigned int possible_cpus(void)
 
 int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 {
-	struct bpf_map *map = w->lib->object__find_map_by_name(w->object, "walks");
+	const struct libbpf *lib = w->loaded.lib;
+	struct bpf_map *map = lib->object__find_map_by_name(w->loaded.object, "walks");
 	unsigned int cpus = possible_cpus();
-	size_t words = map ? (w->lib->map__value_size(map) + 7) / 8 : 0;
+	size_t words = map ? (lib->map__value_size(map) + 7) / 8 : 0;
 	uint64_t *values = calloc(cpus ? cpus * words : 1, sizeof(*values));
 	__u32 zero = 0;
 	int err = 0;
@@ -367,7 +251,7 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 	memset(ret, 0, NR_COUNTS * sizeof(*ret));
 	if (!values || !map)
 		err = -ENOMEM;
-	else if (w->lib->map_lookup_elem(w->lib->map__fd(map), &zero, values))
+	else if (lib->map_lookup_elem(lib->map__fd(map), &zero, values))
 		err = -errno;
 	for (size_t cpu = 0; !err && cpu < cpus; cpu++)
 		for (size_t i = 0; i < NR_COUNTS; i++)

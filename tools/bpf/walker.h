@@ -54,6 +54,9 @@ void walker_destroy(struct walker *w);
  */
 int walker_begin(const struct walker *w, struct perf_rings *rings);
 
+/* Returns the program with its maps. */
+const struct bpf_loaded *walker_loaded(const struct walker *w);
+
 /*
  * Excludes the process @pid, as numbered here, from walks: its samples are taken. Returns 0 or a
  * negative errno.

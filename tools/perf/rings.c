@@ -26,6 +26,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "bpf/language.h"
 #include "tools/perf/borrow.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/rings.h"
@@ -84,6 +85,7 @@ struct perf_rings {
 	int broker; /* connection to the broker while it opens events, or -1 */
 	bool borrowed; /* the broker opened the events */
 	int walker; /* BPF program that walks stacks, of perf_rings_walk(); 0: none */
+	bool walks_all; /* it runs at the samples of all events, not of PERF_MAIN alone */
 	uint64_t looked; /* CLOCK_MONOTONIC in ns of the last look into the rings */
 	uint64_t before; /* CLOCK_MONOTONIC in ns of the look before */
 	uint64_t most; /* bytes in the fullest ring at the last look */
@@ -849,11 +851,11 @@ uint64_t perf_rings_memory(const struct perf_rings *r)
 /* Has the walker run at the event, if it is one that the walker can run at. */
 static void walk_event(struct perf_rings *r, size_t at)
 {
-	if (r->which[at] == PERF_MAIN)
+	if (r->which[at] == PERF_MAIN || (r->walks_all && r->which[at] < PERF_WHICH))
 		ioctl(r->fds[at], PERF_EVENT_IOC_SET_BPF, r->walker);
 }
 
-int perf_rings_walk(struct perf_rings *r, int program,
+int perf_rings_walk(struct perf_rings *r, int program, bool all,
 		    int (*connect)(const void *arg, int cpu, int fd), const void *arg)
 {
 	const size_t nr = r->nr_fds;
@@ -869,6 +871,7 @@ int perf_rings_walk(struct perf_rings *r, int program,
 	}
 	sort_identities(r);
 	r->walker = program;
+	r->walks_all = all;
 	/* The place to which the program writes exists before it begins. */
 	for (size_t i = 0; i < nr && !ret; i++)
 		walk_event(r, i);
@@ -1132,6 +1135,18 @@ static int which_of(const struct perf_rings *r, uint64_t id)
 	return found ? found->which : PERF_MAIN;
 }
 
+/* Tells what a walker wrote: the word behind the size of its record says it. */
+static void tell_written(const uint8_t *at, size_t size, struct perf_record *ret)
+{
+	uint32_t kind = 0;
+
+	if (size >= 40)
+		memcpy(&kind, at + 36, sizeof(kind));
+	ret->which = PERF_MAIN;
+	ret->language = kind >= LANGUAGE_MOMENT;
+	ret->walked = !ret->language;
+}
+
 static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_record *ret)
 {
 	const struct perf_event_header *head = (const void *)at;
@@ -1142,14 +1157,13 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 	ret->misc = head->misc;
 	ret->raw = at;
 	ret->period = 0;
-	ret->walked = false;
+	ret->walked = ret->language = false;
 	if (head->type == PERF_RECORD_SAMPLE) {
 		memcpy(ids, at + 16, sizeof(ids));
 		ret->time = word(at + 24);
 		ret->which = which_of(r, word(at + 8));
-		ret->walked = ret->which == WALKED;
-		if (ret->walked)
-			ret->which = PERF_MAIN;
+		if (ret->which == WALKED)
+			tell_written(at, head->size, ret);
 		ret->period = r->periods[ret->which];
 		ret->body = at + 32;
 		ret->size = end - at - 32;

@@ -87,6 +87,7 @@ struct perf_opts {
  * @misc: PERF_RECORD_MISC_*.
  * @which: enum perf_which of a sample.
  * @walked: a walker wrote the record instead of a sample: it contains the stack.
+ * @language: a walker wrote the record beside a sample: it contains what bpf/language.h says.
  * @pid: process ID.
  * @tid: thread ID.
  * @time: CLOCK_MONOTONIC in ns.
@@ -101,6 +102,7 @@ struct perf_record {
 	uint16_t misc;
 	int which;
 	bool walked;
+	bool language;
 	int pid;
 	int tid;
 	uint64_t time;
@@ -171,16 +173,17 @@ bool perf_rings_began(const struct perf_rings *rings, pid_t tid);
  * perf_rings_walk() - have the stack of each sample of PERF_MAIN walked from now on
  * @rings: the rings, which were opened without a BPF program.
  * @program: file descriptor of a BPF program, the walker, that runs at each sample. It writes a
- *	record instead of the sample where it reaches the end of the stack.
+ *	record instead of the sample where it reaches the end of the stack, or records beside it.
  * @connect: makes the walker write its records of the CPU @cpu to the event @fd. Returns 0 or a
  *	negative errno.
+ * @all: at samples of all events, not of PERF_MAIN alone.
  * @arg: first argument of @connect.
  *
  * Samples of events at which the walker cannot run are as they are without it.
  *
  * Return: 0, or a negative errno if it does not walk.
  */
-int perf_rings_walk(struct perf_rings *rings, int program,
+int perf_rings_walk(struct perf_rings *rings, int program, bool all,
 		    int (*connect)(const void *arg, int cpu, int fd), const void *arg);
 
 /* Returns the bytes of all rings. This is memory of the kernel, for which no process is charged. */

@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * language.h - what the reader of interpreters' frames, which runs in the kernel
+ * (language_walk.h), and the command (tools/language/) share.
+ *
+ * The reader knows no language. It follows pointers as a struct language_target says, and copies
+ * words. Which words these are, and what they mean, is known in tools/language/ alone.
+ */
+#ifndef BPF_LANGUAGE_H
+#define BPF_LANGUAGE_H
+
+#include <linux/types.h>
+
+#define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
+#define LANGUAGE_PROCESSES 65536 /* processes that can be known */
+#define LANGUAGE_ENTRIES 1280 /* entries of a record */
+#define LANGUAGE_MARKS 256 /* entries of these that are marks */
+#define LANGUAGE_FRAMES 1024 /* entries of these that are frames */
+#define LANGUAGE_STEPS 4
+#define LANGUAGE_CODE_WORDS 24 /* words of a function's object that are read; at most 32 */
+#define LANGUAGE_KEY_WORDS 16 /* of these, from the second on: may tell functions apart */
+#define LANGUAGE_BEHIND 3
+#define LANGUAGE_TEXTS 3
+#define LANGUAGE_FRAME_BYTES 128 /* a frame has fewer bytes that are read */
+#define LANGUAGE_NEW 32 /* functions that one sample may copy */
+#define LANGUAGE_SHORT 512 /* a text has fewer bytes that are copied, a power of two */
+#define LANGUAGE_LONG 16384 /* the last text has fewer bytes that are copied, a power of two */
+#define LANGUAGE_PAGE 4096 /* memory is mapped in such pieces */
+
+/**
+ * struct language_chain - a list in the memory of a process
+ * @nr_steps: number of elements of @steps; 0: there is no such list.
+ * @steps: how the first element is found: its address is read at the base plus the first of these
+ *	numbers, at what was read plus the second, and so on.
+ * @link: offset in an element of the next element's address; 0 ends the list.
+ */
+struct language_chain {
+	__u32 nr_steps;
+	__s32 steps[LANGUAGE_STEPS];
+	__u32 link;
+};
+
+/**
+ * struct language_behind - a word that belongs to what a function is known by
+ * @word: index of a word of the function's object that is an address.
+ * @offset: offset from that address.
+ */
+struct language_behind {
+	__u32 word;
+	__u32 offset;
+};
+
+/**
+ * struct language_text - an object that is copied when a function is seen first
+ * @word: index of a word of the function's object that is the address of the text.
+ * @length_at: offset of a word with the number of elements.
+ * @head: bytes before the elements, which are copied, too.
+ * @unit: bytes that an element has at most.
+ */
+struct language_text {
+	__u32 word;
+	__u32 length_at;
+	__u32 head;
+	__u32 unit;
+};
+
+/**
+ * struct language_target - how frames are found in processes that have the same interpreter at the
+ * same address
+ * @key_at: address of a key of pthread_getspecific(3), by which the base is found; 0: the base is
+ *	@base.
+ * @base: address of the base, if there is no @key_at.
+ * @slot: offset from the thread pointer of the value that key 0 has; the next is 16 bytes behind.
+ * @own_at: offset in the base of a word that must be the thread pointer, or else the base is that
+ *	of another thread or of no thread.
+ * @base_word_at: offset of a word of the base that is passed on.
+ * @frames: the list of the frames, the innermost first.
+ * @marks: a list of things on the native stack of which there is one for each time that the
+ *	interpreter was entered, the innermost first.
+ * @mark_at: offset of a word of each mark that is passed on.
+ * @frame_bytes: bytes of a frame that are read.
+ * @code_at: offset in a frame of the address of the function's object.
+ * @instruction_at: offset in a frame of the address of an instruction.
+ * @flags_at: offset in a frame of four bytes that are passed on.
+ * @code_mask: bits that are part of an address in @code_at.
+ * @code_from: offset in a function's object of the first word that is read.
+ * @type_word: index of the word that must be @type.
+ * @type: word by which functions' objects are told from others.
+ * @key_words: bits of the words by which a function is known; bit 0 is that of the second word.
+ * @instructions: offset in a function's object of its first instruction.
+ * @nr_behind: number of elements of @behind.
+ * @behind: further words by which a function is known.
+ * @texts: what is copied of a function; the last one may be long.
+ * @reserved2: 0.
+ * @truth: address of a word that is read with each sample, for tests; 0: none.
+ */
+struct language_target {
+	__u64 key_at;
+	__u64 base;
+	__u32 slot;
+	__u32 own_at;
+	__u32 base_word_at;
+	struct language_chain frames;
+	struct language_chain marks;
+	__u32 mark_at;
+	__u32 frame_bytes;
+	__u32 code_at;
+	__u32 instruction_at;
+	__u32 flags_at;
+	__u64 code_mask;
+	__u32 code_from;
+	__u32 type_word;
+	__u64 type;
+	__u32 key_words;
+	__u32 instructions;
+	__u32 nr_behind;
+	struct language_behind behind[LANGUAGE_BEHIND];
+	struct language_text texts[LANGUAGE_TEXTS];
+	__u32 reserved2;
+	__u64 truth;
+};
+
+/* The second word of records tells what they are. Below these it is the end of a chain (walk.h). */
+enum language_record {
+	LANGUAGE_MOMENT = 0x100, /* struct language_moment */
+	LANGUAGE_CODE, /* struct language_code */
+};
+
+/* How reading frames ended. */
+enum language_end {
+	LANGUAGE_WHOLE, /* at the end of all lists */
+	LANGUAGE_UNREADABLE, /* where no memory is */
+	LANGUAGE_DEEP, /* where there was no room for more */
+};
+
+/**
+ * struct language_entry - a mark or a frame
+ * @addr: its address.
+ * @id: of a frame, number of the function, 0: not known; of a mark, the word at @mark_at.
+ * @at: of a frame, bytes from the function's first instruction to the one in the frame.
+ * @flags: of a frame, the four bytes at @flags_at.
+ */
+struct language_entry {
+	__u64 addr;
+	__u64 id;
+	__s32 at;
+	__u32 flags;
+};
+
+/**
+ * struct language_moment - the frames of a thread at a sample
+ * @size: number of bytes that follow, as perf counts them.
+ * @kind: LANGUAGE_MOMENT.
+ * @target: number of the target by which frames were read.
+ * @end: enum language_end.
+ * @nr_marks: number of marks; they come first.
+ * @nr_frames: number of frames.
+ * @pc: program counter of the sample.
+ * @sp: stack pointer of the sample.
+ * @truth: the word at @truth of the target.
+ * @base_word: the word at @base_word_at of the base.
+ *
+ * The entries follow: marks, then frames, each the innermost first.
+ */
+struct language_moment {
+	__u32 size;
+	__u32 kind;
+	__u32 target;
+	__u32 end;
+	__u32 nr_marks;
+	__u32 nr_frames;
+	__u64 pc;
+	__u64 sp;
+	__u64 truth;
+	__u64 base_word;
+};
+
+/**
+ * struct language_code - a function that a sample met first
+ * @size: number of bytes that follow, as perf counts them.
+ * @kind: LANGUAGE_CODE.
+ * @id: its number, which no other function gets.
+ * @target: number of the target.
+ * @got: how many bytes could be copied of each text.
+ * @words: words of the function's object, from @code_from on.
+ * @shorts: all texts but the last. Only the first half has any; the rest is for the verifier.
+ * @table: the last text, of which only the copied bytes are part of the record.
+ */
+struct language_code {
+	__u32 size;
+	__u32 kind;
+	__u64 id;
+	__u32 target;
+	__u32 got[LANGUAGE_TEXTS];
+	__u64 words[LANGUAGE_CODE_WORDS];
+	__u8 shorts[LANGUAGE_TEXTS - 1][2 * LANGUAGE_SHORT];
+	__u8 table[LANGUAGE_LONG + LANGUAGE_PAGE];
+};
+
+#endif /* BPF_LANGUAGE_H */
