@@ -264,6 +264,7 @@ extern const struct shstk_format shstk_format_speedscope;
  * @SHSTK_NODE_CODE: a function.
  * @SHSTK_NODE_INLINED: a function inlined into its parent.
  * @SHSTK_NODE_MADE: code made at run time, named by a perf-map.
+ * @SHSTK_NODE_LANGUAGE: a function that an interpreter ran.
  * @SHSTK_NODE_UNKNOWN: an address without a name.
  */
 enum shstk_node_kind {
@@ -273,6 +274,7 @@ enum shstk_node_kind {
 	SHSTK_NODE_CODE,
 	SHSTK_NODE_INLINED,
 	SHSTK_NODE_MADE,
+	SHSTK_NODE_LANGUAGE,
 	SHSTK_NODE_UNKNOWN,
 };
 

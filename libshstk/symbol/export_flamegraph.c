@@ -177,6 +177,8 @@ static uint32_t colour(const struct shstk_node *node)
 		return (0xb8 + c) * 0x010101;
 	case SHSTK_NODE_MADE:
 		return (0x60 + a) << 16 | (0xb8 + a) << 8 | (0x50 + a);
+	case SHSTK_NODE_LANGUAGE:
+		return (0x50 + c) << 16 | (0x98 + a) << 8 | (0xc8 + a);
 	case SHSTK_NODE_INLINED:
 		return 0xf0 << 16 | (0xb8 + a) << 8 | (0x50 + c);
 	default:

@@ -312,6 +312,8 @@ static enum kind kind_of(const struct shstk_location *location, const struct shs
 {
 	enum kind language = language_of(frame);
 
+	if (symbol->map->kind == SHSTK_SYMMAP_LANGUAGE && !strcmp(symbol->map->name, "[python]"))
+		return KIND_PYTHON;
 	if (!symbol->resolved)
 		return KIND_UNKNOWN;
 	if (is_kernel(location))
@@ -329,6 +331,8 @@ static const char *module_of(struct page *page, const struct shstk_location *loc
 {
 	if (is_kernel(location))
 		return keep(page, "[kernel]");
+	if (location->map->kind == SHSTK_SYMMAP_LANGUAGE)
+		return keep(page, location->map->name);
 	return keep(page, location->map->kind < SHSTK_SYMMAP_NONE ? location->map->name : "");
 }
 

@@ -207,14 +207,16 @@ static struct shstk_location *get_location(struct shstk_profile *profile,
 					   struct shstk_symproc *proc, uint64_t pc, int how,
 					   bool timed)
 {
+	const struct shstk_symbol *function = shstk_symbols_function(proc->symbols, pc);
 	struct shstk_location key = {
-		.map = shstk_symproc_find(proc, pc),
-		.pc = pc,
+		.map = function ? function->map : shstk_symproc_find(proc, pc),
+		.pc = function ? 0 : pc,
 		.how = how,
+		.symbol = function,
 	};
 	struct shstk_location *found;
 
-	if (timed)
+	if (timed && !function)
 		key.made = find_made(key.map, pc, how);
 	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE, found);
 	return found ? found : add_location(profile, &key);

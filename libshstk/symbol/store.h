@@ -22,6 +22,7 @@ struct image_entry;
 struct lookup;
 struct shstk_kernel_asker;
 struct shstk_kernel_functions;
+struct shstk_function;
 
 /**
  * struct shstk_map - a mapping
@@ -75,6 +76,9 @@ struct shstk_former {
  * @made_bytes: bytes of memory that the processes' own perf-map files take.
  * @made_files: number of perf-map files that are kept open.
  * @former_made: names of generated code of programs that are no more.
+ * @find_function: tells what entries of stacks stand for that are no code, or NULL.
+ * @find_arg: its first argument.
+ * @functions: what it told.
  */
 struct shstk_symbols {
 	struct shstk_pool pool;
@@ -91,6 +95,9 @@ struct shstk_symbols {
 	size_t made_bytes;
 	unsigned int made_files;
 	struct shstk_former_made *former_made;
+	shstk_function_fn find_function;
+	void *find_arg;
+	struct shstk_function *functions;
 };
 
 #define SHSTK_MADE_TAIL 64
@@ -238,6 +245,13 @@ void shstk_made_end(struct shstk_symproc *proc);
 /* Release what made.c holds for a view, and for a store. */
 void shstk_made_deinit(struct shstk_symproc *proc);
 void shstk_former_made_destroy(struct shstk_symbols *symbols);
+
+/*
+ * Returns what an entry of a stack stands for that is no code (functions.c), NULL if it is an
+ * address.
+ */
+const struct shstk_symbol *shstk_symbols_function(struct shstk_symbols *symbols, uint64_t pc);
+void shstk_functions_clear(struct shstk_symbols *symbols);
 
 /* Returns the symbol of the function @made, in which an address of @map lay (symbol.c). */
 const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,

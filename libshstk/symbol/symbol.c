@@ -74,6 +74,7 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols)
 	}
 	shstk_former_made_destroy(symbols);
 	HASH_CLEAR(hh, symbols->lookups);
+	shstk_functions_clear(symbols);
 	shstk_objects_destroy(symbols);
 	shstk_root_put_all(&symbols->roots);
 	shstk_pool_deinit(&symbols->pool);

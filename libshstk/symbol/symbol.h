@@ -68,6 +68,8 @@ struct shstk_symbols_opts {
  *	perf-map if there is one.
  * @SHSTK_SYMMAP_NONE: no mapping is known at the address. It is resolved like ANON.
  * @SHSTK_SYMMAP_NAMED: there is no address, only a function's name that was read.
+ * @SHSTK_SYMMAP_LANGUAGE: there is no address, but a function that an interpreter ran;
+ *	&shstk_symmap.name is that of the language.
  */
 enum shstk_symmap_kind {
 	SHSTK_SYMMAP_FILE,
@@ -75,6 +77,7 @@ enum shstk_symmap_kind {
 	SHSTK_SYMMAP_ANON,
 	SHSTK_SYMMAP_NONE,
 	SHSTK_SYMMAP_NAMED,
+	SHSTK_SYMMAP_LANGUAGE,
 };
 
 /**
@@ -320,6 +323,31 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path);
  */
 int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,
 			   const char *name);
+
+/* Entries of stacks from here to half of all addresses stand for functions without code. */
+#define SHSTK_FUNCTION_BASE (1ull << 62)
+
+/**
+ * typedef shstk_function_fn - tell what an entry of a stack stands for that is no code
+ * @arg: the last argument of shstk_symbols_set_functions().
+ * @pc: the entry, at least SHSTK_FUNCTION_BASE.
+ * @ret: receives the function, with its line.
+ * @module: receives the name of the language, in brackets.
+ *
+ * Strings are copied.
+ *
+ * Return: false if it stands for nothing.
+ */
+typedef bool (*shstk_function_fn)(void *arg, uint64_t pc, struct shstk_symframe *ret,
+				  const char **module);
+
+/**
+ * shstk_symbols_set_functions() - set who knows functions that are not found by addresses
+ * @symbols: the store.
+ * @fn: called when an entry is met first.
+ * @arg: its first argument.
+ */
+void shstk_symbols_set_functions(struct shstk_symbols *symbols, shstk_function_fn fn, void *arg);
 
 /**
  * shstk_remote_open() - open a mapped file that cannot be opened by its name

@@ -128,6 +128,8 @@ static int kind_of(const struct shstk_symbol *symbol, const struct shstk_symfram
 		return SHSTK_NODE_UNKNOWN;
 	if (symbol->map->kind == SHSTK_SYMMAP_ANON || symbol->map->kind == SHSTK_SYMMAP_NONE)
 		return SHSTK_NODE_MADE;
+	if (symbol->map->kind == SHSTK_SYMMAP_LANGUAGE)
+		return SHSTK_NODE_LANGUAGE;
 	return SHSTK_NODE_CODE;
 }
 
