@@ -84,10 +84,16 @@ struct vm_area_struct {
 	struct file *vm_file;
 };
 
+/* x86 */
+struct thread_struct {
+	unsigned long fsbase;
+};
+
 struct task_struct {
 	struct mm_struct *mm;
 	unsigned int flags;
 	struct uprobe_task *utask;
+	struct thread_struct thread;
 };
 
 #pragma clang attribute pop

@@ -63,6 +63,8 @@ struct {
 	__type(value, u32);
 } output SEC(".maps");
 
+#include "language_walk.h"
+
 /* Adds the frame to the chain. @guess is WALK_GUESS or 0. Returns GO_ON, or how the walk ends. */
 static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 guess)
 {
@@ -152,16 +154,6 @@ static __always_inline void add_kernel(struct walk *w, void *ctx, const struct w
 	w->first = 1 + MASKED(size / 8, 2 * WALK_KERNEL);
 }
 
-/* Returns the process ID as user space sees it. */
-static __always_inline u32 own_pid(const struct walk_config *c)
-{
-	struct bpf_pidns_info here = {};
-
-	if (c->ns_ino && !bpf_get_ns_current_pid_tgid(c->ns_dev, c->ns_ino, &here, sizeof(here)))
-		return here.tgid;
-	return bpf_get_current_pid_tgid() >> 32;
-}
-
 /* Begins a walk. Returns false if the task has no user space, or no code that can be walked. */
 static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_config *c)
 {
@@ -226,6 +218,9 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 	struct walk_config *c = bpf_map_lookup_elem(&config, &zero);
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 
+	/* The places of an interpreter's frames among native ones are found in a copy. */
+	if (c && !(current->flags & PF_KTHREAD) && read_language(ctx, own_pid(c)))
+		return 1;
 	if (!c || !w || !begin(w, ctx, c)) {
 		if (w)
 			walk_count(WALK_REFUSED);

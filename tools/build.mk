@@ -3,11 +3,12 @@
 #   make picture    record the pictures in the README again, into Documentation/pictures/; needs
 #                   Chromium for that of the page
 #
-# The command `shstk` is linked from tools/*.c, tools/*/*.c and tools/record/*/*.c. The fragments in
-# the folders of tools/inject/ build what the command needs beside itself at run time (preloaded
-# objects) into $(B)/, and name it in TOOL_OBJECTS to be installed.
+# The command `shstk` is linked from tools/*.c, tools/*/*.c, tools/record/*/*.c and
+# tools/language/*/*.c. The fragments in the folders of tools/inject/ build what the command needs
+# beside itself at run time (preloaded objects) into $(B)/, and name it in TOOL_OBJECTS to be
+# installed.
 
-TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c tools/record/*/*.c)
+TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c tools/record/*/*.c tools/language/*/*.c)
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
 TOOL_OBJECTS	:=
 TOOL_LIBS	= $(SYMBOL_LIBS) -lm

@@ -115,6 +115,19 @@ $(FUZZ_B)/cache_seed: $(FUZZ_B)/kernel_rules_seed
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/cache_fuzz $(FUZZ_B)/cache_seed
 
+# python_fuzz gets what a BPF program copied of functions of Python.
+$(FUZZ_B)/python_fuzz: selftests/fuzz/python_fuzz.c tools/language/python/function.c \
+		tools/language/python/versions.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $^
+
+$(FUZZ_B)/python_seed: selftests/fuzz/python_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/python_fuzz $(FUZZ_B)/python_seed
+
 # dump_fuzz starts from dumps of two programs: x86 with frames of every kind, and arm64.
 FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
 

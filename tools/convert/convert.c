@@ -10,10 +10,19 @@
 #include <unistd.h>
 
 #include "tools/convert/convert.h"
+#include "tools/language/languages.h"
+#include "tools/perf/regs.h"
 #include "tools/shstk.h"
 
 #define FEW 4 /* samples: for a thread with fewer, its first period matters */
 #define SHORT 2000000000 /* ns that such a thread lasts at most; others slept */
+
+/* Has the store of names ask for functions that interpreters ran. */
+static void know_functions(struct converter *c, struct shstk_symbols *symbols)
+{
+	if (c->opts.languages)
+		shstk_symbols_set_functions(symbols, languages_function, c->opts.languages);
+}
 
 struct converter *converter_create(const struct convert_opts *opts, struct shstk_symbols *symbols,
 				   struct shstk_profile *profile, const struct layout_files *past)
@@ -28,6 +37,7 @@ struct converter *converter_create(const struct convert_opts *opts, struct shstk
 	c->stacks.depth = opts->depth;
 	c->stacks.labels = opts->labels;
 	c->profile = profile;
+	know_functions(c, symbols);
 	if (opts->keep_times)
 		shstk_profile_keep_times(profile, opts->keep_times);
 	if (!population_init(&c->all, symbols, past))
@@ -47,6 +57,7 @@ void converter_renew(struct converter *c, struct shstk_symbols *symbols,
 		     struct shstk_profile *profile)
 {
 	c->profile = profile;
+	know_functions(c, symbols);
 	if (c->opts.keep_times)
 		shstk_profile_keep_times(profile, c->opts.keep_times);
 	population_renew(&c->all, symbols);
@@ -64,10 +75,35 @@ void convert_at(struct converter *c, uint64_t time)
 	population_make_room(&c->all);
 }
 
+/* Tells the languages which interpreter a process has, if that has changed. Returns its number. */
+static int tell_language(struct converter *c, struct process *p)
+{
+	int number = layout_language(p->layout, p->pid, c->opts.languages);
+
+	if (number != p->language)
+		languages_tell(c->opts.languages, p->pid, number);
+	p->language = number;
+	return number;
+}
+
+int convert_language(struct converter *c, int pid)
+{
+	struct process *p = c->opts.languages ? population_process(&c->all, pid) : NULL;
+
+	if (p)
+		tell_language(c, p);
+	return p || !c->opts.languages ? 0 : -ENOMEM;
+}
+
 int convert_map(struct converter *c, const struct perf_map *m)
 {
+	int err;
+
 	c->learnt.moved = c->all.time;
-	return population_map(&c->all, m);
+	err = population_map(&c->all, m);
+	if (!err && m->pid > 0 && languages_may_be(m->path))
+		err = convert_language(c, m->pid);
+	return err;
 }
 
 int convert_comm(struct converter *c, const struct perf_comm *m)
@@ -230,6 +266,36 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 	c->counts.goroutines += s->by_pieces;
 }
 
+/* Puts the functions that an interpreter ran into a stack that was copied. */
+static void place_functions(struct converter *c, struct task *t, const struct perf_sample *sample,
+			    struct stack *s)
+{
+	const struct language_sample of = {
+		.number = tell_language(c, t->process),
+		.tid = t->tid,
+		.time = sample->time,
+		.pc = sample->regs.pc,
+		.sp = sample->regs.r[7],
+	};
+	struct stacks *st = &c->stacks;
+	const struct native_stack native = {
+		.pcs = s->pcs + s->copied,
+		.marks = s->marks + s->copied,
+		.sps = st->sps,
+		.nr = s->nr_copied,
+	};
+	/* What lies behind the copied part stays behind it. */
+	const unsigned int rest = s->nr - s->copied - s->nr_copied;
+	unsigned int nr;
+
+	if (!of.number || !native.nr || rest)
+		return;
+	nr = languages_place(c->opts.languages, &of, &native, s->pcs + s->copied,
+			     s->marks + s->copied, STACKS_MAX - s->copied);
+	if (nr)
+		s->nr = s->copied + nr;
+}
+
 /*
  * Makes the stack of a sample, and names code in it that was made at run time. Returns 0 or a
  * negative errno.
@@ -245,7 +311,11 @@ static int make_stack(struct converter *c, struct task *t, struct shstk_symproc 
 	    population_read_maps(&c->all, t->process))
 		err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
 	/* Names of code that is made at run time are known only as long as the code exists. */
-	return err ? err : layout_name_made(t->process->layout, proc, ret->pcs, ret->nr);
+	if (!err)
+		err = layout_name_made(t->process->layout, proc, ret->pcs, ret->nr);
+	if (!err && c->opts.languages)
+		place_functions(c, t, sample, ret);
+	return err;
 }
 
 /* Keeps the stack at which a thread left its CPU. Returns 0 or -ENOMEM. */

@@ -45,6 +45,7 @@ enum off_time {
  * @wakers: names the threads that ended such a time, for labels, or NULL. It must outlive the
  *	converter.
  * @period: ns of CPU time that a sample stands for; 0: not known.
+ * @languages: the languages whose functions are shown, or NULL. It must outlive the converter.
  */
 struct convert_opts {
 	enum stack_source source;
@@ -55,6 +56,7 @@ struct convert_opts {
 	enum off_time off;
 	struct wakers *wakers;
 	uint64_t period;
+	struct languages *languages;
 };
 
 /**
@@ -181,6 +183,12 @@ void converter_renew(struct converter *c, struct shstk_symbols *symbols,
 
 /* Sets the time of the next record, in ns, and makes room for new processes and threads. */
 void convert_at(struct converter *c, uint64_t time);
+
+/*
+ * Looks whether the process has an interpreter, so that its frames can be read at its first sample.
+ * Returns 0 or -ENOMEM.
+ */
+int convert_language(struct converter *c, int pid);
 
 /* Take a record. Each returns 0 or -ENOMEM. */
 int convert_map(struct converter *c, const struct perf_map *m);

@@ -10,6 +10,7 @@
 #include "libshstk/address_space.h"
 #include "tools/convert/mappings.h"
 #include "tools/java/jit.h"
+#include "tools/language/languages.h"
 
 #define MAX_MAPS 65536
 #define MAX_PARTS 16 /* parts of a mapping that differ in protection */
@@ -27,6 +28,9 @@
  * @nr: number of mappings.
  * @max: number of mappings for which @maps has room.
  * @nr_jit: number of mappings of libraries that make code at run time.
+ * @nr_languages: number of mappings that may be of an interpreter.
+ * @language: what layout_language() returned; -EAGAIN: it has to be found out.
+ * @asked: how often it was tried to find that out since the last change.
  * @space: the modules for unwinding; NULL until they are needed.
  * @pid: the process whose stack was unwound last.
  * @jit: what is known of code made at run time, or NULL.
@@ -40,6 +44,9 @@ struct layout {
 	size_t nr;
 	size_t max;
 	size_t nr_jit;
+	size_t nr_languages;
+	int language;
+	unsigned int asked;
 	struct shstk_space *space;
 	pid_t pid;
 	struct jit *jit;
@@ -116,6 +123,16 @@ static int make_room(struct layout *layout)
 	return 0;
 }
 
+/* Counts a mapping that comes or goes, if it may be of an interpreter. */
+static void count_language(struct layout *layout, const char *path, int change)
+{
+	if (!languages_may_be(path))
+		return;
+	layout->nr_languages += change;
+	layout->language = layout->nr_languages ? -EAGAIN : 0;
+	layout->asked = 0;
+}
+
 /* Puts a mapping at its place, where nothing is mapped. Returns 0 or -ENOMEM. */
 static int insert(struct layout *layout, const struct layout_map *map)
 {
@@ -132,6 +149,7 @@ static int insert(struct layout *layout, const struct layout_map *map)
 	layout->maps[at].path = path;
 	layout->nr++;
 	layout->nr_jit += jit_is_known(path);
+	count_language(layout, path, 1);
 	return 0;
 }
 
@@ -171,6 +189,7 @@ static void take_out(struct layout *layout, size_t at, size_t gone)
 		return;
 	for (size_t i = 0; i < gone; i++) {
 		layout->nr_jit -= jit_is_known(m[i].path);
+		count_language(layout, m[i].path, -1);
 		free(m[i].path);
 	}
 	layout->nr -= gone;
@@ -282,6 +301,54 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	*start = map->start;
 	*offset = map->offset;
 	return files->open(files->arg, layout->pid, map);
+}
+
+static int read_of(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const struct layout *layout = arg;
+
+	return layout_read(layout, layout->pid, addr, buf, size);
+}
+
+/* Returns the number of the interpreter that the file of a mapping is, as languages_find() does. */
+static int find_language(struct layout *layout, const struct layout_map *map,
+			 struct languages *languages)
+{
+	const struct layout_files *files = layout->files;
+	struct language_module module = {
+		.fd = files->open(files->arg, layout->pid, map),
+		.start = map->start,
+		.offset = map->offset,
+		.read = read_of,
+		.arg = layout,
+	};
+	int ret;
+
+	if (module.fd < 0)
+		return 0;
+	ret = languages_find(languages, &module);
+	close(module.fd);
+	return ret;
+}
+
+#define MAX_ASKED 64
+
+int layout_language(struct layout *layout, pid_t pid, struct languages *languages)
+{
+	int found = 0;
+
+	if (!languages || layout->language != -EAGAIN)
+		return layout->language > 0 ? layout->language : 0;
+	if (!layout->files->read || !layout->files->open || layout->asked++ == MAX_ASKED) {
+		layout->language = 0;
+		return 0;
+	}
+	layout->pid = pid;
+	for (size_t i = 0; i < layout->nr && !found; i++)
+		if (languages_may_be(layout->maps[i].path))
+			found = find_language(layout, &layout->maps[i], languages);
+	layout->language = found;
+	return found > 0 ? found : 0;
 }
 
 int layout_name_made(const struct layout *layout, struct shstk_symproc *proc, const uint64_t *pcs,

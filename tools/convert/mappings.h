@@ -146,6 +146,14 @@ enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc);
 /* Returns whether the Go function at @pc has made its frame there. */
 bool layout_go_has_frame(const struct layout *layout, uint64_t pc);
 
+struct languages;
+
+/*
+ * Returns the number of the interpreter that process @pid has mapped, as languages_find() gives it;
+ * 0: none. The process is asked at the first call after a change.
+ */
+int layout_language(struct layout *layout, pid_t pid, struct languages *languages);
+
 /**
  * struct memory_piece - what lay at an address in memory
  * @addr: the address.

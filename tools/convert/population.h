@@ -39,6 +39,7 @@ struct golabels;
  * @layout: what it has mapped.
  * @proc: its mappings for naming addresses; NULL until it is sampled. The store of names owns it.
  * @golabels: the labels of its goroutines, or NULL as long as no sample was of a goroutine.
+ * @language: number of the interpreter that was told of it (languages_tell()).
  * @ours: the process is recorded.
  * @executed: the process was seen to execute a program.
  * @sampled: the profile has a sample of it.
@@ -56,6 +57,7 @@ struct process {
 	struct layout *layout;
 	struct shstk_symproc *proc;
 	struct golabels *golabels;
+	int language;
 	bool ours;
 	bool executed;
 	bool sampled;
@@ -79,6 +81,8 @@ struct process {
  * @by_pieces: it goes on with the stack of its goroutine, which was copied at the same moment.
  * @spliced: it goes on with the kernel's callchain, in code of Go.
  * @bare: it has only the innermost entry, as the process has no shadow stack.
+ * @copied: index of the first entry that was unwound from a copy.
+ * @nr_copied: number of such entries.
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each entry.
  * @labels: labels of its goroutine and others, as in &struct shstk_sample.labels.
@@ -95,6 +99,8 @@ struct stack {
 	bool by_pieces;
 	bool spliced;
 	bool bare;
+	unsigned int copied;
+	unsigned int nr_copied;
 	uint64_t *pcs;
 	uint8_t *marks;
 	char *labels;

@@ -195,6 +195,8 @@ static int add_copy(struct stacks *st, const struct population *all, struct task
 
 	if (ret)
 		return ret;
+	s->copied = s->nr;
+	s->nr_copied = user.nr;
 	add_outer(all, t, sample, &copy, &user, s);
 	find_labels(st, all, p, &copy, &user, s);
 	add_outer_label(st, s);

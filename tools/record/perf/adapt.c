@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "tools/language/languages.h"
 #include "tools/record/perf/private.h"
 #include "tools/shstk.h"
 
@@ -50,6 +51,8 @@ static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
 	/* If walking cannot begin in the new rings, stacks are copied. */
 	if (d->walker)
 		walker_begin(d->walker, rings);
+	else if (d->reading)
+		languages_begin(d->languages, rings);
 	sums_take_over(&d->sums, d->rings, rings);
 	ret = perf_rings_read(d->rings, true, perf_drain_record, d);
 	sums_close(&d->sums, d->rings);
@@ -235,9 +238,21 @@ static int make_change(struct perf_drain *d, enum change change)
 	return ret;
 }
 
+void read_languages(struct perf_drain *d)
+{
+	if (d->reading || d->moments || !d->languages || !languages_wanted(d->languages) ||
+	    !stacks_are_copied(&d->convert->stacks))
+		return;
+	d->reading = true;
+	d->adapt.refused |= 1u << CHANGE_MOMENTS;
+	languages_begin(d->languages, d->rings);
+}
+
 int adapt(struct perf_drain *d)
 {
 	int ret = 0;
+
+	read_languages(d);
 
 	for (int change = 0; change < CHANGES && !ret; change++)
 		ret = make_change(d, change);

@@ -56,6 +56,12 @@ struct adapt {
 struct perf_drain;
 
 /*
+ * Has the frames of interpreters be read at samples from now on, once there is an interpreter. The
+ * rings stay. An event has room for one BPF program: the first language decides.
+ */
+void read_languages(struct perf_drain *d);
+
+/*
  * Makes the changes that are due. Called after all records in the rings were taken. Returns 0 or
  * what ended the reading of old rings.
  */

@@ -15,6 +15,7 @@
 
 #include "tools/bpf/walker.h"
 #include "tools/convert/stack_outer.h"
+#include "tools/language/languages.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/module.h"
@@ -35,6 +36,7 @@
  * @helper: process ID of the process that loads unwind rules, or 0.
  * @wakers: finds who ends the waiting of threads, or NULL.
  * @walker: the BPF program that walks stacks, or NULL.
+ * @languages: the languages whose functions are shown, or NULL.
  */
 struct perf_state {
 	struct perf_drain *drain;
@@ -42,6 +44,7 @@ struct perf_state {
 	pid_t helper;
 	struct wakers *wakers;
 	struct walker *walker;
+	struct languages *languages;
 };
 
 /*
@@ -77,6 +80,7 @@ static void end(struct recording *r)
 		perf_drain_destroy(state->drain);
 		wakers_destroy(state->wakers);
 		rules_helper_end(state->helper);
+		languages_destroy(state->languages);
 		walker_destroy(state->walker);
 	}
 	free(state);
@@ -237,6 +241,17 @@ static bool start_walker(const struct record_opts *o, struct walker **ret)
 	return !err;
 }
 
+/*
+ * Returns the languages whose functions are shown, or NULL. Functions are placed in copies of stacks.
+ * A perf.data file has no place for what is read of them, and its profile is to be the same.
+ */
+static struct languages *start_languages(const struct record_opts *o, const struct walker *walker)
+{
+	if (o->via != VIA_COPIES || o->perf_data)
+		return NULL;
+	return languages_create(walker ? walker_loaded(walker) : NULL);
+}
+
 /* Begins to record. @target is the command, which waits to be executed, or NULL. */
 static int start(struct recording *r, const struct target *target)
 {
@@ -269,6 +284,8 @@ static int start(struct recording *r, const struct target *target)
 	if (!start_walker(r->opts, &state->walker))
 		return EXIT_OWN;
 	opts.walker = state->walker;
+	state->languages = start_languages(r->opts, state->walker);
+	opts.languages = state->languages;
 	opts.wakers = state->wakers;
 	opts.rings.wakings = wakers_event(state->wakers);
 	if (!has_rules(r->opts)) {
@@ -478,6 +495,20 @@ static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enu
 		       (unsigned long long)samples, beyond_words(by));
 }
 
+/* Reports how many stacks have the functions that an interpreter ran. */
+static void report_languages(struct recording *r, const struct perf_counts *more)
+{
+	const struct language_counts *n = &more->languages;
+
+	if (n->samples)
+		remark(r,
+		       "%llu of %llu stacks of interpreters show the functions of their programs, the others only the interpreter's own",
+		       (unsigned long long)n->placed, (unsigned long long)n->samples);
+	if (more->refused)
+		remark(r, "functions of programs in an interpreter are not shown: %s",
+		       more->refused);
+}
+
 /* Reports stacks that are not complete, or whose parts come from different sources. */
 static void report_stacks(struct recording *r, const struct drain_counts *c,
 			  const struct perf_counts *more)
@@ -504,6 +535,7 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 	if (r->opts->walk)
 		remark(r, "%llu of %llu stacks were walked in the kernel, the others copied",
 		       (unsigned long long)more->stacks.walked, (unsigned long long)c->samples);
+	report_languages(r, more);
 	report_outer(r, more->stacks.read, c->samples, BEYOND_READ);
 	report_outer(r, more->stacks.continued, c->samples, BEYOND_BEFORE);
 	report_outer(r, more->stacks.chained, c->samples, BEYOND_CALLCHAIN);

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "tools/convert/living_files.h"
+#include "tools/language/languages.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/perf/private.h"
 #include "tools/shstk.h"
@@ -116,6 +117,10 @@ int perf_drain_record(void *arg, const struct perf_record *r)
 	struct waking waking;
 	int ret;
 
+	if (r->language)
+		return d->languages ?
+			       languages_take(d->languages, r->tid, r->time, r->body, r->size) :
+			       0;
 	if (d->wakers && wakers_parse(d->wakers, r, &waking)) {
 		convert_waking(d->convert, &waking, r->time);
 		return 0;
@@ -176,6 +181,7 @@ static struct converter *create_converter(const struct perf_record_opts *opts,
 		.keep_times = opts->keep_times,
 		.off = opts->off,
 		.wakers = opts->wakers,
+		.languages = opts->languages,
 		.period = opts->rings.freq ? 1000000000 / opts->rings.freq : 0,
 	};
 
@@ -197,6 +203,22 @@ static int create_writer(struct perf_drain *d, const struct perf_record_opts *op
 	d->convert->all.writer = d->writer;
 	tell_vdso(d);
 	return 0;
+}
+
+static void find_language(void *arg, int pid)
+{
+	const struct perf_drain *d = arg;
+
+	convert_language(d->convert, pid);
+}
+
+/* Looks which of the processes that exist already have an interpreter. */
+static void find_languages(struct perf_drain *d)
+{
+	if (!d->languages || d->scope.kind == SCOPE_ALL)
+		return;
+	population_alive(&d->convert->all, d->scope.kind == SCOPE_OURS, find_language, d);
+	read_languages(d);
 }
 
 /* Opens the rings, and looks which processes exist already. Returns 0 or a negative errno. */
@@ -228,6 +250,8 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	if (!ret && list)
 		ret = late_begin(d, list, rings.nr_pids);
 	free(list);
+	if (!ret)
+		find_languages(d);
 	return ret;
 }
 
@@ -244,6 +268,7 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	d->chains = opts->chains;
 	d->wakers = opts->wakers;
 	d->walker = opts->walker;
+	d->languages = opts->languages;
 	if (!opts->may_coarsen)
 		d->adapt.refused |= 1u << CHANGE_PERIOD;
 	/* An event has room for one BPF program. */
@@ -381,6 +406,10 @@ void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
 		.throttled = d->sums.throttled,
 		.unwritten = d->unwritten,
 	};
+	if (d->languages) {
+		languages_count(d->languages, &more->languages);
+		more->refused = languages_refused(d->languages);
+	}
 	/* Time of short threads is missing only if events of the CPUs were refused. */
 	if (!(d->adapt.refused & 1u << CHANGE_SCOPE))
 		more->stacks.unseen = 0;

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tools/convert/convert.h"
+#include "tools/language/languages.h"
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
 #include "tools/record/agent/agent_recording.h"
@@ -36,6 +37,7 @@
  * @perf_data: file to which the kernel's records are written as well, or NULL.
  * @keep_times: for how many samples the times are kept, in all profiles together; 0: for none.
  * @walker: walks stacks in the kernel, or NULL. It must outlive the recording.
+ * @languages: the languages whose functions are shown, or NULL. It must outlive the recording.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
  */
 struct perf_record_opts {
@@ -53,6 +55,7 @@ struct perf_record_opts {
 	const char *perf_data;
 	size_t keep_times;
 	const struct walker *walker;
+	struct languages *languages;
 	bool labels;
 };
 
@@ -63,6 +66,8 @@ struct perf_record_opts {
  * @count: events from one sample to the next, 0 if that is not fixed.
  * @throttled: how often the kernel held the event back.
  * @unwritten: 0, or a negative errno if the perf.data file is not complete.
+ * @languages: what became of the frames of interpreters, of all profiles together.
+ * @refused: why an interpreter's functions are not shown, or NULL.
  */
 struct perf_counts {
 	struct convert_counts stacks;
@@ -70,6 +75,8 @@ struct perf_counts {
 	uint64_t count;
 	uint64_t throttled;
 	int unwritten;
+	struct language_counts languages;
+	const char *refused;
 };
 
 #define PERF_FIRST_COPY 8192 /* bytes of a stack copied at first; more if some need it */

@@ -35,6 +35,8 @@
  * @sums: what the kernel counted and lost.
  * @wakers: takes the records about who ends times off the CPU, or NULL. The caller's.
  * @walker: walks stacks in the kernel, or NULL. The caller's.
+ * @languages: the languages whose functions are shown, or NULL. The caller's.
+ * @reading: frames of interpreters are read at samples. Set by adapt.c.
  * @moments: what a BPF program copies beside samples, or NULL. Set by adapt.c.
  * @chains: callchains are exact where there is a shadow stack. Set when recording begins.
  * @writer: writes all records to a perf.data file until recording ends, or NULL.
@@ -51,6 +53,8 @@ struct perf_drain {
 	struct sums sums;
 	struct wakers *wakers;
 	const struct walker *walker;
+	struct languages *languages;
+	bool reading;
 	struct gomoments *moments;
 	bool chains;
 	struct perf_writer *writer;

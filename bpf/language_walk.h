@@ -1,0 +1,348 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * language_walk.h - reads the frames of an interpreter in the thread that is sampled.
+ *
+ * The thread stands still while its sample is taken, so what is read is of one moment, and objects
+ * that a frame refers to are alive. The name of a function is copied at that moment, too, when the
+ * function is met first: later another one may be at the same address. Functions are known by the
+ * address space, their address, and all words of their object that never change as long as it
+ * exists; each gets a number.
+ *
+ * Nothing of the process is trusted. Lists end after a number of elements, each sample copies a
+ * number of functions at most, and memory is only read by functions that bear any address.
+ */
+#ifndef BPF_LANGUAGE_WALK_H
+#define BPF_LANGUAGE_WALK_H
+
+#include "language.h"
+
+#define WORDS 32 /* a power of two */
+
+/* The words by which a function is known. */
+struct language_identity {
+	u64 space;
+	u64 code;
+	u64 words[LANGUAGE_KEY_WORDS];
+	u64 behind[LANGUAGE_BEHIND];
+};
+
+/**
+ * struct language_walk - the state of a walk, in a map
+ * @at: address of the element of a list that is next.
+ * @last_id: number that the last function on this CPU got, without that of the CPU.
+ * @met: functions that this sample copied.
+ * @frame: bytes of a frame.
+ * @identity: the words of its function.
+ * @words: words of the function's object.
+ * @moment: the record.
+ * @entries: its entries; they follow it.
+ */
+struct language_walk {
+	u64 at;
+	u64 last_id;
+	u32 met;
+	u32 reserved;
+	u64 frame[LANGUAGE_FRAME_BYTES / 8 + 1];
+	struct language_identity identity;
+	u64 words[WORDS];
+	struct language_moment moment;
+	struct language_entry entries[LANGUAGE_ENTRIES];
+};
+
+/**
+ * struct language_run - what all steps of a walk get, on the stack
+ * @l: the state.
+ * @t: how frames are found.
+ * @ctx: context of the program.
+ */
+struct language_run {
+	struct language_walk *l;
+	const struct language_target *t;
+	void *ctx;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct language_walk);
+} language_walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct language_code);
+} language_codes SEC(".maps");
+
+/* The number of the target of a process, by its process ID. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, LANGUAGE_PROCESSES);
+	__type(key, u32);
+	__type(value, u32);
+} language_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LANGUAGE_TARGETS);
+	__type(key, u32);
+	__type(value, struct language_target);
+} language_targets SEC(".maps");
+
+/* The numbers of functions. One that was not met for the longest time is forgotten. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct language_identity);
+	__type(value, u64);
+} language_ids SEC(".maps");
+
+static __always_inline u64 user_word(u64 at)
+{
+	u64 value = 0;
+
+	return bpf_probe_read_user(&value, sizeof(value), (void *)at) ? 0 : value;
+}
+
+/* Returns the word at @offset of the frame. */
+static __always_inline u64 frame_word(const struct language_walk *l, u32 offset)
+{
+	return l->frame[MASKED(offset / 8, LANGUAGE_FRAME_BYTES / 8)];
+}
+
+/* Returns the address of the base, or 0. */
+static __always_inline u64 find_base(const struct language_target *t, struct task_struct *task)
+{
+	const u64 thread = BPF_CORE_READ(task, thread.fsbase);
+	u64 base = t->base;
+	u32 key = 0;
+
+	if (t->key_at) {
+		if (bpf_probe_read_user(&key, sizeof(key), (void *)t->key_at) || key >= 32)
+			return 0;
+		base = user_word(thread + t->slot + key * 16);
+	}
+	if (!base || (t->own_at && user_word(base + t->own_at) != thread))
+		return 0;
+	return base;
+}
+
+/* Returns the address of a list's first element, or 0. */
+static __always_inline u64 find_first(const struct language_chain *chain, u64 base)
+{
+	u64 at = base;
+
+	for (u32 i = 0; i < LANGUAGE_STEPS; i++)
+		if (i < chain->nr_steps && at)
+			at = user_word(at + chain->steps[i]);
+	return chain->nr_steps ? at : 0;
+}
+
+/*
+ * Copies a text of less than @room bytes, a power of two. Memory may end behind it, so it is read up
+ * to the end of a page, and then the rest. Returns how many bytes were copied. @most: the smaller
+ * one of @room and LANGUAGE_PAGE. @to has room for both.
+ */
+static __always_inline u32 copy_text(u8 *to, const struct language_text *text, u64 at, u32 room,
+				     u32 most)
+{
+	u64 size = user_word(at + text->length_at);
+	u64 first = LANGUAGE_PAGE - (at & (LANGUAGE_PAGE - 1));
+
+	if (size > room)
+		size = room;
+	size = size * (text->unit & 7) + (text->head & 127);
+	if (size >= room)
+		size = room - 1;
+	if (first > size)
+		first = size;
+	/* The verifier takes the bounds from the masks. A whole page becomes part of the rest. */
+	first = MASKED(first, most);
+	if (bpf_probe_read_user(to, first, (void *)at))
+		return 0;
+	size = MASKED(size - first, room);
+	if (bpf_probe_read_user(to + first, size, (void *)(at + first)))
+		return first;
+	return first + size;
+}
+
+/*
+ * Numbers a function that was not met before, and tells what it is. Returns its number; 0 if it
+ * cannot be told.
+ */
+static noinline u64 introduce(struct language_run *run)
+{
+	const struct language_target *t = run->t;
+	struct language_walk *l = run->l;
+	struct language_code *c;
+	u32 zero = 0, size;
+	u64 id;
+
+	c = bpf_map_lookup_elem(&language_codes, &zero);
+	if (!c || l->met >= LANGUAGE_NEW)
+		return 0;
+	l->met++;
+	id = ((u64)bpf_get_smp_processor_id() + 1) << 40 | ++l->last_id;
+	c->kind = LANGUAGE_CODE;
+	c->id = id;
+	c->target = l->moment.target;
+	for (u32 i = 0; i < LANGUAGE_CODE_WORDS; i++)
+		c->words[i] = l->words[i];
+#pragma unroll
+	for (int i = 0; i < LANGUAGE_TEXTS - 1; i++)
+		c->got[i] = copy_text(c->shorts[i], &t->texts[i],
+				      l->words[MASKED(t->texts[i].word, WORDS)], LANGUAGE_SHORT,
+				      LANGUAGE_SHORT);
+	size = copy_text(c->table, &t->texts[LANGUAGE_TEXTS - 1],
+			 l->words[MASKED(t->texts[LANGUAGE_TEXTS - 1].word, WORDS)], LANGUAGE_LONG,
+			 LANGUAGE_PAGE);
+	c->got[LANGUAGE_TEXTS - 1] = size;
+	size = offsetof(struct language_code, table) - sizeof(c->size) +
+	       MASKED(size, LANGUAGE_LONG);
+	if (bpf_perf_event_output(run->ctx, &output, BPF_F_CURRENT_CPU, &c->kind, size))
+		return 0;
+	if (bpf_map_update_elem(&language_ids, &l->identity, &id, BPF_ANY))
+		return 0;
+	return id;
+}
+
+/* Returns the number of the function whose object is at @code, 0: it is not known. */
+static noinline u64 identify(struct language_run *run, u64 code)
+{
+	const struct language_target *t = run->t;
+	struct language_walk *l = run->l;
+	u64 *id;
+
+	if (bpf_probe_read_user(l->words, 8 * LANGUAGE_CODE_WORDS, (void *)(code + t->code_from)))
+		return 0;
+	if (l->words[MASKED(t->type_word, WORDS)] != t->type)
+		return 0;
+	l->identity.code = code;
+	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
+		l->identity.words[i] = l->words[i + 1] * (t->key_words >> i & 1);
+	for (u32 i = 0; i < LANGUAGE_BEHIND; i++)
+		l->identity.behind[i] =
+			i < t->nr_behind ? user_word(l->words[MASKED(t->behind[i].word, WORDS)] +
+						     t->behind[i].offset) :
+					   0;
+	id = bpf_map_lookup_elem(&language_ids, &l->identity);
+	return id ? *id : introduce(run);
+}
+
+/* Makes one round of bpf_loop() over the marks. */
+static long pass_mark(u32 i, struct language_run *run)
+{
+	const struct language_target *t = run->t;
+	struct language_walk *l = run->l;
+
+	(void)i;
+	if (!l->at)
+		return 1;
+	if (l->moment.nr_marks >= LANGUAGE_MARKS) {
+		l->moment.end = LANGUAGE_DEEP;
+		return 1;
+	}
+	l->entries[MASKED(l->moment.nr_marks, LANGUAGE_MARKS)] =
+		(struct language_entry){ .addr = l->at, .id = user_word(l->at + t->mark_at) };
+	l->moment.nr_marks++;
+	l->at = user_word(l->at + t->marks.link);
+	return 0;
+}
+
+/* Makes one round of bpf_loop() over the frames. */
+static long pass_language_frame(u32 i, struct language_run *run)
+{
+	const struct language_target *t = run->t;
+	struct language_walk *l = run->l;
+	struct language_entry *e;
+	u32 n = l->moment.nr_marks + l->moment.nr_frames;
+	u64 code;
+
+	(void)i;
+	if (!l->at)
+		return 1;
+	if (n >= LANGUAGE_ENTRIES || l->moment.nr_frames >= LANGUAGE_FRAMES) {
+		l->moment.end = LANGUAGE_DEEP;
+		return 1;
+	}
+	if (bpf_probe_read_user(l->frame, MASKED(t->frame_bytes, LANGUAGE_FRAME_BYTES),
+				(void *)l->at)) {
+		l->moment.end = LANGUAGE_UNREADABLE;
+		return 1;
+	}
+	code = frame_word(l, t->code_at) & t->code_mask;
+	e = &l->entries[n];
+	e->addr = l->at;
+	e->flags = frame_word(l, t->flags_at) >> (t->flags_at & 4) * 8;
+	e->at = frame_word(l, t->instruction_at) - code - t->instructions;
+	e->id = identify(run, code);
+	l->moment.nr_frames++;
+	l->at = frame_word(l, t->frames.link);
+	return 0;
+}
+
+/* Returns the target of the process @pid, and sets its number; NULL: there is none. */
+static __always_inline const struct language_target *find_target(u32 pid, u32 *ret)
+{
+	u32 *number = bpf_map_lookup_elem(&language_processes, &pid);
+
+	if (!number)
+		return NULL;
+	*ret = *number;
+	return bpf_map_lookup_elem(&language_targets, ret);
+}
+
+static __always_inline void begin_moment(struct language_run *run, struct task_struct *task,
+					 u32 number)
+{
+	const volatile u64 *registers = (void *)bpf_task_pt_regs((void *)task);
+	struct language_walk *l = run->l;
+
+	l->met = 0;
+	l->identity.space = BPF_CORE_READ(task, mm, context.ctx_id);
+	l->moment.kind = LANGUAGE_MOMENT;
+	l->moment.target = number;
+	l->moment.end = LANGUAGE_WHOLE;
+	l->moment.nr_marks = 0;
+	l->moment.nr_frames = 0;
+	l->moment.pc = registers[PT_IP];
+	l->moment.sp = registers[PT_SP];
+	l->moment.truth = run->t->truth ? user_word(run->t->truth) : 0;
+}
+
+/*
+ * Writes a record with the frames of the thread, if the process @pid is one whose frames are to be
+ * read. Returns whether it is.
+ */
+static __always_inline bool read_language(void *ctx, u32 pid)
+{
+	u32 zero = 0, nr, number;
+	struct task_struct *task = current;
+	struct language_run run = { .ctx = ctx };
+	u64 base;
+
+	run.t = find_target(pid, &number);
+	run.l = bpf_map_lookup_elem(&language_walks, &zero);
+	if (!run.t || !run.l || !task->mm)
+		return false;
+	begin_moment(&run, task, number);
+	base = find_base(run.t, task);
+	if (!base)
+		return true;
+	run.l->moment.base_word = user_word(base + run.t->base_word_at);
+	run.l->at = find_first(&run.t->marks, base);
+	if (run.l->at)
+		bpf_loop(LANGUAGE_MARKS + 1, pass_mark, &run, 0);
+	run.l->at = find_first(&run.t->frames, base);
+	if (run.l->at)
+		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, &run, 0);
+	nr = run.l->moment.nr_marks + run.l->moment.nr_frames;
+	if (nr && nr <= LANGUAGE_ENTRIES)
+		bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &run.l->moment.kind,
+				      sizeof(run.l->moment) - sizeof(run.l->moment.size) +
+					      nr * sizeof(run.l->entries[0]));
+	return true;
+}
+
+#endif /* BPF_LANGUAGE_WALK_H */

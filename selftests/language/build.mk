@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Functions that interpreters run, in stacks (tools/language/, bpf/language_walk.h).
+
+LANGUAGE_B	:= $(B)/selftests/language
+LANGUAGE_BPF	:= $(filter %/shstk-language.bpf.o,$(TOOL_OBJECTS))
+
+# All of the command but its main().
+$(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
+
+# Beside what loads it, as it is beside the command.
+$(LANGUAGE_B)/shstk-language.bpf.o: $(B)/shstk-language.bpf.o
+$(LANGUAGE_B)/program.py: selftests/language/program.py
+$(LANGUAGE_B)/judge.py: selftests/language/judge.py
+$(LANGUAGE_B)/shstk-language.bpf.o $(LANGUAGE_B)/program.py $(LANGUAGE_B)/judge.py:
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+$(LANGUAGE_B)/python_test.py: selftests/language/python_test.py $(LANGUAGE_B)/truth \
+		$(LANGUAGE_B)/program.py $(LANGUAGE_B)/judge.py \
+		$(if $(LANGUAGE_BPF),$(LANGUAGE_B)/shstk-language.bpf.o)
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(LANGUAGE_B)/python_test.py

@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Judges the stacks that truth.c printed of program.py: what is wrong with each."""
+
+import collections
+import os
+
+
+class Judge:
+    def __init__(self, folder):
+        self.file = os.path.join(folder, 'functions.py')
+        with open(self.file) as source:
+            self.lines = [''] + source.read().split('\n')
+        self.number, self.call = {}, {}
+        with open(os.path.join(folder, 'functions.txt')) as table:
+            for name, number, line in (row.split() for row in table):
+                self.number[name] = int(number)
+                self.call[name] = int(line)
+        self.counts = collections.Counter()
+        self.wrong = []
+
+    def frames(self, words):
+        """(name, line) of the functions of the program, the innermost first."""
+        for word in words:
+            name, _, place = word.partition('@')
+            path, _, line = place.rpartition(':')
+            # The module itself, which makes the functions, is none of them.
+            if path == self.file and not name.startswith('<'):
+                yield name, int(line)
+
+    def find_fault(self, word, frames):
+        """What is wrong with a stack, or None."""
+        nodes = [(name, line) for name, line in frames if '.' not in name]
+        inner = [name for name, line in frames if '.' in name]
+        if not nodes or nodes[-1][0] != 'n':
+            return 'the outermost function'
+        if frames[:len(inner)] != [f for f in frames if '.' in f[0]]:
+            return 'the order'
+        if any(not name.startswith(nodes[0][0] + '.') for name in inner):
+            return 'a function in a function'
+        for (callee, _), (caller, line) in zip(nodes, nodes[1:]):
+            if callee.rpartition('_')[0] != caller:
+                return 'a caller'
+            if line != self.call[callee]:
+                return 'the line of a call'
+        name, line = nodes[0]
+        if not 0 <= line < len(self.lines):
+            return 'the line of the innermost function'
+        # Some instructions are of no line.
+        if not inner and (not line or self.lines[line].endswith('#')):
+            self.counts['at a change'] += 1
+            return None
+        self.counts['compared'] += 1
+        return None if self.number[name] == word else 'the function that runs'
+
+    def take(self, text):
+        """Takes a line of truth.c."""
+        words = text.split('\t')
+        frames = list(self.frames(words[1:]))
+        if not frames:
+            self.counts['outside'] += 1
+            return
+        self.counts['stacks'] += 1
+        fault = self.find_fault(int(words[0]), frames)
+        if fault:
+            self.counts['wrong: ' + fault] += 1
+            self.wrong.append(fault + ': ' + text)

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * truth.c - prints the stack of each sample of an interpreter, beside a word that its program wrote.
+ *
+ *	truth [-n SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
+ *
+ * The program keeps in the first word of FILE, which it has mapped, which of its functions runs. The
+ * word is read by the BPF program that reads the frames, at the same moment. For each stack with
+ * functions there is a line:
+ *
+ *	WORD	NAME@FILE:LINE	NAME@FILE:LINE	...
+ *
+ * separated by tabs. The innermost function comes first; a "|" stands for entries of native code. The last line tells
+ * how many samples had frames, and how many of these were placed. It ends with 4 if this machine
+ * permits no such program, and says why.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/convert/population.h"
+#include "tools/convert/stacks.h"
+#include "tools/language/languages.h"
+#include "tools/perf/rings.h"
+#include "tools/perf/sample.h"
+#include "tools/proc/maps.h"
+
+#define COPY 32768
+#define RING (8u << 20)
+#define SKIP 4
+#define PATIENCE 180 /* seconds of waiting for the samples */
+
+/**
+ * struct truth - what the callback of the rings needs
+ * @all: the processes.
+ * @stacks: makes stacks.
+ * @languages: the languages.
+ * @rings: the rings.
+ * @file: the file with the word.
+ * @pid: the process.
+ * @reading: frames are read.
+ * @set: the place of the word was told.
+ * @wanted: samples that are wanted.
+ */
+struct truth {
+	struct population all;
+	struct stacks stacks;
+	struct languages *languages;
+	struct perf_rings *rings;
+	const char *file;
+	pid_t pid;
+	bool reading;
+	bool set;
+	uint64_t wanted;
+};
+
+static void die(const char *what, const char *why)
+{
+	fprintf(stderr, "truth: %s: %s\n", what, why);
+	exit(1);
+}
+
+/* Waits for a byte, so that events are there before the command is. */
+static pid_t start(char **command, int *go)
+{
+	int fds[2];
+	pid_t pid;
+	char c;
+
+	if (pipe(fds))
+		die("pipe", strerror(errno));
+	pid = fork();
+	if (pid) {
+		close(fds[0]);
+		*go = fds[1];
+		return pid;
+	}
+	close(fds[1]);
+	if (read(fds[0], &c, 1) == 1)
+		execvp(*command, command);
+	_exit(127);
+}
+
+/* Tells where the word is, once the program has mapped the file. */
+static void find_word(struct truth *t, int number)
+{
+	struct mapping m;
+	struct maps maps;
+
+	if (t->set || maps_open(t->pid, "maps", &maps))
+		return;
+	while (maps_next(&maps, &m))
+		if (!strcmp(m.path, t->file))
+			t->set = !languages_set_truth(t->languages, number, m.start);
+	maps_close(&maps);
+}
+
+static void print(const struct truth *t, const uint64_t *pcs, unsigned int nr)
+{
+	bool native = false;
+
+	printf("%llu", (unsigned long long)languages_truth(t->languages));
+	for (unsigned int i = 0; i < nr; i++) {
+		struct shstk_symframe f;
+		const char *module;
+
+		if (!languages_function(t->languages, pcs[i], &f, &module)) {
+			if (!native)
+				printf("\t|");
+			native = true;
+			continue;
+		}
+		native = false;
+		printf("\t%s@%s:%u", f.function, f.file, f.line);
+	}
+	putchar('\n');
+}
+
+static void place(struct truth *t, struct task *task, const struct perf_sample *s,
+		  const struct stack *stack)
+{
+	static uint64_t pcs[STACKS_MAX];
+	static uint8_t marks[STACKS_MAX];
+	const struct native_stack native = { stack->pcs + stack->copied,
+					     stack->marks + stack->copied, t->stacks.sps,
+					     stack->nr_copied };
+	int number = layout_language(task->process->layout, task->process->pid, t->languages);
+	const struct language_sample of = { number, s->tid, s->time, s->regs.pc, s->regs.r[7] };
+	unsigned int nr;
+
+	if (number != task->process->language)
+		languages_tell(t->languages, task->process->pid, number);
+	task->process->language = number;
+	if (!number)
+		return;
+	find_word(t, number);
+	nr = languages_place(t->languages, &of, &native, pcs, marks, STACKS_MAX);
+	if (nr && t->set)
+		print(t, pcs, nr);
+}
+
+static int take_sample(struct truth *t, const struct perf_record *r)
+{
+	struct perf_sample s;
+	struct stack stack;
+	struct task *task;
+
+	if (r->pid <= 0 || !perf_sample_parse(r, true, 0, &s) || s.abi != 2)
+		return 0;
+	task = population_task(&t->all, s.pid, s.tid);
+	if (!task)
+		return -ENOMEM;
+	if (!stacks_make(&t->stacks, &t->all, task, &s, NULL, &stack) && stack.nr_copied)
+		place(t, task, &s, &stack);
+	return 0;
+}
+
+static int take(void *arg, const struct perf_record *r)
+{
+	struct truth *t = arg;
+	struct perf_map map;
+	struct perf_comm comm;
+	struct perf_fork fork;
+
+	t->all.time = r->time;
+	if (r->language)
+		return languages_take(t->languages, r->tid, r->time, r->body, r->size);
+	if (r->type == PERF_RECORD_SAMPLE)
+		return take_sample(t, r);
+	if (r->type == PERF_RECORD_MMAP2 && perf_record_map(r, &map))
+		return population_map(&t->all, &map);
+	if (r->type == PERF_RECORD_COMM && perf_record_comm(r, &comm))
+		return population_comm(&t->all, &comm);
+	if (r->type == PERF_RECORD_FORK && perf_record_fork(r, &fork))
+		return population_fork(&t->all, &fork);
+	return 0;
+}
+
+/* Reads until there are enough samples, or the command ends. */
+static void read_all(struct truth *t)
+{
+	struct language_counts counts;
+	int status, ended = 0;
+
+	for (int i = 0; i < PATIENCE * 100 && !ended; i++) {
+		usleep(10000);
+		ended = waitpid(t->pid, &status, WNOHANG);
+		if (perf_rings_read(t->rings, ended, take, t))
+			die("records", "cannot be taken");
+		if (!t->reading && languages_wanted(t->languages)) {
+			t->reading = true;
+			if (languages_begin(t->languages, t->rings))
+				die("events", "the program does not run there");
+		}
+		languages_count(t->languages, &counts);
+		if (t->wanted && counts.placed >= t->wanted)
+			break;
+	}
+	if (ended)
+		return;
+	kill(t->pid, SIGKILL);
+	waitpid(t->pid, &status, 0);
+	perf_rings_read(t->rings, true, take, t);
+}
+
+static void run(struct truth *t, struct perf_opts *opts, char **command)
+{
+	struct language_counts counts;
+	struct reason why;
+	const char *refused;
+	int go;
+
+	t->pid = start(command, &go);
+	opts->pids = &t->pid;
+	opts->nr_pids = 1;
+	opts->on_exec = true;
+	if (perf_rings_open(opts, &t->rings, &why)) {
+		printf("%s\n", why.text);
+		exit(SKIP);
+	}
+	if (write(go, "", 1) != 1)
+		die("command", strerror(errno));
+	close(go);
+	read_all(t);
+	refused = languages_refused(t->languages);
+	languages_count(t->languages, &counts);
+	if (refused) {
+		printf("%s\n", refused);
+		exit(SKIP);
+	}
+	printf("# %llu of %llu placed\n", (unsigned long long)counts.placed,
+	       (unsigned long long)counts.samples);
+}
+
+int main(int argc, char **argv)
+{
+	struct truth *t = calloc(1, sizeof(*t));
+	struct shstk_symbols *symbols;
+	struct perf_opts opts = {
+		.main = perf_event_find("cpu-clock"),
+		.freq = 999,
+		.max_stack = 1,
+		.copy = COPY,
+		.ring_size = RING,
+		.may_shrink = true,
+		.cgroup = -1,
+	};
+	int option;
+
+	while (t && (option = getopt(argc, argv, "+n:f:")) >= 0) {
+		if (option == 'n')
+			t->wanted = strtoull(optarg, NULL, 10);
+		else if (option == 'f')
+			opts.freq = strtoul(optarg, NULL, 10);
+		else
+			die("usage", "truth [-n SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+	}
+	if (!t || argc - optind < 2)
+		die("usage", "truth [-n SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+	t->file = argv[optind];
+	t->languages = languages_create(NULL);
+	if (!t->languages || shstk_symbols_create(NULL, &symbols) ||
+	    population_init(&t->all, symbols, NULL))
+		die("memory", strerror(ENOMEM));
+	t->stacks.source = STACK_COPIES;
+	t->stacks.depth = 2048;
+	run(t, &opts, argv + optind + 1);
+	perf_rings_close(t->rings);
+	population_deinit(&t->all);
+	shstk_symbols_destroy(symbols);
+	languages_destroy(t->languages);
+	free(t);
+	return 0;
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * language.h - what a language tells of its interpreter, so that the functions of programs in it are
+ * shown where the interpreter ran them. Documentation/languages.rst says how to add a language.
+ *
+ * The frames of such programs lie in the heap. A BPF program (bpf/language_walk.h) reads them while
+ * the thread stands still at its sample. It follows a table of offsets, struct language_target,
+ * which is all that it knows of a language.
+ */
+#ifndef TOOLS_LANGUAGE_LANGUAGE_H
+#define TOOLS_LANGUAGE_LANGUAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "bpf/language.h"
+#include "tools/reason.h"
+
+/**
+ * struct language_module - a file that a process has mapped, and the memory of the process
+ * @fd: the open file.
+ * @start: address of a mapping of the file that is code.
+ * @offset: offset of @start in the file.
+ * @read: reads memory of the process, all or nothing. Returns 0 or a negative errno.
+ * @arg: first argument of @read.
+ */
+struct language_module {
+	int fd;
+	uint64_t start;
+	uint64_t offset;
+	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
+	void *arg;
+};
+
+/**
+ * struct language_found - an interpreter
+ * @version: what the language needs to know of its version; constant.
+ * @target: how its frames are found.
+ * @run_start: address of the function that runs frames.
+ * @run_end: first address behind the part of it that is known.
+ * @unsure_start: address of the first instruction in this function at which the lists of frames may
+ *	be in the middle of a change.
+ * @unsure_end: address of the first one behind it at which they are not.
+ */
+struct language_found {
+	const void *version;
+	struct language_target target;
+	uint64_t run_start;
+	uint64_t run_end;
+	uint64_t unsure_start;
+	uint64_t unsure_end;
+};
+
+/**
+ * struct language_function - a function of a program
+ * @name: its name.
+ * @file: file with its source.
+ * @line: line at which it begins.
+ * @first: offset of its first instruction that belongs to the source, in bytes.
+ * @frame_size: bytes of its frame.
+ * @lines: the table of lines, as it was copied.
+ * @lines_size: bytes in @lines.
+ */
+struct language_function {
+	char *name;
+	char *file;
+	unsigned int line;
+	int first;
+	uint64_t frame_size;
+	uint8_t *lines;
+	size_t lines_size;
+};
+
+/* What a frame is, or'ed. */
+enum language_kind {
+	LANGUAGE_SHOWN = 1, /* it is a call of a function */
+	LANGUAGE_ENTRY = 2, /* it lies on the native stack, where the interpreter was entered */
+	LANGUAGE_LAST = 4, /* the interpreter was entered for it; the next mark is the place */
+};
+
+/* A frame with its function, which is NULL if it is not known. */
+struct language_frame {
+	const struct language_entry *entry;
+	const struct language_function *function;
+};
+
+/**
+ * struct language_frames - what was read of an interpreter at a sample
+ * @marks: the marks, the innermost first.
+ * @nr_marks: number of marks.
+ * @frames: the frames, the innermost first.
+ * @nr: number of frames.
+ * @base_word: the word of the base that was passed on.
+ * @unsure: the lists may be in the middle of a change.
+ */
+struct language_frames {
+	const struct language_entry *marks;
+	unsigned int nr_marks;
+	const struct language_frame *frames;
+	unsigned int nr;
+	uint64_t base_word;
+	bool unsure;
+};
+
+/**
+ * struct language - a language
+ * @module: its name in brackets, which stands where others have the name of a file.
+ * @may_be: returns whether a file of that name may be its interpreter.
+ * @recognise: finds out what interpreter a file is. Returns 0, -ENOENT if it is none, -EAGAIN if the
+ *	process cannot be read yet, or another negative errno with the reason: it is one that is
+ *	not known.
+ * @function: takes the description of a function apart. Returns 0 or a negative errno; the caller
+ *	frees the strings and tables in @ret in either case.
+ * @line: returns the line of an instruction at an offset from the first one; 0: none is known.
+ * @kind: returns what a frame is (enum language_kind).
+ * @sound: returns whether all frames can be those of one moment.
+ */
+struct language {
+	const char *module;
+	bool (*may_be)(const char *path);
+	int (*recognise)(const struct language_module *module, struct language_found *ret,
+			 struct reason *why);
+	int (*function)(const void *version, const struct language_code *code, size_t size,
+			struct language_function *ret);
+	unsigned int (*line)(const struct language_function *function, int at);
+	unsigned int (*kind)(const void *version, const struct language_frame *frame);
+	bool (*sound)(const void *version, const struct language_frames *frames);
+};
+
+extern const struct language language_python;
+
+#endif

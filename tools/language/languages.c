@@ -1,0 +1,506 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* languages.c - the languages of a recording. See languages.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define HASH_NONFATAL_OOM 1
+#include <uthash.h>
+
+#include "bpf/walk.h"
+#include "libshstk/shstk.h"
+#include "tools/bpf/object.h"
+#include "tools/language/languages.h"
+
+#define OBJECT "shstk-language.bpf.o"
+#define MAX_FUNCTIONS (1u << 20)
+#define MAX_BYTES (256u << 20) /* of all functions */
+#define MAX_MOMENTS 16384 /* threads whose last frames belong to no sample yet */
+#define MAX_APART 1000000 /* ns between frames and their sample, at most */
+#define MOST (LANGUAGE_ENTRIES + 8192) /* entries of a stack */
+
+static const struct language *const known[] = { &language_python };
+
+#define NR_KNOWN (sizeof(known) / sizeof(*known))
+
+/* An interpreter: its number is its index. */
+struct interpreter {
+	const struct language *language;
+	struct language_found found;
+};
+
+/* A function, by the number that the BPF program gave it. */
+struct function {
+	UT_hash_handle hh;
+	uint64_t id;
+	const struct language *language;
+	struct language_function it;
+};
+
+/* A place in a function, and the address that stands for it. */
+struct position {
+	UT_hash_handle hh;
+	struct position_key {
+		const struct function *function;
+		uint64_t line;
+	} key;
+	uint64_t pc;
+};
+
+/* What was read of a thread and belongs to no sample yet. */
+struct moment {
+	UT_hash_handle hh;
+	int tid;
+	uint64_t time;
+	struct language_moment it;
+	struct language_entry entries[];
+};
+
+/**
+ * struct languages - the languages of a recording
+ * @own: the BPF program that was loaded here.
+ * @program: the BPF program, or NULL as long as there is none.
+ * @failed: no program can be loaded.
+ * @why: why not, or why an interpreter is not known.
+ * @refused: @why has a reason.
+ * @wanted: a process was told that has an interpreter.
+ * @interpreters: the interpreters, from number 1 on.
+ * @nr_interpreters: number of elements in use, with the first one, which is none.
+ * @functions: hash table of the functions.
+ * @bytes: bytes that functions take.
+ * @positions: hash table of positions.
+ * @by_pc: the same, in the order of their addresses.
+ * @nr_positions: number of elements of @by_pc.
+ * @max_positions: number of elements for which @by_pc has room.
+ * @moments: hash table by thread ID.
+ * @truth: the word that was read for a test at the last sample.
+ * @counts: see &struct language_counts.
+ * @frames: the frames of the sample at hand.
+ * @order: the order of its entries.
+ * @pcs: its new entries.
+ * @marks: their marks.
+ */
+struct languages {
+	struct bpf_loaded own;
+	const struct bpf_loaded *program;
+	bool failed;
+	struct reason why;
+	bool refused;
+	bool wanted;
+	struct interpreter interpreters[LANGUAGE_TARGETS];
+	unsigned int nr_interpreters;
+	struct function *functions;
+	size_t bytes;
+	struct position *positions;
+	struct position **by_pc;
+	size_t nr_positions;
+	size_t max_positions;
+	struct moment *moments;
+	uint64_t truth;
+	struct language_counts counts;
+	struct language_frame frames[LANGUAGE_FRAMES];
+	int order[MOST];
+	uint64_t pcs[MOST];
+	uint8_t marks[MOST];
+};
+
+struct languages *languages_create(const struct bpf_loaded *program)
+{
+	struct languages *all = calloc(1, sizeof(*all));
+
+	if (!all)
+		return NULL;
+	all->program = program;
+	all->nr_interpreters = 1;
+	return all;
+}
+
+static void free_function(struct function *f)
+{
+	free(f->it.name);
+	free(f->it.file);
+	free(f->it.lines);
+	free(f);
+}
+
+void languages_destroy(struct languages *all)
+{
+	struct function *f, *next;
+	struct moment *m, *later;
+
+	if (!all)
+		return;
+	HASH_CLEAR(hh, all->positions);
+	for (size_t i = 0; i < all->nr_positions; i++)
+		free(all->by_pc[i]);
+	free(all->by_pc);
+	HASH_ITER(hh, all->functions, f, next)
+	{
+		HASH_DEL(all->functions, f);
+		free_function(f);
+	}
+	HASH_ITER(hh, all->moments, m, later)
+	{
+		HASH_DEL(all->moments, m);
+		free(m);
+	}
+	bpf_loaded_close(&all->own);
+	free(all);
+}
+
+const char *languages_refused(const struct languages *all)
+{
+	return all->refused ? all->why.text : NULL;
+}
+
+void languages_count(const struct languages *all, struct language_counts *ret)
+{
+	*ret = all->counts;
+}
+
+/* ---- Interpreters ---- */
+
+bool languages_may_be(const char *path)
+{
+	for (size_t i = 0; i < NR_KNOWN; i++)
+		if (known[i]->may_be(path))
+			return true;
+	return false;
+}
+
+/* Tells a program that is loaded which PID namespace is this process's own. */
+static int set_namespace(struct languages *all)
+{
+	struct walk_config config = { 0 };
+	uint64_t dev, ino;
+	__u32 zero = 0;
+
+	bpf_own_namespace(&dev, &ino);
+	config.ns_dev = dev;
+	config.ns_ino = ino;
+	return bpf_loaded_set(&all->own, "config", &zero, &config);
+}
+
+static void load(struct languages *all)
+{
+	int err;
+
+	if (all->program || all->failed)
+		return;
+	err = bpf_loaded_open("reading frames of interpreters by BPF", OBJECT, "language_sample",
+			      &all->own, &all->why);
+	if (!err && set_namespace(all)) {
+		because(&all->why, "reading frames of interpreters by BPF: %s", strerror(errno));
+		err = -errno;
+	}
+	all->failed = all->refused = err;
+	if (!err)
+		all->program = &all->own;
+}
+
+/* Returns the number of an interpreter; 0: there are too many. */
+static int number_of(struct languages *all, const struct interpreter *it)
+{
+	unsigned int n;
+	__u32 key;
+
+	for (n = 1; n < all->nr_interpreters; n++)
+		if (!memcmp(&all->interpreters[n], it, sizeof(*it)))
+			return (int)n;
+	load(all);
+	key = n;
+	if (!all->program || n == LANGUAGE_TARGETS ||
+	    bpf_loaded_set(all->program, "language_targets", &key, &it->found.target))
+		return 0;
+	all->interpreters[all->nr_interpreters++] = *it;
+	return (int)n;
+}
+
+int languages_find(struct languages *all, const struct language_module *module)
+{
+	struct interpreter it;
+	struct reason why;
+	int err = 0;
+
+	for (size_t i = 0; i < NR_KNOWN; i++) {
+		memset(&it, 0, sizeof(it));
+		it.language = known[i];
+		err = it.language->recognise(module, &it.found, &why);
+		if (!err)
+			return number_of(all, &it);
+		if (err == -EAGAIN)
+			return err;
+		if (err == -ENOENT || all->refused)
+			continue;
+		all->refused = true;
+		all->why = why;
+	}
+	return 0;
+}
+
+void languages_tell(struct languages *all, int pid, int number)
+{
+	__u32 key = pid, value = number;
+
+	if (!all->program)
+		return;
+	all->wanted |= number > 0;
+	bpf_loaded_set(all->program, "language_processes", &key, number ? &value : NULL);
+}
+
+bool languages_wanted(const struct languages *all)
+{
+	return all->wanted;
+}
+
+int languages_begin(struct languages *all, struct perf_rings *rings)
+{
+	int err;
+
+	/* A program of the caller's runs already. */
+	if (all->program != &all->own)
+		return 0;
+	err = bpf_loaded_begin(&all->own, rings, true);
+	if (!err)
+		return 0;
+	all->refused = true;
+	because(&all->why, "reading frames of interpreters by BPF: events for it: %s",
+		strerror(-err));
+	return err;
+}
+
+int languages_set_truth(struct languages *all, int number, uint64_t addr)
+{
+	struct language_target *target = &all->interpreters[number].found.target;
+	__u32 key = number;
+
+	target->truth = addr;
+	return bpf_loaded_set(all->program, "language_targets", &key, target);
+}
+
+uint64_t languages_truth(const struct languages *all)
+{
+	return all->truth;
+}
+
+/* ---- Records ---- */
+
+/* Returns an estimate of the bytes that a function takes. */
+static size_t size_of(const struct language_function *f)
+{
+	return sizeof(struct function) + strlen(f->name) + strlen(f->file) + f->lines_size;
+}
+
+static int take_code(struct languages *all, const struct language_code *code, size_t size)
+{
+	const struct interpreter *of;
+	struct function *f;
+	int err;
+
+	if (size < offsetof(struct language_code, table) || code->target >= all->nr_interpreters ||
+	    !code->target || HASH_COUNT(all->functions) >= MAX_FUNCTIONS || all->bytes >= MAX_BYTES)
+		return 0;
+	of = &all->interpreters[code->target];
+	f = calloc(1, sizeof(*f));
+	if (!f)
+		return -ENOMEM;
+	f->id = code->id;
+	f->language = of->language;
+	err = of->language->function(of->found.version, code, size, &f->it);
+	if (!err)
+		HASH_ADD(hh, all->functions, id, sizeof(f->id), f);
+	if (err || !f->hh.tbl) {
+		free_function(f);
+		return err == -ENOMEM ? err : 0;
+	}
+	all->bytes += size_of(&f->it);
+	return 0;
+}
+
+static void forget(struct languages *all, struct moment *m)
+{
+	HASH_DEL(all->moments, m);
+	free(m);
+}
+
+/* Keeps what was read of a thread until its sample comes, which is the next one. */
+static int take_moment(struct languages *all, int tid, uint64_t time,
+		       const struct language_moment *it, size_t size)
+{
+	size_t nr = (size - sizeof(*it)) / sizeof(struct language_entry);
+	struct moment *m;
+
+	if (it->nr_marks > LANGUAGE_MARKS || it->nr_frames > LANGUAGE_FRAMES ||
+	    it->nr_marks + it->nr_frames > nr)
+		return 0;
+	nr = it->nr_marks + it->nr_frames;
+	HASH_FIND_INT(all->moments, &tid, m);
+	if (m)
+		forget(all, m);
+	/* Samples of these were lost. */
+	if (HASH_COUNT(all->moments) >= MAX_MOMENTS)
+		forget(all, all->moments);
+	m = malloc(sizeof(*m) + nr * sizeof(*m->entries));
+	if (!m)
+		return -ENOMEM;
+	memset(m, 0, sizeof(*m));
+	m->tid = tid;
+	m->time = time;
+	m->it = *it;
+	memcpy(m->entries, it + 1, nr * sizeof(*m->entries));
+	HASH_ADD_INT(all->moments, tid, m);
+	if (m->hh.tbl)
+		return 0;
+	free(m);
+	return -ENOMEM;
+}
+
+int languages_take(struct languages *all, int tid, uint64_t time, const void *record, size_t size)
+{
+	const struct language_moment *it = record;
+
+	if (size < sizeof(*it))
+		return 0;
+	if (it->kind == LANGUAGE_CODE)
+		return take_code(all, record, size);
+	return it->kind == LANGUAGE_MOMENT ? take_moment(all, tid, time, it, size) : 0;
+}
+
+/* ---- Stacks ---- */
+
+/* Returns the address that stands for a line of a function; 0: there is no memory. */
+static uint64_t position_of(struct languages *all, const struct function *f, unsigned int line)
+{
+	const struct position_key key = { f, line };
+	struct position *p, **more;
+
+	HASH_FIND(hh, all->positions, &key, sizeof(key), p);
+	if (p)
+		return p->pc;
+	if (all->nr_positions == all->max_positions) {
+		all->max_positions = all->max_positions ? 2 * all->max_positions : 1024;
+		more = reallocarray(all->by_pc, all->max_positions, sizeof(*more));
+		if (!more) {
+			all->max_positions = all->nr_positions;
+			return 0;
+		}
+		all->by_pc = more;
+	}
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return 0;
+	p->key = key;
+	p->pc = SHSTK_FUNCTION_BASE + all->nr_positions;
+	HASH_ADD(hh, all->positions, key, sizeof(p->key), p);
+	if (!p->hh.tbl) {
+		free(p);
+		return 0;
+	}
+	all->by_pc[all->nr_positions++] = p;
+	return p->pc;
+}
+
+bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, const char **module)
+{
+	const struct languages *all = arg;
+	const struct language_function *f;
+
+	if (pc < SHSTK_FUNCTION_BASE || pc - SHSTK_FUNCTION_BASE >= all->nr_positions)
+		return false;
+	f = &all->by_pc[pc - SHSTK_FUNCTION_BASE]->key.function->it;
+	*module = all->by_pc[pc - SHSTK_FUNCTION_BASE]->key.function->language->module;
+	*ret = (struct shstk_symframe){
+		.function = f->name,
+		.linkage = f->name,
+		.file = f->file,
+		.line = (unsigned int)all->by_pc[pc - SHSTK_FUNCTION_BASE]->key.line,
+		.start_line = f->line,
+	};
+	return true;
+}
+
+/* Finds the functions of all frames of a moment. */
+static void find_functions(struct languages *all, const struct moment *m)
+{
+	const struct language_entry *entries = m->entries + m->it.nr_marks;
+	struct function *f;
+
+	for (unsigned int i = 0; i < m->it.nr_frames; i++) {
+		HASH_FIND(hh, all->functions, &entries[i].id, sizeof(entries[i].id), f);
+		all->frames[i] = (struct language_frame){ &entries[i], f ? &f->it : NULL };
+	}
+}
+
+/* Makes the entries in the order that was found. Returns false without memory. */
+static bool make_entries(struct languages *all, const struct interpreter *of,
+			 const struct native_stack *native, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		const struct language_frame *frame = &all->frames[~all->order[i]];
+		const struct function *f;
+
+		if (all->order[i] >= 0) {
+			all->pcs[i] = native->pcs[all->order[i]];
+			all->marks[i] = native->marks[all->order[i]];
+			continue;
+		}
+		f = (const void *)((const char *)frame->function - offsetof(struct function, it));
+		all->pcs[i] = position_of(all, f, of->language->line(&f->it, frame->entry->at));
+		all->marks[i] = SHSTK_MARK_PC;
+		if (!all->pcs[i])
+			return false;
+	}
+	return true;
+}
+
+static bool belongs(const struct moment *m, const struct language_sample *sample)
+{
+	uint64_t apart = m->time > sample->time ? m->time - sample->time : sample->time - m->time;
+
+	return m->it.pc == sample->pc && m->it.sp == sample->sp && apart < MAX_APART &&
+	       (int)m->it.target == sample->number && sample->number;
+}
+
+static unsigned int place(struct languages *all, const struct moment *m,
+			  const struct native_stack *native)
+{
+	const struct interpreter *of = &all->interpreters[m->it.target];
+	struct language_frames frames = {
+		.marks = m->entries,
+		.nr_marks = m->it.nr_marks,
+		.frames = all->frames,
+		.nr = m->it.nr_frames,
+		.base_word = m->it.base_word,
+	};
+	unsigned int nr;
+
+	if (m->it.end != LANGUAGE_WHOLE || native->nr + m->it.nr_frames > MOST)
+		return 0;
+	find_functions(all, m);
+	nr = place_frames(native, of->language, &of->found, &frames, all->order);
+	return nr && make_entries(all, of, native, nr) ? nr : 0;
+}
+
+unsigned int languages_place(struct languages *all, const struct language_sample *sample,
+			     const struct native_stack *native, uint64_t *pcs, uint8_t *marks,
+			     unsigned int max)
+{
+	unsigned int nr = 0;
+	struct moment *m;
+
+	HASH_FIND_INT(all->moments, &sample->tid, m);
+	if (!m)
+		return 0;
+	if (belongs(m, sample)) {
+		all->truth = m->it.truth;
+		nr = place(all, m, native);
+		if (nr > max)
+			nr = 0;
+		all->counts.samples++;
+		all->counts.placed += nr > 0;
+		memcpy(pcs, all->pcs, nr * sizeof(*pcs));
+		memcpy(marks, all->marks, nr);
+	}
+	forget(all, m);
+	return nr;
+}

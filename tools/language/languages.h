@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * languages.h - the languages whose functions are shown in a recording.
+ *
+ *	a process has mapped an interpreter    languages_find()     which one, as a number
+ *	                                       languages_tell()     to the BPF program
+ *	the program wrote what it read         languages_take()
+ *	a sample was unwound                   languages_place()    puts functions into its stack
+ *	the stack is named                     languages_function() what these are
+ *
+ * In stacks, functions have addresses that no code has. Each stands for a function and a line.
+ */
+#ifndef TOOLS_LANGUAGE_LANGUAGES_H
+#define TOOLS_LANGUAGE_LANGUAGES_H
+
+#include "libshstk/symbol/symbol.h"
+#include "tools/language/language.h"
+#include "tools/language/place.h"
+
+struct bpf_loaded;
+struct languages;
+struct perf_rings;
+
+/**
+ * struct language_counts - what became of the frames that were read
+ * @samples: samples of which frames were read.
+ * @placed: samples whose functions are in their stack.
+ */
+struct language_counts {
+	uint64_t samples;
+	uint64_t placed;
+};
+
+/*
+ * Begins with no process. @program: a BPF program that reads frames among other things and was
+ * loaded by the caller, which must outlive this; NULL: one is loaded when it is needed. Returns NULL
+ * if there is no memory.
+ */
+struct languages *languages_create(const struct bpf_loaded *program);
+void languages_destroy(struct languages *all);
+
+/* Returns whether a file of that name may be an interpreter. */
+bool languages_may_be(const char *path);
+
+/*
+ * Returns the number of the interpreter that a file is, 0 if it is none that is known, or -EAGAIN if
+ * the process cannot be read yet.
+ */
+int languages_find(struct languages *all, const struct language_module *module);
+
+/* Tells the BPF program that the process @pid has the interpreter @number; 0: that it has none. */
+void languages_tell(struct languages *all, int pid, int number);
+
+/* Returns whether a process was told that has an interpreter. */
+bool languages_wanted(const struct languages *all);
+
+/*
+ * Has the BPF program run at the samples of @rings from now on. Returns 0, or a negative errno if it
+ * does not run.
+ */
+int languages_begin(struct languages *all, struct perf_rings *rings);
+
+/* Returns why an interpreter's functions are not shown, or NULL. */
+const char *languages_refused(const struct languages *all);
+
+/* Takes a record that the BPF program wrote at @time, in ns. Returns 0 or -ENOMEM. */
+int languages_take(struct languages *all, int tid, uint64_t time, const void *record, size_t size);
+
+/**
+ * struct language_sample - a sample
+ * @number: number of the interpreter that the process has.
+ * @tid: thread ID.
+ * @time: time in ns.
+ * @pc: program counter.
+ * @sp: stack pointer.
+ */
+struct language_sample {
+	int number;
+	int tid;
+	uint64_t time;
+	uint64_t pc;
+	uint64_t sp;
+};
+
+/**
+ * languages_place() - put functions into a stack
+ * @all: the languages.
+ * @sample: the sample, whose frames are forgotten after this.
+ * @native: the stack.
+ * @pcs: receives the new stack; may be where @native is.
+ * @marks: receives SHSTK_MARK_* of each entry.
+ * @max: entries for which there is room.
+ *
+ * Return: number of entries; 0: nothing was read, or it cannot be placed for sure; the stack remains
+ * as it is.
+ */
+unsigned int languages_place(struct languages *all, const struct language_sample *sample,
+			     const struct native_stack *native, uint64_t *pcs, uint8_t *marks,
+			     unsigned int max);
+
+/*
+ * For tests: has a word be read at @addr with each sample of the processes that have the interpreter
+ * @number. Returns 0 or a negative errno.
+ */
+int languages_set_truth(struct languages *all, int number, uint64_t addr);
+
+/* For tests: returns the word that was read at the sample of the last languages_place(). */
+uint64_t languages_truth(const struct languages *all);
+
+/* Tells the function that an address stands for: a shstk_function_fn. @arg is struct languages. */
+bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, const char **module);
+
+void languages_count(const struct languages *all, struct language_counts *ret);
+
+#endif

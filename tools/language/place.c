@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* place.c - puts an interpreter's frames among those of its native stack. See place.h. */
+#include "libshstk/shstk.h"
+#include "tools/language/place.h"
+
+/**
+ * struct placing - the state of placing
+ * @native: the native stack.
+ * @language: the language.
+ * @found: the interpreter.
+ * @frames: what was read of it.
+ * @order: the entries so far.
+ * @nr: number of @order.
+ * @next: index of the first frame that has no place yet.
+ * @mark: index of the first mark that has no place yet.
+ */
+struct placing {
+	const struct native_stack *native;
+	const struct language *language;
+	const struct language_found *found;
+	const struct language_frames *frames;
+	int *order;
+	unsigned int nr;
+	unsigned int next;
+	unsigned int mark;
+};
+
+/* Returns whether an address lies between the innermost and the outermost known native frame. */
+static bool on_native_stack(const struct native_stack *native, uint64_t addr)
+{
+	return addr >= native->sps[0] && addr < native->sps[native->nr - 1];
+}
+
+/* Returns what a frame is. One on the native stack is an entry, even if it is not made whole yet. */
+static unsigned int kind_of(const struct placing *p, unsigned int i)
+{
+	const struct language_frames *f = p->frames;
+
+	if (on_native_stack(p->native, f->frames[i].entry->addr))
+		return LANGUAGE_ENTRY;
+	return p->language->kind(p->found->version, &f->frames[i]);
+}
+
+/*
+ * Finds the next row of frames, which end at index *@end. Returns the address of what was put on the
+ * native stack for it, 0: there is no such row.
+ */
+static uint64_t next_row(const struct placing *p, unsigned int *end)
+{
+	const struct language_frames *f = p->frames;
+
+	for (unsigned int i = p->next; i < f->nr; i++) {
+		unsigned int kind = kind_of(p, i);
+
+		*end = i + 1;
+		if (kind & LANGUAGE_ENTRY)
+			return f->frames[i].entry->addr;
+		if (kind & LANGUAGE_LAST)
+			return p->mark < f->nr_marks ? f->marks[p->mark].addr : 0;
+	}
+	return 0;
+}
+
+/* Adds the frames up to index @end. Returns false if one has no known function. */
+static bool add_row(struct placing *p, unsigned int end)
+{
+	for (; p->next < end; p->next++) {
+		if (!(kind_of(p, p->next) & LANGUAGE_SHOWN))
+			continue;
+		if (!p->frames->frames[p->next].function)
+			return false;
+		p->order[p->nr++] = ~(int)p->next;
+	}
+	return true;
+}
+
+/*
+ * Returns whether the mark for the next row tells the frame at which that row begins. It is the one
+ * from which the row inside it was called, too.
+ */
+static bool mark_fits(const struct placing *p)
+{
+	const struct language_frames *f = p->frames;
+
+	return !f->nr_marks || (p->mark < f->nr_marks && p->next < f->nr &&
+				f->marks[p->mark].id == f->frames[p->next].entry->addr);
+}
+
+static bool in_run(const struct placing *p, unsigned int i)
+{
+	const struct language_found *found = p->found;
+	uint64_t pc = p->native->pcs[i] - !(p->native->marks[i] & SHSTK_MARK_PC);
+
+	return pc >= found->run_start && pc < found->run_end;
+}
+
+/* Returns whether a thread is where the interpreter's lists may be in the middle of a change. */
+static bool is_unsure(const struct native_stack *native, const struct language_found *found)
+{
+	for (unsigned int i = 0; i < native->nr; i++)
+		if (native->marks[i] & SHSTK_MARK_PC && native->pcs[i] >= found->unsure_start &&
+		    native->pcs[i] < found->unsure_end)
+			return true;
+	return false;
+}
+
+/*
+ * Puts native entry @i, or the row of frames that it ran, into the order. Returns false if stack and
+ * frames are not of one moment.
+ */
+static bool place_entry(struct placing *p, unsigned int i)
+{
+	const uint64_t *sps = p->native->sps;
+	unsigned int end = 0;
+	uint64_t at = next_row(p, &end);
+
+	if (!at || i + 1 == p->native->nr || at < sps[i] || at >= sps[i + 1]) {
+		p->order[p->nr++] = (int)i;
+		/* Only inside the innermost row may there be an entry that has no row yet. */
+		return !p->next || !in_run(p, i);
+	}
+	if (!mark_fits(p) || !add_row(p, end))
+		return false;
+	p->mark++;
+	return true;
+}
+
+unsigned int place_frames(const struct native_stack *native, const struct language *language,
+			  const struct language_found *found, struct language_frames *frames,
+			  int *order)
+{
+	struct placing p = {
+		.native = native,
+		.language = language,
+		.found = found,
+		.frames = frames,
+		.order = order,
+	};
+
+	frames->unsure = is_unsure(native, found);
+	if (!native->nr || !frames->nr || !language->sound(found->version, frames))
+		return 0;
+	for (unsigned int i = 0; i < native->nr; i++)
+		if (!place_entry(&p, i))
+			return 0;
+	return p.next == frames->nr ? p.nr : 0;
+}

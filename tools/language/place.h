@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* place.h - where an interpreter's frames belong among those of its native stack. */
+#ifndef TOOLS_LANGUAGE_PLACE_H
+#define TOOLS_LANGUAGE_PLACE_H
+
+#include "tools/language/language.h"
+
+/**
+ * struct native_stack - a native stack that was unwound
+ * @pcs: its entries, innermost first.
+ * @marks: SHSTK_MARK_* of each entry.
+ * @sps: the stack pointer of each entry.
+ * @nr: number of entries.
+ */
+struct native_stack {
+	const uint64_t *pcs;
+	const uint8_t *marks;
+	const uint64_t *sps;
+	unsigned int nr;
+};
+
+/**
+ * place_frames() - find the place of each frame
+ * @native: the native stack.
+ * @language: the language.
+ * @found: the interpreter.
+ * @frames: what was read of it; @unsure is set here.
+ * @order: receives the entries of the stack as it is to be shown, innermost first: the index of a
+ *	native entry, or ~ of that of a frame. It has room for as many as both have together.
+ *
+ * The native frame in which the interpreter ran a row of frames is replaced by these. Each row has
+ * something on the native stack that was put there when the interpreter was entered: a frame of its
+ * own, or a mark. Its address tells the native frame.
+ *
+ * Return: number of entries in @order; 0 if not every frame has its place, or anything else tells
+ * that frames and stack are not of one moment.
+ */
+unsigned int place_frames(const struct native_stack *native, const struct language *language,
+			  const struct language_found *found, struct language_frames *frames,
+			  int *order);
+
+#endif

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* python.h - what the files of CPython share. */
+#ifndef TOOLS_LANGUAGE_PYTHON_PYTHON_H
+#define TOOLS_LANGUAGE_PYTHON_PYTHON_H
+
+#include "tools/language/language.h"
+
+/* The texts that are copied of a function; the table of lines is the last one. */
+enum python_text {
+	PYTHON_TEXT_NAME,
+	PYTHON_TEXT_FILE,
+	PYTHON_TEXT_LINES,
+};
+
+/* The functions of struct language. */
+bool python_may_be(const char *path);
+int python_recognise(const struct language_module *module, struct language_found *ret,
+		     struct reason *why);
+int python_function(const void *version, const struct language_code *code, size_t size,
+		    struct language_function *ret);
+unsigned int python_line(const struct language_function *function, int at);
+unsigned int python_kind(const void *version, const struct language_frame *frame);
+bool python_sound(const void *version, const struct language_frames *frames);
+
+#endif

@@ -1,0 +1,241 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * recognise.c - finds out which Python a program or library is, and where its frames are found.
+ *
+ * Programs and libpython export what is needed, also without debug information. The thread state of
+ * a thread is found as PyGILState_GetThisThreadState() finds it: _PyRuntime has the key of a value
+ * that each thread has. That is right in all versions, whether or not the thread has the GIL.
+ */
+#include <errno.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <string.h>
+
+#include "tools/elf/symbols.h"
+#include "tools/language/python/python.h"
+#include "tools/language/python/versions.h"
+
+#define COOKIE "xdebugpy"
+#define WORDS 96 /* of _Py_DebugOffsets; more than any version checks */
+#define FIRST_VALUE (0x310 + 8) /* offset from the thread pointer of glibc's value of key 0 */
+
+/* The addresses of symbols; 0: there is none. */
+struct found {
+	uint64_t version;
+	uint64_t runtime;
+	uint64_t code_type;
+	uint64_t run;
+	uint64_t run_size;
+};
+
+bool python_may_be(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	/* A program that has the interpreter in it may have any name, but then it has no library. */
+	return !strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10);
+}
+
+static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
+{
+	struct found *f = arg;
+
+	(void)table;
+	if (sym->st_shndx == SHN_UNDEF)
+		return 0;
+	if (!strcmp(name, "Py_Version"))
+		f->version = sym->st_value;
+	else if (!strcmp(name, "_PyRuntime"))
+		f->runtime = sym->st_value;
+	else if (!strcmp(name, "PyCode_Type"))
+		f->code_type = sym->st_value;
+	else if (!strcmp(name, "_PyEval_EvalFrameDefault")) {
+		f->run = sym->st_value;
+		f->run_size = sym->st_size;
+	}
+	return 0;
+}
+
+static bool find_symbols(const struct language_module *m, struct found *ret)
+{
+	uint64_t bias = 0;
+	Elf *elf;
+
+	*ret = (struct found){ 0 };
+	elf_version(EV_CURRENT);
+	elf = elf_begin(m->fd, ELF_C_READ, NULL);
+	if (!elf)
+		return false;
+	if (symbols_bias(elf, m->start, m->offset, &bias))
+		symbols_walk(elf, take_symbol, ret);
+	elf_end(elf);
+	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run)
+		return false;
+	ret->version += bias;
+	ret->runtime += bias;
+	ret->code_type += bias;
+	ret->run += bias;
+	return true;
+}
+
+/* Compares with the interpreter's own table. Returns 0, or a negative errno with the reason. */
+static int check_offsets(const struct language_module *m, const struct python_version *v,
+			 uint64_t runtime, struct reason *why)
+{
+	uint64_t words[WORDS];
+	int err;
+
+	if (!v->checks[0].word)
+		return 0;
+	err = m->read(m->arg, runtime, words, sizeof(words));
+	if (err)
+		return -EAGAIN;
+	if (memcmp(words, COOKIE, 8)) {
+		because(why, "Python 3.%d: its table _Py_DebugOffsets does not begin with \"%s\"",
+			v->minor, COOKIE);
+		return -EINVAL;
+	}
+	if (words[2]) {
+		because(why, "Python 3.%d: a free-threaded build, which is not known", v->minor);
+		return -EINVAL;
+	}
+	for (const struct python_check *c = v->checks; c->word; c++) {
+		if (words[c->word] == c->value)
+			continue;
+		because(why, "Python 3.%d: %s in its table _Py_DebugOffsets is %llu, not %u",
+			v->minor, c->name, (unsigned long long)words[c->word], c->value);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* Returns the index of the word at @offset of a code object. */
+static uint32_t word_at(uint32_t offset)
+{
+	return (offset - PYTHON_TYPE) / 8;
+}
+
+/*
+ * All words from the type to the line table stay as they are while the code object exists, but for
+ * the counter of warm-ups that 3.11 has beside the flags. 3.11 has no number that tells code objects
+ * apart, so what the name and the line table are is looked at, too.
+ */
+static void set_identity(const struct python_version *v, struct language_target *t)
+{
+	const uint32_t last = word_at(PYTHON_LINETABLE);
+
+	t->key_words = ((1u << last) - 1);
+	if (v->minor > 11)
+		return;
+	t->key_words &= ~(1u << (word_at(48) - 1));
+	t->behind[t->nr_behind++] =
+		(struct language_behind){ word_at(PYTHON_QUALNAME), PYTHON_HASH };
+	t->behind[t->nr_behind++] = (struct language_behind){ last, PYTHON_LENGTH };
+	t->behind[t->nr_behind++] = (struct language_behind){ last, PYTHON_BYTES };
+}
+
+static void set_target(const struct python_version *v, const struct found *f,
+		       struct language_target *t)
+{
+	const struct language_text text = { 0, PYTHON_LENGTH, v->wide, 4 };
+
+	*t = (struct language_target){
+		.key_at = f->runtime + v->key,
+		.slot = FIRST_VALUE,
+		.own_at = v->state_thread,
+		.base_word_at = v->state_top,
+		.frames = { 1, { v->state_frames }, v->previous },
+		.frame_bytes = v->frame_bytes,
+		.code_at = v->code,
+		.instruction_at = v->instruction,
+		.flags_at = v->owner & ~3u,
+		.code_mask = ~(uint64_t)v->code_tags,
+		.code_from = PYTHON_TYPE,
+		.type = f->code_type,
+		.instructions = v->instructions,
+		.texts = { text,
+			   text,
+			   { word_at(PYTHON_LINETABLE), PYTHON_LENGTH, PYTHON_BYTES, 1 } },
+	};
+	t->texts[PYTHON_TEXT_NAME].word = word_at(PYTHON_QUALNAME);
+	t->texts[PYTHON_TEXT_FILE].word = word_at(PYTHON_FILENAME);
+	if (v->cframes) {
+		t->frames.steps[1] = v->cframe_frame;
+		t->frames.nr_steps = 2;
+	}
+	if (v->entry) {
+		t->marks = (struct language_chain){ 1, { v->state_frames }, v->cframe_previous };
+		t->mark_at = v->cframe_frame;
+	}
+	set_identity(v, t);
+}
+
+#define BEGINNING 256 /* bytes of the function that are looked at */
+
+/* Returns whether there is an instruction that stores a register at 0x38(%rdi), the cframe. */
+static bool stores_cframe(const uint8_t *code)
+{
+	return code[0] == 0x48 && code[1] == 0x89 && (code[2] & 0xc7) == 0x47 && code[3] == 0x38;
+}
+
+/* Returns whether there is a jump to the address in a register. */
+static bool jumps(const uint8_t *code)
+{
+	return code[0] == 0xff && (code[1] & 0xf8) == 0xe0;
+}
+
+/*
+ * When 3.11 and 3.12 enter the interpreter, they publish their cframe before they have filled it in.
+ * Both is done before the first jump to an instruction of the program.
+ */
+static void set_unsure(const struct language_module *m, const struct python_version *v,
+		       const struct found *f, struct language_found *ret)
+{
+	uint8_t code[BEGINNING];
+	unsigned int from = 0, to = 0;
+
+	if (!v->unsure)
+		return;
+	ret->unsure_start = f->run;
+	ret->unsure_end = f->run + BEGINNING;
+	if (m->read(m->arg, f->run, code, sizeof(code)))
+		return;
+	while (from < BEGINNING - 4 && !stores_cframe(code + from))
+		from++;
+	if (from == BEGINNING - 4)
+		return;
+	for (to = from; to < BEGINNING - 2 && !jumps(code + to);)
+		to++;
+	ret->unsure_start = f->run + from;
+	ret->unsure_end = f->run + to;
+}
+
+int python_recognise(const struct language_module *m, struct language_found *ret,
+		     struct reason *why)
+{
+	const struct python_version *v;
+	unsigned long version;
+	struct found f;
+	int err;
+
+	if (!find_symbols(m, &f))
+		return -ENOENT;
+	if (m->read(m->arg, f.version, &version, sizeof(version)))
+		return -EAGAIN;
+	v = version >> 24 == 3 ? python_version(version >> 16 & 255) : NULL;
+	if (!v) {
+		because(why, "Python %lu.%lu is not known", version >> 24, version >> 16 & 255);
+		return -EINVAL;
+	}
+	err = check_offsets(m, v, f.runtime, why);
+	if (err)
+		return err;
+	*ret = (struct language_found){
+		.version = v,
+		.run_start = f.run,
+		.run_end = f.run + f.run_size,
+	};
+	set_unsure(m, v, &f, ret);
+	set_target(v, &f, &ret->target);
+	return 0;
+}

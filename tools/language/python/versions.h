@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* versions.h - offsets in the structures of CPython, one table for each minor version. */
+#ifndef TOOLS_LANGUAGE_PYTHON_VERSIONS_H
+#define TOOLS_LANGUAGE_PYTHON_VERSIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define PYTHON_CHECKS 20
+
+/**
+ * struct python_version - a minor version on a 64-bit machine, without debugging code
+ * @minor: 11 for Python 3.11.
+ * @cframes: the thread state refers to a list of struct _PyCFrame on the native stack, which refer
+ *	to frames; otherwise it refers to the frames.
+ * @key: offset of the key of pthread_getspecific() in _PyRuntime.
+ * @state_frames: offset in the thread state of the address of the frame, or of the cframe.
+ * @state_thread: offset in the thread state of what pthread_self() returns.
+ * @cframe_frame: offset in a cframe of the address of the frame.
+ * @cframe_previous: offset in a cframe of the address of the next one.
+ * @frame_bytes: bytes of a frame up to the last member that is used.
+ * @previous: offset in a frame of the caller's.
+ * @code: offset in a frame of the address of the code.
+ * @code_tags: low bits of that address that are none of it.
+ * @instruction: offset in a frame of the address of an instruction.
+ * @owner: offset in a frame of the byte that says what the frame lies in.
+ * @entry: offset in a frame of the byte that says whether the interpreter was entered for it; 0: an
+ *	own frame on the native stack says it.
+ * @first_line: offset in a code object.
+ * @size_words: offset in a code object of the number of words of its frame; 0: there is none.
+ * @first_traceable: offset in a code object.
+ * @instructions: offset in a code object of the first instruction.
+ * @ascii: offset in a str of characters that are all ASCII.
+ * @wide: offset in a str of other characters.
+ * @state_top: offset in the thread state of the end of its stack of frames.
+ * @unsure: while the interpreter is entered, its lists may be in the middle of a change.
+ * @checks: what _Py_DebugOffsets must have: index of a word, and its value. The last one has the
+ *	index 0.
+ */
+struct python_version {
+	int minor;
+	bool cframes;
+	uint32_t key;
+	uint32_t state_frames;
+	uint32_t state_thread;
+	uint32_t cframe_frame;
+	uint32_t cframe_previous;
+	uint32_t frame_bytes;
+	uint32_t previous;
+	uint32_t code;
+	uint32_t code_tags;
+	uint32_t instruction;
+	uint32_t owner;
+	uint32_t entry;
+	uint32_t first_line;
+	uint32_t size_words;
+	uint32_t first_traceable;
+	uint32_t instructions;
+	uint32_t ascii;
+	uint32_t wide;
+	uint32_t state_top;
+	bool unsure;
+	struct python_check {
+		uint16_t word;
+		uint16_t value;
+		const char *name;
+	} checks[PYTHON_CHECKS];
+};
+
+/* Offsets that all versions have. */
+#define PYTHON_TYPE 8
+#define PYTHON_STACK_SIZE 68 /* in a code object of 3.11 */
+#define PYTHON_LOCALS 76 /* in a code object of 3.11 */
+#define PYTHON_FILENAME 112
+#define PYTHON_QUALNAME 128
+#define PYTHON_LINETABLE 136
+#define PYTHON_LENGTH 16 /* of str and bytes */
+#define PYTHON_HASH 24 /* of str */
+#define PYTHON_STATE 32 /* of str */
+#define PYTHON_BYTES 32 /* offset of the bytes in a bytes object */
+
+/* Returns the table of a version (3.@minor), or NULL. */
+const struct python_version *python_version(int minor);
+
+#endif
