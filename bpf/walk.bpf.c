@@ -17,7 +17,7 @@ enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
 #include "mapping.h"
 #include "table.h"
 
-#include "kmod/probed_read.h"
+#include "kmod/return_probe_read.h"
 #include "kmod/walk_special.h"
 
 #ifdef WALK_X86

@@ -9,7 +9,7 @@
 #include <linux/ptrace.h>
 #include <linux/sched/task_stack.h>
 
-#include "probed.h"
+#include "return_probe.h"
 #include "read.h"
 #include "ushstk.h"
 

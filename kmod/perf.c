@@ -36,7 +36,7 @@
 #include <linux/userfaultfd_k.h>
 
 #include "hook.h"
-#include "probed.h"
+#include "return_probe.h"
 #include "read.h"
 #include "rules.h"
 #include "walk.h"

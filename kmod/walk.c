@@ -28,7 +28,7 @@
 
 #include "compat.h"
 #include "walk_mapping.h"
-#include "walk_parts.h"
+#include "walk_shared.h"
 #include "walk_special.h"
 
 #define CACHE_BITS 12

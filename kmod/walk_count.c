@@ -8,7 +8,7 @@
 #include <linux/sysfs.h>
 
 #include "rules_call.h"
-#include "walk_parts.h"
+#include "walk_shared.h"
 
 #define NR_OTHERS 4 /* files that show no count of a walk */
 

@@ -7,7 +7,7 @@
 
 #include <linux/mm.h>
 
-#include "walk_parts.h"
+#include "walk_shared.h"
 
 /* Most pieces of memory to look at on each side of a piece without a file: see fill_hole(). */
 #define MAX_PIECES 8

@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "maps.h"
+#include "proc_maps.h"
 #include "store.h"
 
 #define MAPS_MAX (1u << 18) /* most executable mappings of one process */

@@ -28,7 +28,7 @@
 #include <unistd.h>
 
 #include "facts.h"
-#include "tools/broker/held.h"
+#include "tools/broker/held_events.h"
 #include "tools/broker/lend.h"
 #include "tools/perf/borrow_protocol.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/run/report.h"
+#include "tools/run/violations.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -13,7 +13,7 @@
 
 #include "tools/proc/shadow.h"
 #include "tools/record/backend.h"
-#include "tools/record/module.h"
+#include "tools/record/perf_module.h"
 #include "tools/record/perf/perf.h"
 #include "tools/rules/helper.h"
 #include "tools/shstk.h"

@@ -3,7 +3,7 @@
 # Tests of `shstk rules` that need no module: the cache, and the process that compiles.
 
 RULES_B := $(B)/selftests/rules
-$(RULES_B)/sandbox_test: selftests/rules/sandbox_test.c tools/rules/sandbox.c tools/rules/sandbox.h
+$(RULES_B)/sandbox_test: selftests/rules/sandbox_test.c tools/rules/confine.c tools/rules/confine.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) \
 		-o $@ $(filter %.c,$^)

@@ -16,7 +16,7 @@
 #include <unistd.h>
 
 #include "kselftest.h"
-#include "tools/rules/sandbox.h"
+#include "tools/rules/confine.h"
 
 #define MEMORY ((size_t)256 << 20)
 #define OUTPUT ((size_t)1 << 20)

@@ -25,7 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "tools/broker/held.h"
+#include "tools/broker/held_events.h"
 #include "tools/broker/lend.h"
 #include "tools/perf/borrow_protocol.h"
 #include "tools/perf/rings.h"
@@ -42,7 +42,7 @@
 /**
  * struct user - a user who was answered, and may hold events
  * @uid: the user.
- * @set: the set of the user's events (held.h).
+ * @set: the set of the user's events (held_events.h).
  * @child: the process that answers the user now, or 0.
  * @deadline: time when @child is killed, CLOCK_MONOTONIC in ns.
  */

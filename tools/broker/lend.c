@@ -32,7 +32,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tools/broker/held.h"
+#include "tools/broker/held_events.h"
 #include "tools/broker/lend.h"
 #include "tools/perf/borrow_protocol.h"
 #include "tools/perf/rings.h"

@@ -26,7 +26,7 @@ struct lend_opts {
  * lend() - answer requests on a connection until it ends, and end this process
  * @socket: the connection.
  * @peer: the process that asks, as the kernel reports it.
- * @set: the set of the user's events (held.h).
+ * @set: the set of the user's events (held_events.h).
  * @opts: what the user may have.
  *
  * It first takes on the user's identity. Of root's rights it keeps only the right to open perf

@@ -23,7 +23,7 @@
 #include "tools/convert/population.h"
 #include "tools/perf/rings.h"
 #include "tools/proc/tasks.h"
-#include "tools/run/report.h"
+#include "tools/run/violations.h"
 #include "tools/shstk.h"
 
 #define TRACEFS "/sys/kernel/tracing"

@@ -5,7 +5,7 @@
  *   backend_agent.c   the agent in the processes takes samples (agent_recording.c, ledger.c)
  *   backend_perf.c    the kernel's perf events take samples (perf.c)
  *   backend_heap.c    the heap agent in the processes counts allocations (heap.c)
- *   backend_probed.c  BPF probes report allocations of processes that run already (probe_records.c)
+ *   backend_probes.c  BPF probes report allocations of processes that run already (probe_records.c)
  *
  * record.c starts the command and calls the functions of one back end, which sampler.c chooses. No
  * other code asks which back end it is.
@@ -119,7 +119,7 @@ struct backend {
 extern const struct backend backend_agent;
 extern const struct backend backend_perf;
 extern const struct backend backend_heap;
-extern const struct backend backend_probed;
+extern const struct backend backend_probes;
 
 /*
  * Tells whether perf events of backend_perf would be permitted. Arguments and result are those of

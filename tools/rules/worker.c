@@ -20,7 +20,7 @@
 #include "kmod/rules_check.h"
 #include "tools/elf/object.h"
 #include "tools/rules/device.h"
-#include "tools/rules/sandbox.h"
+#include "tools/rules/confine.h"
 #include "tools/rules/worker.h"
 
 /* Several times what the largest programs need, which is a second and 1 GiB. */

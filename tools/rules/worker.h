@@ -10,7 +10,7 @@
 
 #include "tools/elf/image.h"
 #include "tools/rules/compile.h"
-#include "tools/rules/sandbox.h"
+#include "tools/rules/confine.h"
 
 /**
  * struct worker - the process

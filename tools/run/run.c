@@ -40,7 +40,7 @@
 #include "tools/elf/objects.h"
 #include "tools/proc/path.h"
 #include "tools/status/support.h"
-#include "tools/run/report.h"
+#include "tools/run/violations.h"
 #include "tools/shstk.h"
 #include "tools/run/supervise.h"
 #include "tools/run/tunables.h"

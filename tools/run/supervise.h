@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "tools/run/report.h"
+#include "tools/run/violations.h"
 
 /**
  * supervise() - start a program under ptrace(2) with shadow stacks

@@ -2,33 +2,33 @@
 /*
  * agent.h - private declarations of libshstk-agent.so, which `shstk record` preloads.
  *
- *   main.c     finds the recorder's memory; handles start, fork and end of a process
- *   thread.c   slots, timers, threads that begin and end
- *   handler.c  the handler of the agent's signal
- *   sample.c   captures a stack into the ring
- *   settle.c   accounts for the time of a thread that no signal reported
- *   ring.c     reserves room for a record in the ring
- *   event.c    a clock that does not depend on the tick, where perf events are permitted
- *   maps.c     tells the recorder what is mapped
- *   hooks.c    hooks of the library calls that the agent must see
- *   signals.c  the program's handlers and masks, beside the agent's signal
- *   action.c   the same for programs that make the system call themselves
- *   move.c     changes the agent's signal if the program uses it
- *   wait.c     calls that wait, which must not be interrupted by the sampling
- *   held.c     stacks that have no room for the agent's signal
- *   relatives.c children that share this memory, and tracers
- *   sandbox.c  programs that give up system calls
- *   children.c CPU time that the agent does not sample: children that exited, other programs
- *   jit.c      unwind information that the program's JIT registers
+ *   main.c          finds the recorder's memory; handles start, fork and end of a process
+ *   thread.c        slots, timers, threads that begin and end
+ *   handler.c       the handler of the agent's signal
+ *   sample.c        captures a stack into the ring
+ *   settle.c        accounts for the time of a thread that no signal reported
+ *   ring.c          reserves room for a record in the ring
+ *   thread_event.c  a clock that does not depend on the tick, where perf events are permitted
+ *   send_maps.c     tells the recorder what is mapped
+ *   hooks.c         hooks of the library calls that the agent must see
+ *   signals.c       the program's handlers and masks, beside the agent's signal
+ *   action.c        the same for programs that make the system call themselves
+ *   move.c          changes the agent's signal if the program uses it
+ *   wait.c          calls that wait, which must not be interrupted by the sampling
+ *   hold_back.c     stacks that have no room for the agent's signal
+ *   relatives.c     children that share this memory, and tracers
+ *   in_sandbox.c    programs that give up system calls
+ *   children.c      CPU time that the agent does not sample: children that exited, other programs
+ *   jit.c           unwind information that the program's JIT registers
  *
  * In tools/inject/common/, for all preloaded objects:
  *
- *   env.c      keeps the agent in the environment of programs that are executed
- *   limits.c   limits of the address space, and locked memory
- *   private.c  functions of libc that a program may replace
- *   room.c     more stack for threads
- *   rawcall.c  system calls that the program makes by number
- *   anylibc.c  functions that C libraries other than glibc lack
+ *   env.c           keeps the agent in the environment of programs that are executed
+ *   limits.c        limits of the address space, and locked memory
+ *   private.c       functions of libc that a program may replace
+ *   room.c          more stack for threads
+ *   rawcall.c       system calls that the program makes by number
+ *   anylibc.c       functions that C libraries other than glibc lack
  *
  * The program must notice nothing of the agent but its own speed. So the agent has no thread of its
  * own, no open file and no heap memory. It has one real-time signal, which the program can neither
@@ -331,7 +331,7 @@ static inline void change_own_signal(int how)
 	sys4(SYS_rt_sigprocmask, how, &one, NULL, sizeof(one));
 }
 
-/* Returns whether this stack has no room for the agent's signal (held.c). */
+/* Returns whether this stack has no room for the agent's signal (hold_back.c). */
 static inline __attribute__((always_inline)) bool is_held(void)
 {
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
@@ -408,7 +408,7 @@ void agent_obey_limit(void);
 void agent_before_lock(void);
 bool agent_has_ring(uint32_t i);
 
-/* event.c */
+/* thread_event.c */
 void event_begin(struct thread *t);
 bool event_is_late(const struct thread *t);
 void event_open(struct thread *t);
@@ -475,7 +475,7 @@ bool move_for(int signo, const siginfo_t *si, ksigset *mask);
 /* Bytes of the stack that a hook takes, which a thread may call at the end of its stack. */
 #define HOOK_NEED 2560
 
-/* held.c */
+/* hold_back.c */
 void held_resolve(void);
 /* Returns how many bytes of the stack the kernel takes for a signal. */
 size_t held_frame(void);
@@ -527,7 +527,7 @@ void agent_settle(struct thread *t);
 void *ring_reserve(struct thread *t, uint32_t size);
 void ring_commit(struct thread *t, uint32_t size);
 
-/* maps.c */
+/* send_maps.c */
 void maps_send(struct thread *t);
 void maps_send_if_changed(void);
 /*
@@ -590,8 +590,8 @@ void signals_cut(const void *context);
 /* Returns whether the signal was held back until now. To be asked once for each signal. */
 bool signals_held(const void *context);
 /*
- * Makes sure that SIGIO does not end the program (event.c). Returns false if it might; the caller
- * tries again later.
+ * Makes sure that SIGIO does not end the program (thread_event.c). Returns false if it might; the
+ * caller tries again later.
  */
 bool signals_guard_io(void);
 /* Changes the action that the kernel has for @signo to what the program believes it is. */

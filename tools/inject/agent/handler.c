@@ -317,8 +317,8 @@ static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *con
 
 /*
  * Calls serve(), and counts this thread in agent.handlers meanwhile. A thread that begins a sandbox
- * for all threads waits until no handler runs that did not know of it (sandbox.c). Because of the
- * fence, either @sandboxed is seen here, or @handlers is seen there.
+ * for all threads waits until no handler runs that did not know of it (in_sandbox.c). Because of
+ * the fence, either @sandboxed is seen here, or @handlers is seen there.
  */
 static bool serve_counted(const siginfo_t *si, const void *context, bool held)
 {

@@ -20,7 +20,7 @@
 #include "../common/join.h"
 #include "../common/limits.h"
 #include "../common/rawcall.h"
-#include "../common/sandbox.h"
+#include "../common/sandbox_hook.h"
 #include "seal.h"
 #include "shstk.h"
 

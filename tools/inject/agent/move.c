@@ -77,7 +77,7 @@ static void move_thread(ksigset *mask)
 		own.left_blocked |= bit_of(from);
 	*mask = own.blocked ? *mask | bit_of(from) : *mask & ~bit_of(from);
 	own.blocked = *mask & bit_of(to);
-	/* The signal stays blocked on a stack that has no room for it (held.c). */
+	/* The signal stays blocked on a stack that has no room for it (hold_back.c). */
 	*mask = own.cramped || own.held.hi ? *mask | bit_of(to) : *mask & ~bit_of(to);
 	own.signo = to;
 }

@@ -10,7 +10,7 @@
  * All handlers of the program are entered through enter(), which does three things:
  *
  * - In a handler that may run on an alternate stack the agent's signal is blocked; enter() unblocks
- *   it if there is room (held.c).
+ *   it if there is room (hold_back.c).
  *
  * - In a handler that runs during a call that waits (wait.c) the agent's signal is blocked; enter()
  *   unblocks it.
@@ -265,7 +265,7 @@ bool signals_held(const void *context)
 
 /*
  * Unblocks the agent's signal at the beginning of a handler, unless the handler is on an alternate
- * stack that has no room for it (held.c), or no system call may be made.
+ * stack that has no room for it (hold_back.c), or no system call may be made.
  */
 GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
 {
@@ -307,7 +307,7 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	handler(signo, si, context);
 }
 
-/* The action of SIGIO if the program has none (event.c). */
+/* The action of SIGIO if the program has none (thread_event.c). */
 static struct sigaction guard = { .sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK };
 static _Atomic bool guarding;
 

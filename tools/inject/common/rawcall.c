@@ -10,7 +10,7 @@
 #include <sys/syscall.h>
 
 #include "rawcall.h"
-#include "sandbox.h"
+#include "sandbox_hook.h"
 
 #define HOOK_API __attribute__((visibility("default")))
 

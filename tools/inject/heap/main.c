@@ -24,7 +24,7 @@
 #include "../common/limits.h"
 #include "../common/loaded.h"
 #include "../common/rawcall.h"
-#include "../common/sandbox.h"
+#include "../common/sandbox_hook.h"
 #include "heap.h"
 #include "seal.h"
 #include "shstk.h"

@@ -4,9 +4,9 @@
 # works with glibc and musl. libshstk-start-cet.so is the one for x86 C libraries that handle shadow
 # stacks. It is marked as ready for them, because such a C library would leave them off otherwise.
 
-START_x86 := start.c enable.c jump.S restorer.S patch.c context.c fault.c fault_x86.c settings.c maps.c
-START_CET := start_ready.c enable.c restorer.S fault.c fault_x86.c settings.c maps.c
-START_arm64 := start_ready.c fault.c fault_arm64.c settings.c maps.c
+START_x86 := start.c enable.c jump.S restorer.S patch.c context.c fault.c fault_x86.c settings.c find_mapping.c
+START_CET := start_ready.c enable.c restorer.S fault.c fault_x86.c settings.c find_mapping.c
+START_arm64 := start_ready.c fault.c fault_arm64.c settings.c find_mapping.c
 START_CC_x86 := $(CC)
 START_CC_arm64 := $(if $(filter arm64,$(ARCH)),$(CC),$(ARM64)gcc)
 START_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -fPIC -fvisibility=hidden \

@@ -13,7 +13,7 @@
  *   fault.c    violations: report and repair; SIGSEGV handlers of the program
  *   fault_x86.c, fault_arm64.c
  *              the parts of fault.c that depend on the architecture
- *   settings.c, maps.c
+ *   settings.c, find_mapping.c
  *              the environment, /proc/self/maps
  *
  * Where the C library handles shadow stacks, which is so on arm64, and on x86 if it was built for
@@ -171,7 +171,10 @@ struct map_line {
 	char text[256];
 };
 
-/* maps.c: finds the mapping that holds @addr. Returns false if there is none. Async-signal-safe. */
+/*
+ * find_mapping.c: finds the mapping that holds @addr. Returns false if there is none.
+ * Async-signal-safe.
+ */
 bool start_map_find(uint64_t addr, struct map_line *ret) HIDDEN;
 
 static inline uint64_t load_word(uint64_t addr)

@@ -8,7 +8,7 @@
 
 #include "tools/proc/shadow.h"
 #include "tools/record/backend.h"
-#include "tools/record/module.h"
+#include "tools/record/perf_module.h"
 #include "tools/record/options/sampler.h"
 #include "tools/record/targets/target.h"
 #include "tools/rules/helper.h"
@@ -156,7 +156,7 @@ static bool kernel_has_names(void)
 
 void via_choose(struct record_opts *o, const struct backend **ret)
 {
-	*ret = targets_any(&o->targets) ? &backend_probed : &backend_heap;
+	*ret = targets_any(&o->targets) ? &backend_probes : &backend_heap;
 	if (o->heap)
 		return;
 	if (o->via == VIA_AUTO)

@@ -18,7 +18,7 @@
 #include "tools/language/languages.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
-#include "tools/record/module.h"
+#include "tools/record/perf_module.h"
 #include "tools/record/perf/perf.h"
 #include "tools/record/samples.h"
 #include "tools/rules/cache.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * event.c - a thread's CPU clock that signals when a period ends, not at the next tick.
+ * thread_event.c - a thread's CPU clock that signals when a period ends, not at the next tick.
  *
  * The kernel looks at CPU-time timers only in its tick. Work that is in phase with the tick is not
  * seen, or is seen too often. A perf event on the thread's clock has a timer of its own in the

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * report.h - turns violations, as the start-up object of `shstk run` sends them
+ * violations.h - turns violations, as the start-up object of `shstk run` sends them
  * (tools/inject/preload/fault.c), into lines for people.
  */
-#ifndef TOOLS_RUN_REPORT_H
-#define TOOLS_RUN_REPORT_H
+#ifndef TOOLS_RUN_VIOLATIONS_H
+#define TOOLS_RUN_VIOLATIONS_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * module.c - finds out whether the kernel module shstk_perf.ko is loaded, and reads its counts of
- * callchains. See module.h.
+ * perf_module.c - finds out whether the kernel module shstk_perf.ko is loaded, and reads its counts
+ * of callchains. See perf_module.h.
  */
 #include <stdio.h>
 #include <unistd.h>
 
-#include "tools/record/module.h"
+#include "tools/record/perf_module.h"
 #include "tools/rules/status.h"
 
 bool module_loaded(void)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * held.h - counts the events that a user holds.
+ * held_events.h - counts the events that a user holds.
  *
  * An event exists for as long as somebody has a descriptor or a mapping of it, wherever it was
  * passed on to. The kernel counts that: a file leaves a set of epoll(7) when its last descriptor is
@@ -8,8 +8,8 @@
  * into it before it is sent, and the set's lines in /proc/self/fdinfo are the user's events.
  * Nothing waits on the set.
  */
-#ifndef TOOLS_BROKER_HELD_H
-#define TOOLS_BROKER_HELD_H
+#ifndef TOOLS_BROKER_HELD_EVENTS_H
+#define TOOLS_BROKER_HELD_EVENTS_H
 
 #include <stdint.h>
 

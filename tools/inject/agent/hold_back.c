@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * held.c - holds back the agent's signal on stacks that have no room for it.
+ * hold_back.c - holds back the agent's signal on stacks that have no room for it.
  *
  * The kernel puts the frame of a signal onto the stack without checking that there is room, and the
  * agent's handler needs more on top. A stack that the program made small, for a purpose of its own,

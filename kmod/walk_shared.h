@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * walk_parts.h - what the parts of the walk share. The parts are the loop in walk.c, with
+ * walk_shared.h - what the parts of the walk share. The parts are the loop in walk.c, with
  * walk_mapping.h and walk_special.h, which it includes, and walk_count.c.
  */
-#ifndef USHSTK_WALK_PARTS_H
-#define USHSTK_WALK_PARTS_H
+#ifndef USHSTK_WALK_SHARED_H
+#define USHSTK_WALK_SHARED_H
 
 #include <linux/mm_types.h>
 #include <linux/percpu.h>
@@ -12,7 +12,7 @@
 #include <linux/uaccess.h>
 
 #include "arch.h"
-#include "probed.h"
+#include "return_probe.h"
 #include "rules.h"
 #include "walk.h"
 #include "walk_rule.h"
@@ -142,4 +142,4 @@ static inline bool load_code(u8 *code, u64 addr)
 	return true;
 }
 
-#endif /* USHSTK_WALK_PARTS_H */
+#endif /* USHSTK_WALK_SHARED_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * report.c - turns violations into lines for people: where the return is, and where the ordinary
- * and the shadow stack would have it go.
+ * violations.c - turns violations into lines for people: where the return is, and where the
+ * ordinary and the shadow stack would have it go.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/symbol.h"
-#include "tools/run/report.h"
+#include "tools/run/violations.h"
 
 /*
  * Most places that are reported, one for each place in a file: there are many processes, but few

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maps.c - tells the recorder which code is mapped.
+ * send_maps.c - tells the recorder which code is mapped.
  *
  * The recorder itself reads /proc/PID/maps when it finds an address that it does not know. That is
  * too late for a process that has ended. So the agent sends the executable lines of /proc/self/maps

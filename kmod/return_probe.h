@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * probed.h - finds what probes in user code (uprobes) hide on the stack of current.
+ * return_probe.h - finds what probes in user code (uprobes) hide on the stack of current.
  *
  * A function with a return probe returns to a trampoline of the kernel, which is the first byte of
  * the mapping [uprobes]; the true return address is kept in the task. An instruction with a probe
@@ -10,8 +10,8 @@
  * before it unlinks it from the task, and the task may be interrupted between these two steps. So
  * the data is read as memory that may be freed already.
  */
-#ifndef USHSTK_PROBED_H
-#define USHSTK_PROBED_H
+#ifndef USHSTK_RETURN_PROBE_H
+#define USHSTK_RETURN_PROBE_H
 
 #include <linux/mm.h>
 #include <linux/ptrace.h>
@@ -24,7 +24,7 @@ struct uprobe_task;
 
 #ifdef CONFIG_UPROBES
 
-#include "probed_read.h"
+#include "return_probe_read.h"
 
 /*
  * Returns whether @addr is the address of the trampoline. The comment at ushstk_mapping_end() says
@@ -97,4 +97,4 @@ static __always_inline u64 ushstk_user_ip(struct pt_regs *regs)
 	return unlikely(ushstk_own_utask()) ? ushstk_unstepped(pc) : pc;
 }
 
-#endif /* USHSTK_PROBED_H */
+#endif /* USHSTK_RETURN_PROBE_H */

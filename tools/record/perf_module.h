@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * module.h - the kernel module shstk_perf.ko, which makes the kernel's callchains from shadow
+ * perf_module.h - the kernel module shstk_perf.ko, which makes the kernel's callchains from shadow
  * stacks and by unwind rules.
  */
-#ifndef TOOLS_RECORD_MODULE_H
-#define TOOLS_RECORD_MODULE_H
+#ifndef TOOLS_RECORD_PERF_MODULE_H
+#define TOOLS_RECORD_PERF_MODULE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sandbox.c - the hook of prctl() (sandbox.h). Part of both agents, that of time and that of
- * allocations. rawcall.c handles prctl() by its number.
+ * sandbox_hook.c - the hook of prctl() (sandbox_hook.h). Part of both agents, that of time and that
+ * of allocations. rawcall.c handles prctl() by its number.
  */
 #include <dlfcn.h>
 #include <stdarg.h>
 
-#include "sandbox.h"
+#include "sandbox_hook.h"
 
 #define HOOK_API __attribute__((visibility("default")))
 

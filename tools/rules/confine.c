@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sandbox.c - limits and locks a process that reads what strangers wrote.
+ * confine.c - limits and locks a process that reads what strangers wrote.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -11,7 +11,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tools/rules/sandbox.h"
+#include "tools/rules/confine.h"
 #include "tools/seccomp.h"
 
 #define NOBODY 65534

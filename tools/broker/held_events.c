@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * held.c - counts the events that a user holds.
+ * held_events.c - counts the events that a user holds.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -10,7 +10,7 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
-#include "tools/broker/held.h"
+#include "tools/broker/held_events.h"
 
 #define LINE "tfd:"
 #define DATA "data:"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * backend_probed.c - the back end that records allocations of running processes, which BPF probes
+ * backend_probes.c - the back end that records allocations of running processes, which BPF probes
  * report.
  */
 #include <stdio.h>
@@ -137,7 +137,7 @@ static void report(struct recording *r, bool ended, const struct rusage *usage)
 	allocations_report(r, &c, false);
 }
 
-const struct backend backend_probed = {
+const struct backend backend_probes = {
 	.cumulative = true,
 	.begin = allocations_begin,
 	.end = end,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * maps.c - the text of /proc/PID/maps.
+ * proc_maps.c - the text of /proc/PID/maps.
  *
  *   7f10a000-7f10c000 r-xp 00002000 fe:01 1234   /usr/lib/some name.so
  *
@@ -18,7 +18,7 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "maps.h"
+#include "proc_maps.h"
 #include "root.h"
 #include "symbol.h"
 

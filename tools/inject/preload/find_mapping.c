@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maps.c - finds the mapping that holds an address in /proc/self/maps, without memory or locks.
- * This is for signal handlers, and for the rare switch to a shadow stack whose bounds are not
- * known.
+ * find_mapping.c - finds the mapping that holds an address in /proc/self/maps, without memory or
+ * locks. This is for signal handlers, and for the rare switch to a shadow stack whose bounds are
+ * not known.
  */
 #include <fcntl.h>
 #include <sys/syscall.h>

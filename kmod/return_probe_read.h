@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * probed_read.h - reads the uprobes data of a task. This part of probed.h is shared by two walks:
- * the one of this module and the one in bpf/. It uses only these parts of the kernel: struct
- * uprobe_task and the structures it points to, current, and get_kernel_nofault().
+ * return_probe_read.h - reads the uprobes data of a task. This part of return_probe.h is shared by
+ * two walks: the one of this module and the one in bpf/. It uses only these parts of the kernel:
+ * struct uprobe_task and the structures it points to, current, and get_kernel_nofault().
  */
-#ifndef USHSTK_PROBED_READ_H
-#define USHSTK_PROBED_READ_H
+#ifndef USHSTK_RETURN_PROBE_READ_H
+#define USHSTK_RETURN_PROBE_READ_H
 
 /*
  * Most pending return probes of a task. This is MAX_URETPROBE_DEPTH of the kernel, which no header
@@ -132,4 +132,4 @@ static noinline __maybe_unused u64 ushstk_unstepped(u64 pc)
 	return original + (pc - copy);
 }
 
-#endif /* USHSTK_PROBED_READ_H */
+#endif /* USHSTK_RETURN_PROBE_READ_H */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* maps.h - reads /proc/PID/maps. */
-#ifndef SHSTK_SYMBOL_MAPS_H
-#define SHSTK_SYMBOL_MAPS_H
+/* proc_maps.h - reads /proc/PID/maps. */
+#ifndef SHSTK_SYMBOL_PROC_MAPS_H
+#define SHSTK_SYMBOL_PROC_MAPS_H
 
 #include <stdbool.h>
 #include <sys/types.h>

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sandbox.h - limits and locks a process that reads what strangers wrote.
+ * confine.h - limits and locks a process that reads what strangers wrote.
  */
-#ifndef TOOLS_RULES_SANDBOX_H
-#define TOOLS_RULES_SANDBOX_H
+#ifndef TOOLS_RULES_CONFINE_H
+#define TOOLS_RULES_CONFINE_H
 
 #include <stddef.h>
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * sandbox.h - recognizes that a program is about to forbid itself system calls.
+ * sandbox_hook.h - recognizes that a program is about to forbid itself system calls.
  */
-#ifndef INJECT_SANDBOX_H
-#define INJECT_SANDBOX_H
+#ifndef INJECT_SANDBOX_HOOK_H
+#define INJECT_SANDBOX_HOOK_H
 
 #include <linux/seccomp.h>
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * sandbox.c - programs that give up system calls.
+ * in_sandbox.c - programs that give up system calls.
  *
  * A seccomp filter may end the process for a call that its author did not think of. Before a
  * program without privileges installs a filter, it has to call prctl(PR_SET_NO_NEW_PRIVS);
@@ -16,7 +16,7 @@
 
 #include "../common/env.h"
 #include "../common/join.h"
-#include "../common/sandbox.h"
+#include "../common/sandbox_hook.h"
 #include "agent.h"
 #include "seal.h"
 #include "shstk.h"
