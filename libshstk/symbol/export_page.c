@@ -30,6 +30,7 @@
 
 #include "export.h"
 #include "json.h"
+#include "language.h"
 #include "rows.h"
 
 #define LABEL_ROOM 60 /* characters of a name where there is some room */
@@ -273,13 +274,6 @@ static int64_t get_stack(struct page *page, int64_t parent, int64_t frame, enum 
 	return id;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-	size_t len = text ? strlen(text) : 0, n = strlen(end);
-
-	return len > n && !strcmp(text + len - n, end);
-}
-
 static bool begins_with(const char *text, const char *begin)
 {
 	return !strncmp(text, begin, strlen(begin));
@@ -294,30 +288,23 @@ static bool is_kernel(const struct shstk_location *location)
 	return location->pc >> 63;
 }
 
-/* Returns the language, as far as the name of the source file or of the function tells it. */
-static enum kind language_of(const struct shstk_symframe *frame)
-{
-	if (begins_with(frame->function, "py::") || ends_in(frame->file, ".py"))
-		return KIND_PYTHON;
-	if (begins_with(frame->function, "JS:") || begins_with(frame->function, "LazyCompile:") ||
-	    ends_in(frame->file, ".js"))
-		return KIND_JAVASCRIPT;
-	if (ends_in(frame->file, ".java") || strstr(frame->function, ";::"))
-		return KIND_JAVA;
-	return ends_in(frame->file, ".go") ? KIND_GO : KIND_NATIVE;
-}
-
 static enum kind kind_of(const struct shstk_location *location, const struct shstk_symbol *symbol,
 			 const struct shstk_symframe *frame)
 {
-	enum kind language = language_of(frame);
+	static const enum kind languages[SHSTK_LANGUAGES] = {
+		[SHSTK_LANGUAGE_NATIVE] = KIND_NATIVE,
+		[SHSTK_LANGUAGE_KERNEL] = KIND_KERNEL,
+		[SHSTK_LANGUAGE_PYTHON] = KIND_PYTHON,
+		[SHSTK_LANGUAGE_JAVA] = KIND_JAVA,
+		[SHSTK_LANGUAGE_JAVASCRIPT] = KIND_JAVASCRIPT,
+		[SHSTK_LANGUAGE_GO] = KIND_GO,
+	};
+	enum kind language = languages[shstk_language_of(location, frame)];
 
 	if (symbol->map->kind == SHSTK_SYMMAP_LANGUAGE && !strcmp(symbol->map->name, "[python]"))
 		return KIND_PYTHON;
 	if (!symbol->resolved)
 		return KIND_UNKNOWN;
-	if (is_kernel(location))
-		return KIND_KERNEL;
 	if (language != KIND_NATIVE)
 		return language;
 	if (frame->inlined)
