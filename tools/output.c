@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libshstk/symbol/keep.h"
 #include "tools/output.h"
 #include "tools/read_limit.h"
 #include "tools/shstk.h"
@@ -28,10 +29,11 @@ enum {
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "write the profile to FILE (" OUTPUT_DEFAULT
-	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .perf .txt .json; - is standard output; may be repeated",
+	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .perf .txt .json .shstk; - is standard output; may be repeated",
 	  0 },
 	{ "format", OPT_FORMAT, "FORMAT", 0,
-	  "pprof, pb, folded, svg, html, speedscope, perf, top or json, whatever the suffix", 0 },
+	  "pprof, pb, folded, svg, html, speedscope, perf, top, json or shstk, whatever the suffix",
+	  0 },
 	{ "per-thread", OPT_PER_THREAD, NULL, 0,
 	  "keep threads apart in flame graphs and folded stacks", 0 },
 	{ "full-names", OPT_FULL_NAMES, NULL, 0,
@@ -120,6 +122,23 @@ static const char *choose_format(const struct output *o, const char *path)
 	return shstk_format_find(o->format, path);
 }
 
+/* Finds the file that keeps all samples, of which there can be one. */
+static int check_kept(struct output *o)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < o->nr; i++) {
+		if (strcmp(o->formats[i], "shstk"))
+			continue;
+		o->kept = i;
+		nr++;
+	}
+	if (nr < 2)
+		return EXIT_OK;
+	complain("more than one file of the format shstk: copy it, when it is written");
+	return EXIT_USAGE;
+}
+
 /* Errors are found here, and not after an hour of recording. */
 int output_check(struct output *o, int failed)
 {
@@ -138,7 +157,7 @@ int output_check(struct output *o, int failed)
 			return o->formats[i] ? failed : EXIT_USAGE;
 		}
 	}
-	return EXIT_OK;
+	return check_kept(o);
 }
 
 int output_begin(const struct shstk_symbols_opts *opts, const char *type, const char *unit,
@@ -168,7 +187,7 @@ static bool wants(const struct output *o, const char *format)
 
 size_t output_wants_times(const struct output *o)
 {
-	if (wants(o, "perf"))
+	if (wants(o, "perf") || (wants(o, "shstk") && !o->streams))
 		return SIZE_MAX;
 	return wants(o, "html") || wants(o, "speedscope") ? PAGE_TIMES : 0;
 }
@@ -180,12 +199,12 @@ static bool wants_pprof(const struct output *o)
 
 bool output_wants_labels(const struct output *o)
 {
-	return wants_pprof(o);
+	return wants_pprof(o) || wants(o, "shstk");
 }
 
 bool output_wants_lines(const struct output *o)
 {
-	return wants_pprof(o) || wants(o, "html") || wants(o, "speedscope");
+	return wants_pprof(o) || wants(o, "html") || wants(o, "speedscope") || wants(o, "shstk");
 }
 
 static bool holds_something(const char *path)
@@ -237,6 +256,47 @@ static void keep(struct shstk_profile *profile, const char *format,
 		"the profile is lost: it cannot be written to $TMPDIR, /var/tmp, /tmp, $HOME or /dev/shm either");
 }
 
+int output_keep(struct output *o, struct shstk_profile *profile, const char *title)
+{
+	const struct shstk_otlp_about about = { .title = title, .type = o->type };
+	int err;
+
+	if (!o->streams || !wants(o, "shstk"))
+		return 0;
+	/* With SIGXFSZ ignored, write() fails above the limit of a file's size. */
+	signal(SIGXFSZ, SIG_IGN);
+	err = shstk_keep_create(profile, o->paths[o->kept], NULL, &about, &o->keep);
+	if (!err)
+		shstk_profile_keep(profile, o->keep);
+	return err;
+}
+
+int output_keep_flush(struct output *o, const char *so_far)
+{
+	return o->keep ? shstk_keep_flush(o->keep, so_far) : 0;
+}
+
+void output_keep_drop(struct output *o)
+{
+	shstk_keep_drop(o->keep);
+	o->keep = NULL;
+}
+
+/* Writes the end of the file that was written while samples were added. */
+static int finish_keep(struct output *o, struct shstk_profile *profile, const char *path,
+		       char *text, size_t size)
+{
+	struct shstk_keep *keep = o->keep;
+	int err;
+
+	o->keep = NULL;
+	shstk_profile_keep(profile, NULL);
+	err = shstk_keep_finish(keep, o->type);
+	if (err)
+		snprintf(text, size, "cannot write '%s': %s", path, strerror(-err));
+	return err;
+}
+
 static bool write_one(struct output *o, unsigned int i, struct shstk_profile *profile,
 		      const struct shstk_write_opts *opts)
 {
@@ -248,7 +308,11 @@ static bool write_one(struct output *o, unsigned int i, struct shstk_profile *pr
 		o->left[i] = true;
 		return true;
 	}
-	err = shstk_profile_write(profile, o->paths[i], o->formats[i], opts, text, sizeof(text));
+	if (o->keep && i == o->kept)
+		err = finish_keep(o, profile, o->paths[i], text, sizeof(text));
+	else
+		err = shstk_profile_write(profile, o->paths[i], o->formats[i], opts, text,
+					  sizeof(text));
 	if (!err)
 		return true;
 	complain("%s", text);

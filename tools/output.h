@@ -10,6 +10,8 @@
 
 #include "libshstk/symbol/profile.h"
 
+struct shstk_keep;
+
 #define OUTPUT_DEFAULT "shstk.pb.gz"
 #define OUTPUT_MAX 16
 
@@ -21,6 +23,9 @@
  * @format: format of all files, or NULL: their suffixes choose the formats.
  * @formats: name of the format of each file; set by output_check().
  * @left: the file was left as it was; set by output_write().
+ * @streams: a file of the format shstk is written while samples are added; set by the command.
+ * @keep: this file, or NULL; set by output_keep().
+ * @kept: index of its path.
  * @per_thread: keep threads apart.
  * @full_names: as in &struct shstk_symbols_opts.
  * @top: number of hottest functions to print; 0: none.
@@ -38,6 +43,9 @@ struct output {
 	const char *format;
 	const char *formats[OUTPUT_MAX];
 	bool left[OUTPUT_MAX];
+	bool streams;
+	struct shstk_keep *keep;
+	unsigned int kept;
 	bool per_thread;
 	bool full_names;
 	int top;
@@ -96,6 +104,31 @@ bool output_wants_labels(const struct output *o);
 
 /* Returns true if one of the formats shows files and lines, which take time to find. */
 bool output_wants_lines(const struct output *o);
+
+/**
+ * output_keep() - write a file of the format shstk while samples are added, if there is one
+ * @o: the outputs, whose formats are chosen; nothing is done unless @streams is set.
+ * @profile: the profile, without samples.
+ * @title: title of flame graphs, which must outlive the recording; NULL: that of the file that is
+ *	read.
+ *
+ * output_write() writes its end.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int output_keep(struct output *o, struct shstk_profile *profile, const char *title);
+
+/**
+ * output_keep_flush() - write the samples that wait
+ * @o: the outputs.
+ * @so_far: what was counted so far.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int output_keep_flush(struct output *o, const char *so_far);
+
+/* Releases the file of output_keep(), if output_write() was not called. */
+void output_keep_drop(struct output *o);
 
 /**
  * output_write() - write all files

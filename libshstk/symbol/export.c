@@ -3,20 +3,19 @@
  * export.c - chooses a format, and writes a file so that it is either complete or not there.
  */
 #include <errno.h>
-#include <fcntl.h>
-#include <limits.h>
-#include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "export.h"
+#include "target.h"
 
 /* All formats. The first one whose suffix fits a name is taken, so longer suffixes come first. */
 static const struct shstk_format *const formats[] = {
-	&shstk_format_pprof, &shstk_format_folded, &shstk_format_svg,
-	&shstk_format_perf,  &shstk_format_top,	   &shstk_format_speedscope,
-	&shstk_format_json,  &shstk_format_pb,	   &shstk_format_html,
+	&shstk_format_pprof, &shstk_format_folded,     &shstk_format_svg,  &shstk_format_perf,
+	&shstk_format_top,   &shstk_format_speedscope, &shstk_format_json, &shstk_format_pb,
+	&shstk_format_html,  &shstk_format_shstk,
 };
 
 #define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -112,179 +111,6 @@ int shstk_profile_print(struct shstk_profile *profile, FILE *out, const char *fo
 	return found ? print(profile, out, found, opts) : -EINVAL;
 }
 
-/**
- * struct target - a file being written
- * @path: name that is shown to people.
- * @final: path of the file itself, links followed.
- * @temp: path that is written to, then renamed to @final; NULL if @final is written directly.
- * @out: the stream.
- */
-struct target {
-	const char *path;
-	char *final;
-	char *temp;
-	FILE *out;
-};
-
-/*
- * Opens "DIR/.shstk-PID-N.tmp" beside the file, with the access rights of the old file. Returns a
- * descriptor or a negative errno.
- */
-static int open_temp(struct target *target, const struct stat *old)
-{
-	const char *slash = strrchr(target->final, '/');
-	mode_t mode = old ? old->st_mode & 0777 : 0666;
-	int dir = slash ? slash - target->final + 1 : 0;
-	int fd = -1, n;
-
-	for (n = 0; n < 100 && fd < 0; n++) {
-		free(target->temp);
-		if (asprintf(&target->temp, "%.*s.shstk-%d-%d.tmp", dir, target->final, getpid(),
-			     n) < 0) {
-			target->temp = NULL;
-			return -ENOMEM;
-		}
-		fd = open(target->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
-		if (fd < 0 && errno != EEXIST)
-			break;
-	}
-	if (fd < 0) {
-		n = errno;
-		free(target->temp);
-		target->temp = NULL;
-		return -n;
-	}
-	if (old)
-		fchmod(fd, mode);
-	return fd;
-}
-
-/*
- * Opens a device or a FIFO. A FIFO that nobody reads is an error: it is not waited for. Returns a
- * descriptor or a negative errno.
- */
-static int open_special(const char *path)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-
-	if (fd < 0)
-		return -errno;
-	fcntl(fd, F_SETFL, 0);
-	return fd;
-}
-
-/*
- * Returns the descriptor that a name such as /dev/stdout or /dev/fd/3 stands for; -1 for other
- * names.
- */
-static int number_of(const char *path)
-{
-	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
-	char *end;
-
-	if (!strcmp(path, "/dev/stdout"))
-		return STDOUT_FILENO;
-	if (!strcmp(path, "/dev/stderr"))
-		return STDERR_FILENO;
-	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
-		const char *digits = path + strlen(folders[i]);
-		long n;
-
-		if (strncmp(path, folders[i], strlen(folders[i])) || *digits < '0' || *digits > '9')
-			continue;
-		n = strtol(digits, &end, 10);
-		return *end || n > INT_MAX ? -1 : n;
-	}
-	return -1;
-}
-
-/*
- * Duplicates a descriptor. So the file is written as it was opened, at its end if it was opened for
- * appending. Returns a descriptor or a negative errno.
- */
-static int open_again(int number)
-{
-	int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
-
-	return fd < 0 ? -errno : fd;
-}
-
-/* Opens what @target is written to. Returns a descriptor or a negative errno. */
-static int open_final(struct target *target)
-{
-	struct stat st;
-
-	if (stat(target->final, &st)) {
-		if (errno == ENOENT)
-			return open_temp(target, NULL);
-		return -errno;
-	}
-	if (S_ISDIR(st.st_mode))
-		return -EISDIR;
-	if (S_ISREG(st.st_mode)) {
-		if (access(target->final, W_OK))
-			return -errno;
-		return open_temp(target, &st);
-	}
-	return open_special(target->final);
-}
-
-static void discard(struct target *target)
-{
-	if (target->out && target->out != stdout)
-		fclose(target->out);
-	if (target->temp)
-		unlink(target->temp);
-	free(target->temp);
-	free(target->final);
-}
-
-static int open_target(struct target *target, const char *path)
-{
-	int fd;
-
-	*target = (struct target){ .path = path };
-	if (!strcmp(path, "-")) {
-		target->out = stdout;
-		return 0;
-	}
-	target->final = realpath(path, NULL);
-	if (!target->final)
-		target->final = strdup(path);
-	if (!target->final)
-		return -ENOMEM;
-	fd = number_of(path) < 0 ? open_final(target) : open_again(number_of(path));
-	if (fd < 0) {
-		discard(target);
-		return fd;
-	}
-	target->out = fdopen(fd, "w");
-	if (!target->out) {
-		close(fd);
-		discard(target);
-		return -ENOMEM;
-	}
-	return 0;
-}
-
-static int finish(struct target *target)
-{
-	FILE *out = target->out;
-	int err = 0;
-
-	target->out = NULL;
-	if (out != stdout && fclose(out))
-		err = -errno;
-	if (!err && target->temp && rename(target->temp, target->final))
-		err = -errno;
-	if (!err) {
-		free(target->temp);
-		target->temp = NULL;
-	}
-	discard(target);
-	return err;
-}
-
 static const struct shstk_format *choose(const char *path, const char *format, char *err,
 					 size_t err_size)
 {
@@ -298,7 +124,7 @@ static const struct shstk_format *choose(const char *path, const char *format, c
 	else
 		snprintf(
 			err, err_size,
-			"cannot tell a format from the name '%s' (.pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .perf, .txt, .json)",
+			"cannot tell a format from the name '%s' (.shstk, .pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .perf, .txt, .json)",
 			path);
 	return NULL;
 }
@@ -314,25 +140,25 @@ int shstk_profile_write(struct shstk_profile *profile, const char *path, const c
 			const struct shstk_write_opts *opts, char *err, size_t err_size)
 {
 	const struct shstk_format *found = choose(path, format, err, err_size);
-	struct target target;
+	struct shstk_target target;
 	int ret;
 
 	if (!found)
 		return -EINVAL;
-	ret = open_target(&target, path);
+	ret = shstk_target_open(&target, path);
 	if (ret)
 		return say(path, ret, err, err_size);
 	ret = print(profile, target.out, found, opts);
 	if (ret)
-		discard(&target);
+		shstk_target_discard(&target);
 	else
-		ret = finish(&target);
+		ret = shstk_target_finish(&target);
 	return say(path, ret, err, err_size);
 }
 
 int shstk_profile_check(const char *path, const char *format, char *err, size_t err_size)
 {
-	struct target target;
+	struct shstk_target target;
 	struct stat st;
 	int ret;
 
@@ -341,8 +167,8 @@ int shstk_profile_check(const char *path, const char *format, char *err, size_t 
 	/* Opening and closing the FIFO would make its reader see the end of the data, and exit. */
 	if (strcmp(path, "-") && !stat(path, &st) && S_ISFIFO(st.st_mode))
 		return say(path, access(path, W_OK) ? -errno : 0, err, err_size);
-	ret = open_target(&target, path);
+	ret = shstk_target_open(&target, path);
 	if (!ret)
-		discard(&target);
+		shstk_target_discard(&target);
 	return say(path, ret, err, err_size);
 }

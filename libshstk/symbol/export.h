@@ -118,6 +118,7 @@ struct shstk_last {
 	} * entries;
 };
 
+struct shstk_keep;
 struct shstk_named_map;
 struct shstk_named_entry;
 
@@ -154,6 +155,7 @@ struct shstk_named_proc {
  * @nr_records: number of records.
  * @max_records: number of records that @records has room for.
  * @label_table: sets of labels, each kept once.
+ * @serial: number of the profile and of its reset, other than all others.
  * @location_table: locations by address and mapping, but not those that came with their names.
  * @locations: all locations, by number.
  * @nr_locations: number of locations.
@@ -164,6 +166,11 @@ struct shstk_named_proc {
  * @nr_sources: number of files that were read.
  * @default_type: default type of the file that was read, from 1; 0: the last type.
  * @moments: times of the samples.
+ * @keep: the file that samples are written to as they are added, or NULL.
+ * @main_pid: process ID of the command that was started, or 0.
+ * @main_map: mapping of the program of the command, where the profile was read, or NULL.
+ * @title: title of the recording that was read, or NULL.
+ * @origin: time of samples at which the recording began, 0: not known.
  * @scratch: record that is compared with those in @table.
  * @max_scratch: bytes in @scratch.
  * @last: entries of the sample that was added last.
@@ -188,6 +195,7 @@ struct shstk_profile {
 	size_t nr_records;
 	size_t max_records;
 	struct shstk_labels *label_table;
+	uint64_t serial;
 	struct shstk_location *location_table;
 	struct shstk_location **locations;
 	size_t nr_locations;
@@ -198,6 +206,11 @@ struct shstk_profile {
 	unsigned int nr_sources;
 	unsigned int default_type;
 	struct shstk_moments moments;
+	struct shstk_keep *keep;
+	int main_pid;
+	const struct shstk_symmap *main_map;
+	const char *title;
+	uint64_t origin;
 	struct shstk_record *scratch;
 	size_t max_scratch;
 	struct shstk_last last;
@@ -213,6 +226,12 @@ static inline int64_t shstk_add(int64_t a, int64_t b)
 	return b < 0 ? INT64_MIN : INT64_MAX;
 }
 
+/*
+ * Returns the mapping of the program of the command that was started, or NULL if it is not known or
+ * no sample was in it.
+ */
+const struct shstk_symmap *shstk_profile_main_map(const struct shstk_profile *profile);
+
 /* Prefix that marks the cautions among the comments of the pprof format. */
 #define SHSTK_CAUTION_MARK "caution: "
 
@@ -221,6 +240,13 @@ struct shstk_location *shstk_location_add(struct shstk_profile *profile,
 					  const struct shstk_location *key);
 /* Releases what shstk_profile_name() and shstk_profile_name_map() took (named.c). */
 void shstk_named_deinit(struct shstk_profile *profile);
+
+/*
+ * Returns the functions of an entry that was read as a symbol of the profile's store; NULL when
+ * memory runs out (named.c).
+ */
+const struct shstk_symbol *shstk_named_symbol(struct shstk_profile *profile,
+					      const struct shstk_named *named);
 
 /* Returns the functions at a location, looked up unless the location has them; never NULL. */
 const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,
@@ -253,6 +279,7 @@ extern const struct shstk_format shstk_format_top;
 extern const struct shstk_format shstk_format_json;
 extern const struct shstk_format shstk_format_html;
 extern const struct shstk_format shstk_format_speedscope;
+extern const struct shstk_format shstk_format_shstk;
 
 /* ---- tree.c: all stacks as one tree, outermost frame at the root ---- */
 

@@ -57,6 +57,7 @@ struct mapping_id {
 	} key;
 	const struct shstk_symmap *map;
 	Mapping *mapping;
+	bool main;
 };
 
 struct vector {
@@ -206,11 +207,13 @@ static struct mapping_id *find_mapping(struct builder *b, const struct shstk_sym
 }
 
 /*
- * Orders mappings: files before memory, then by address. A program lies below its libraries, and
- * readers take the first mapping for the program.
+ * Orders mappings: the command's program, files before memory, then by address. A program lies below
+ * its libraries, and readers take the first mapping for the program.
  */
 static int by_place(const struct mapping_id *a, const struct mapping_id *b)
 {
+	if (a->main != b->main)
+		return a->main ? -1 : 1;
 	if (a->map->kind != b->map->kind)
 		return a->map->kind < b->map->kind ? -1 : 1;
 	if (a->key.start != b->key.start)
@@ -228,6 +231,16 @@ static int64_t build_id_number(struct builder *b, const struct shstk_symmap *map
 	return hex ? pool_text_number(b, hex) : 0;
 }
 
+/* Notes which mapping is that of the command's program. */
+static void mark_main(struct builder *b)
+{
+	const struct shstk_symmap *map = shstk_profile_main_map(b->profile);
+	struct mapping_id *entry = map ? find_mapping(b, map) : NULL;
+
+	if (entry)
+		entry->main = true;
+}
+
 static void build_mappings(struct builder *b)
 {
 	const struct shstk_profile *profile = b->profile;
@@ -236,6 +249,7 @@ static void build_mappings(struct builder *b)
 
 	for (i = 0; i < profile->nr_locations; i++)
 		find_mapping(b, profile->locations[i]->map);
+	mark_main(b);
 	HASH_SORT(b->mappings, by_place);
 	b->out.mapping = alloc_array(b, HASH_COUNT(b->mappings), sizeof(*b->out.mapping));
 	for (entry = b->mappings; entry && !b->failed; entry = entry->hh.next) {

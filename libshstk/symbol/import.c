@@ -11,6 +11,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
 
@@ -44,7 +45,7 @@ int shstk_import_take(struct shstk_import *in, uint64_t bytes)
 	return shstk_import_fail(in, -E2BIG, "takes too much memory, see --read-limit");
 }
 
-static int no_memory(struct shstk_import *in)
+int shstk_import_no_memory(struct shstk_import *in)
 {
 	return shstk_import_fail(in, -ENOMEM, "%s", strerror(ENOMEM));
 }
@@ -63,7 +64,7 @@ static int make_room(struct shstk_import *in, struct buffer *b)
 		return err;
 	more = realloc(b->p, max);
 	if (!more)
-		return no_memory(in);
+		return shstk_import_no_memory(in);
 	shstk_account_give(in->account, b->max);
 	b->p = more;
 	b->max = max;
@@ -111,7 +112,7 @@ static int inflate_some(struct shstk_import *in, z_stream *z, struct buffer *b)
 		/* A gzip file can consist of several that are put together. */
 		return !z->avail_in || inflateReset(z) != Z_OK;
 	if (err == Z_MEM_ERROR)
-		return no_memory(in);
+		return shstk_import_no_memory(in);
 	if (err != Z_OK)
 		return shstk_import_fail(in, -EINVAL,
 					 z->avail_in ? "its gzip data is damaged" : "is cut off");
@@ -127,7 +128,7 @@ static int unpack(struct shstk_import *in, const uint8_t *data, size_t size, str
 		return shstk_import_fail(in, -E2BIG, "is larger than 4 GiB");
 	/* 15 + 16 means the largest window, in a gzip wrapper. */
 	if (inflateInit2(&z, 15 + 16) != Z_OK)
-		return no_memory(in);
+		return shstk_import_no_memory(in);
 	do
 		err = inflate_some(in, &z, b);
 	while (!err);
@@ -154,6 +155,8 @@ static int import_plain(struct shstk_import *in, const uint8_t *data, size_t siz
 					 "was written by perf record: shstk unwind reads it");
 	if (!size)
 		return shstk_import_fail(in, -EINVAL, "is empty");
+	if (shstk_import_is_keep(data, size))
+		return shstk_import_keep(in, -1, data, size);
 	if (is_text(data, size))
 		return shstk_import_folded(in, (const char *)data, size);
 	return shstk_import_pprof(in, data, size);
@@ -173,21 +176,41 @@ static int import_bytes(struct shstk_import *in, const uint8_t *data, size_t siz
 	return err;
 }
 
-static int import_file(struct shstk_import *in)
+static int import_all(struct shstk_import *in, int fd)
 {
 	struct buffer b = { 0 };
+	int err = read_all(in, fd, &b);
+
+	if (!err)
+		err = import_bytes(in, b.p, b.nr);
+	drop(in, &b);
+	return err;
+}
+
+/* Reads a file piece by piece if it can be, or else all of it. */
+static int import_open(struct shstk_import *in, int fd)
+{
+	uint8_t head[SHSTK_IMPORT_KEEP_HEAD];
+	struct stat st;
+
+	if (!fstat(fd, &st) && S_ISREG(st.st_mode) && !lseek(fd, 0, SEEK_CUR) &&
+	    pread(fd, head, sizeof(head), 0) == sizeof(head) &&
+	    shstk_import_is_keep(head, sizeof(head)))
+		return shstk_import_keep(in, fd, NULL, st.st_size);
+	return import_all(in, fd);
+}
+
+static int import_file(struct shstk_import *in)
+{
 	int fd = STDIN_FILENO, err;
 
 	if (strcmp(in->path, "-"))
 		fd = open(in->path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	if (fd < 0)
 		return shstk_import_fail(in, -errno, "%s", strerror(errno));
-	err = read_all(in, fd, &b);
+	err = import_open(in, fd);
 	if (fd != STDIN_FILENO)
 		close(fd);
-	if (!err)
-		err = import_bytes(in, b.p, b.nr);
-	drop(in, &b);
 	return err;
 }
 
@@ -208,7 +231,7 @@ static int import(struct shstk_profile *profile, const char *path, const void *d
 
 	in.account = shstk_symbols_account(profile->symbols, path);
 	if (!in.account)
-		ret = no_memory(&in);
+		ret = shstk_import_no_memory(&in);
 	else
 		ret = data ? import_bytes(&in, data, size) : import_file(&in);
 	free(in.last);
@@ -248,7 +271,7 @@ int shstk_import_type(struct shstk_import *in, unsigned int i, const char *type,
 	if (err == -E2BIG)
 		return shstk_import_fail(in, -EINVAL, "has more than %d kinds of values",
 					 SHSTK_PROFILE_MAX_TYPES);
-	return err < 0 ? no_memory(in) : 0;
+	return err < 0 ? shstk_import_no_memory(in) : 0;
 }
 
 int shstk_import_types_end(struct shstk_import *in, unsigned int nr)
@@ -261,17 +284,22 @@ int shstk_import_types_end(struct shstk_import *in, unsigned int nr)
 	return 0;
 }
 
-int shstk_import_name(struct shstk_import *in, const struct shstk_named *named, uint32_t *ret)
+int shstk_import_take_named(struct shstk_import *in, const struct shstk_named *named)
 {
 	uint64_t cost = SHSTK_IMPORT_FRAME * (2ull + named->nr);
-	int err;
 
 	for (unsigned int i = 0; i < named->nr; i++)
 		cost += strnlen(named->frames[i].function, SHSTK_TEXT_MAX);
-	err = shstk_import_take(in, cost);
+	return shstk_import_take(in, cost);
+}
+
+int shstk_import_name(struct shstk_import *in, const struct shstk_named *named, uint32_t *ret)
+{
+	int err = shstk_import_take_named(in, named);
+
 	if (err)
 		return err;
-	return shstk_profile_name(in->profile, named, ret) ? no_memory(in) : 0;
+	return shstk_profile_name(in->profile, named, ret) ? shstk_import_no_memory(in) : 0;
 }
 
 int shstk_import_note(const char *name)
@@ -299,11 +327,11 @@ static int get_proc(struct shstk_import *in, int pid, struct shstk_symproc **ret
 			return err;
 		proc = shstk_pool_alloc(&profile->pool, sizeof(*proc));
 		if (!proc || shstk_symproc_create_past(profile->symbols, pid, &proc->proc))
-			return no_memory(in);
+			return shstk_import_no_memory(in);
 		proc->pid = pid;
 		HASH_ADD_INT(profile->named_procs, pid, proc);
 		if (!proc->hh.tbl)
-			return no_memory(in);
+			return shstk_import_no_memory(in);
 	}
 	*ret = proc->proc;
 	return 0;
@@ -346,17 +374,27 @@ static bool keep_last(struct shstk_import *in, const struct shstk_sample *sample
 int shstk_import_sample(struct shstk_import *in, struct shstk_sample *sample, int pid,
 			int64_t *values)
 {
+	struct shstk_profile *profile = in->profile;
+	const size_t records = profile->nr_records;
 	int err = get_proc(in, pid, &sample->proc);
+	uint64_t cost;
 
 	if (err)
 		return err;
 	sample->values = values;
-	if (in->opts->take && !in->opts->take(in->opts->arg, in->profile, sample, values))
+	if (in->opts->take && !in->opts->take(in->opts->arg, profile, sample, values))
 		return 0;
-	err = shstk_import_take(in, cost_of(in, sample));
+	cost = cost_of(in, sample);
+	err = shstk_import_take(in, cost);
+	if (!err && profile->moments.most == SIZE_MAX)
+		err = shstk_import_take(in, 2 * sizeof(struct shstk_moment) +
+						    profile->nr_types * sizeof(*values));
 	if (err)
 		return err;
-	if (!keep_last(in, sample) || shstk_profile_add(in->profile, sample))
-		return no_memory(in);
+	if (!keep_last(in, sample) || shstk_profile_add(profile, sample))
+		return shstk_import_no_memory(in);
+	/* The tree has a stack once, however many samples it has. */
+	if (profile->nr_records == records)
+		shstk_account_give(in->account, cost);
 	return 0;
 }

@@ -67,11 +67,22 @@ int shstk_import_types_end(struct shstk_import *in, unsigned int nr);
 /* Returns the enum shstk_note of a frame's name. */
 int shstk_import_note(const char *name);
 
+/* Takes the memory for the names of an entry. Returns 0, or -E2BIG and sets @in->why. */
+int shstk_import_take_named(struct shstk_import *in, const struct shstk_named *named);
+/* Returns -ENOMEM and sets @in->why. */
+int shstk_import_no_memory(struct shstk_import *in);
+
 /*
- * Read all samples of a file; the readers are in import_pprof.c and import_folded.c. Both return 0, or
- * a negative errno and set @in->why.
+ * Read all samples of a file; the readers are in import_pprof.c, import_folded.c and import_keep.c.
+ * They return 0, or a negative errno and set @in->why.
  */
 int shstk_import_pprof(struct shstk_import *in, const uint8_t *data, size_t size);
 int shstk_import_folded(struct shstk_import *in, const char *text, size_t size);
+/* @fd: the file, which is regular; or -1: @data are its bytes. */
+int shstk_import_keep(struct shstk_import *in, int fd, const uint8_t *data, uint64_t size);
+
+/* Bytes of a file that tell whether it is one of keep.h. */
+#define SHSTK_IMPORT_KEEP_HEAD 8
+bool shstk_import_is_keep(const uint8_t *data, size_t size);
 
 #endif /* SHSTK_IMPORT_H */

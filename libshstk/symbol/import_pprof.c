@@ -235,6 +235,9 @@ static int read_mappings(struct pprof *p)
 		if (!p->maps[i])
 			return -ENOMEM;
 	}
+	/* By convention the first mapping is the program. */
+	if (from->n_mapping && !p->in->profile->main_map)
+		p->in->profile->main_map = p->maps[0];
 	return 0;
 }
 

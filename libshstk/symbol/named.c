@@ -144,8 +144,8 @@ static bool is_resolved(const struct shstk_named *named, const struct shstk_symf
 	       name[len - 1] != ']';
 }
 
-static struct shstk_symbol *make_symbol(struct shstk_profile *profile,
-					const struct shstk_named *named)
+const struct shstk_symbol *shstk_named_symbol(struct shstk_profile *profile,
+					      const struct shstk_named *named)
 {
 	struct shstk_symbol *symbol = shstk_pool_alloc(profile->text, sizeof(*symbol));
 	struct shstk_symframe *frames =
@@ -233,7 +233,7 @@ int shstk_profile_name(struct shstk_profile *profile, const struct shstk_named *
 		       uint32_t *ret)
 {
 	size_t words = KEY_HEAD + (size_t)KEY_FRAME * named->nr, size;
-	struct shstk_symbol *symbol = make_symbol(profile, named);
+	const struct shstk_symbol *symbol = shstk_named_symbol(profile, named);
 	struct shstk_named_entry *new, *first, *found, *last = NULL;
 
 	new = shstk_pool_alloc(&profile->pool, sizeof(*new) + words * sizeof(new->key[0]));

@@ -115,6 +115,19 @@ int shstk_symproc_pid(const struct shstk_symproc *proc)
 	return proc->pid;
 }
 
+int shstk_symproc_set_labels(struct shstk_symproc *proc, const char *labels, size_t size)
+{
+	char *copy = shstk_pool_alloc(&proc->symbols->pool, size + 1);
+
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, labels, size);
+	proc->labels = copy;
+	proc->labels_size = size;
+	proc->labels_serial = 0;
+	return 0;
+}
+
 void shstk_symproc_destroy(struct shstk_symproc *proc)
 {
 	shstk_made_deinit(proc);

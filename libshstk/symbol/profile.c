@@ -12,7 +12,15 @@
 
 #include "../shstk.h"
 #include "export.h"
+#include "keep.h"
 #include "store.h"
+
+static uint64_t next_serial(void)
+{
+	static _Atomic uint64_t last;
+
+	return ++last;
+}
 
 int shstk_profile_create(struct shstk_symbols *symbols, struct shstk_profile **ret)
 {
@@ -20,6 +28,7 @@ int shstk_profile_create(struct shstk_symbols *symbols, struct shstk_profile **r
 
 	if (!profile)
 		return -ENOMEM;
+	profile->serial = next_serial();
 	profile->symbols = symbols;
 	profile->text = shstk_symbols_pool(symbols);
 	shstk_pool_init(&profile->pool);
@@ -54,6 +63,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	shstk_named_deinit(profile);
 	shstk_pool_deinit(&profile->pool);
 	shstk_pool_init(&profile->pool);
+	profile->serial = next_serial();
 	profile->nr_records = 0;
 	profile->nr_locations = 0;
 	shstk_moments_reset(&profile->moments);
@@ -104,6 +114,48 @@ void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_
 {
 	profile->start = start;
 	profile->duration = duration;
+}
+
+void shstk_profile_set_main(struct shstk_profile *profile, int pid)
+{
+	profile->main_pid = pid;
+}
+
+/* A program lies below its libraries. */
+const struct shstk_symmap *shstk_profile_main_map(const struct shstk_profile *profile)
+{
+	const struct shstk_symmap *found = profile->main_map;
+
+	for (size_t i = 0; !profile->main_map && profile->main_pid && i < profile->nr_locations;
+	     i++) {
+		const struct shstk_symmap *map = profile->locations[i]->map;
+
+		if (map->kind == SHSTK_SYMMAP_FILE && map->proc &&
+		    shstk_symproc_pid(map->proc) == profile->main_pid &&
+		    (!found || map->start < found->start))
+			found = map;
+	}
+	return found;
+}
+
+void shstk_profile_keep(struct shstk_profile *profile, struct shstk_keep *keep)
+{
+	profile->keep = keep;
+}
+
+const char *shstk_profile_title(const struct shstk_profile *profile)
+{
+	return profile->title;
+}
+
+void shstk_profile_set_origin(struct shstk_profile *profile, uint64_t origin)
+{
+	profile->origin = origin;
+}
+
+uint64_t shstk_profile_origin(const struct shstk_profile *profile)
+{
+	return profile->origin;
 }
 
 static int add_line(struct shstk_profile *profile, const char ***lines, size_t *nr,
@@ -337,14 +389,13 @@ static const char *take_text(struct shstk_profile *profile, const char **text, c
 }
 
 /*
- * Fills @pairs with the labels of a sample, sorted. A key without a value is left out. Returns
- * their number.
+ * Adds the labels at @text to @pairs, which have @nr elements. A key without a value is left out.
+ * Returns their number.
  */
-static size_t take_pairs(struct shstk_profile *profile, const struct shstk_sample *sample,
-			 struct pair *pairs)
+static size_t take_pairs(struct shstk_profile *profile, const char *text, size_t size,
+			 struct pair *pairs, size_t nr)
 {
-	const char *text = sample->labels, *end = text + sample->labels_size;
-	size_t nr = 0;
+	const char *end = text + size;
 
 	while (nr < SHSTK_PROFILE_MAX_LABELS) {
 		pairs[nr].key = take_text(profile, &text, end);
@@ -353,21 +404,16 @@ static size_t take_pairs(struct shstk_profile *profile, const struct shstk_sampl
 			break;
 		nr++;
 	}
-	qsort(pairs, nr, sizeof(*pairs), by_key);
 	return nr;
 }
 
-/* Sets @ret to the profile's one copy of the sample's labels. Returns 0 or -ENOMEM. */
-static int get_labels(struct shstk_profile *profile, const struct shstk_sample *sample,
-		      const struct shstk_labels **ret)
+/* Sets @ret to the profile's one copy of these labels. Returns 0 or -ENOMEM. */
+static int find_labels(struct shstk_profile *profile, struct pair *pairs, size_t nr,
+		       const struct shstk_labels **ret)
 {
-	struct pair pairs[SHSTK_PROFILE_MAX_LABELS];
-	size_t nr = sample->labels ? take_pairs(profile, sample, pairs) : 0;
 	struct shstk_labels *labels;
 
-	*ret = NULL;
-	if (!nr)
-		return 0;
+	qsort(pairs, nr, sizeof(*pairs), by_key);
 	HASH_FIND(hh, profile->label_table, pairs, nr * sizeof(*pairs), labels);
 	if (!labels) {
 		labels = shstk_pool_alloc(&profile->pool, sizeof(*labels) + nr * sizeof(*pairs));
@@ -382,6 +428,38 @@ static int get_labels(struct shstk_profile *profile, const struct shstk_sample *
 	}
 	*ret = labels;
 	return 0;
+}
+
+/*
+ * Sets @ret to the labels of a sample and of its process. Those of a process alone are found once:
+ * most samples have no others. Returns 0 or -ENOMEM.
+ */
+static int get_labels(struct shstk_profile *profile, const struct shstk_sample *sample,
+		      const struct shstk_labels **ret)
+{
+	struct shstk_symproc *proc = sample->proc;
+	const bool own = sample->labels && sample->labels_size;
+	struct pair pairs[SHSTK_PROFILE_MAX_LABELS];
+	size_t nr = 0;
+	int err;
+
+	*ret = NULL;
+	if (!own && !proc->labels)
+		return 0;
+	if (!own && proc->labels_serial == profile->serial) {
+		*ret = proc->labels_made;
+		return 0;
+	}
+	if (own)
+		nr = take_pairs(profile, sample->labels, sample->labels_size, pairs, nr);
+	if (proc->labels)
+		nr = take_pairs(profile, proc->labels, proc->labels_size, pairs, nr);
+	err = nr ? find_labels(profile, pairs, nr, ret) : 0;
+	if (!err && !own) {
+		proc->labels_made = *ret;
+		proc->labels_serial = profile->serial;
+	}
+	return err;
 }
 
 /* ---- Samples ---- */
@@ -465,6 +543,25 @@ static struct shstk_record *add_record(struct shstk_profile *profile, struct shs
 	return new;
 }
 
+/* Hands a sample to the file that keeps all of them. Returns 0 or -ENOMEM. */
+static int keep_sample(struct shstk_profile *profile, const struct shstk_record *record,
+		       const struct shstk_sample *sample)
+{
+	struct {
+		struct shstk_otlp_sample sample;
+		int64_t values[SHSTK_PROFILE_MAX_TYPES];
+	} whole = {
+		.sample = {
+			.record = record,
+			.time = sample->time,
+			.cpu = (int32_t)sample->cpu - 1,
+		},
+	};
+
+	memcpy(whole.values, sample->values, profile->nr_types * sizeof(whole.values[0]));
+	return shstk_keep_add(profile->keep, &whole.sample);
+}
+
 int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample)
 {
 	struct shstk_record *key, *record;
@@ -487,7 +584,7 @@ int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *
 		record->values[i] = shstk_add(record->values[i], sample->values[i]);
 		profile->totals[i] = shstk_add(profile->totals[i], sample->values[i]);
 	}
-	return 0;
+	return profile->keep ? keep_sample(profile, record, sample) : 0;
 }
 
 int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int type)

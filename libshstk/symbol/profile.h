@@ -74,6 +74,7 @@ enum shstk_note {
  * @locations: the stack as shstk_profile_name() gave it, innermost first, instead of @pcs and
  * @marks; or NULL.
  * @time: time of the sample in ns of CLOCK_MONOTONIC; used after shstk_profile_keep_times().
+ * @cpu: number of the CPU that the sample was taken on, from 1; 0: not known.
  * @values: one value for each type. Formats that show one value leave out stacks whose sum is below
  *	0; tables show them.
  */
@@ -90,6 +91,7 @@ struct shstk_sample {
 	size_t labels_size;
 	const uint32_t *locations;
 	uint64_t time;
+	unsigned int cpu;
 	const int64_t *values;
 };
 
@@ -107,7 +109,8 @@ struct shstk_sample {
  *	own.
  * @lines: "top" and "json" show the source lines of functions, where they are known.
  * @by: what stands outermost in flame graphs, folded stacks and trees, separated by commas: "comm",
- *	"pid", "tid", or the key of a label; NULL: "comm", or as @per_thread says.
+ *	"thread" (name and number), "pid", "tid", "language" (of the innermost function), or the key
+ *	of a label; NULL: "comm", or as @per_thread says.
  * @base: profile that this one is compared with, of the same symbols with the same value types, or
  *	NULL; pages, flame graphs and folded stacks show the difference.
  */
@@ -174,6 +177,22 @@ int shstk_profile_set_period(struct shstk_profile *profile, const char *type, co
 void shstk_profile_set_time(struct shstk_profile *profile, int64_t start, int64_t duration);
 
 /**
+ * shstk_profile_set_origin() - set the beginning of the recording as times of samples count
+ * @profile: the profile.
+ * @origin: the beginning in ns of CLOCK_MONOTONIC, the same moment as shstk_profile_set_time() gets.
+ */
+void shstk_profile_set_origin(struct shstk_profile *profile, uint64_t origin);
+
+/**
+ * shstk_profile_set_main() - say which process is that of the command that was started
+ * @profile: the profile.
+ * @pid: its process ID.
+ *
+ * Readers of pprof's format take the first mapping for the program: it is that process's.
+ */
+void shstk_profile_set_main(struct shstk_profile *profile, int pid);
+
+/**
  * shstk_profile_comment() - add a line of free text (command line, lost samples)
  * @profile: the profile.
  * @text: the text.
@@ -206,6 +225,15 @@ int shstk_profile_caution(struct shstk_profile *profile, const char *text);
  * bytes and its values.
  */
 void shstk_profile_keep_times(struct shstk_profile *profile, size_t most);
+
+struct shstk_keep;
+
+/**
+ * shstk_profile_keep() - write samples to a file as they are added from now on
+ * @profile: the profile.
+ * @keep: the file (keep.h), or NULL: no more.
+ */
+void shstk_profile_keep(struct shstk_profile *profile, struct shstk_keep *keep);
 
 /**
  * shstk_profile_add() - add a sample
@@ -265,12 +293,15 @@ int shstk_profile_name(struct shstk_profile *profile, const struct shstk_named *
 /**
  * struct shstk_read_opts - how to read a profile; all zero is the default
  * @frames_only: the first name of a folded stack is a function, not a thread.
+ * @keep_times: of how many samples the times are kept, if the file has them, as
+ *	shstk_profile_keep_times() says.
  * @take: called for each sample; returns false to leave it out. It may change the sample and
  * @values, which are the sample's values; NULL: all samples are taken.
  * @arg: first argument of @take.
  */
 struct shstk_read_opts {
 	bool frames_only;
+	size_t keep_times;
 	bool (*take)(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
 		     int64_t *values);
 	void *arg;
@@ -296,6 +327,22 @@ int shstk_profile_read(struct shstk_profile *profile, const char *path,
 int shstk_profile_read_bytes(struct shstk_profile *profile, const char *path, const void *data,
 			     size_t size, const struct shstk_read_opts *opts, char *err,
 			     size_t err_size);
+
+/**
+ * shstk_profile_title() - get the title that a profile had when it was recorded
+ * @profile: the profile, which was read.
+ *
+ * Return: the title, or NULL if the file has none.
+ */
+const char *shstk_profile_title(const struct shstk_profile *profile);
+
+/**
+ * shstk_profile_origin() - get the time at which a recording began
+ * @profile: the profile, which may still be read.
+ *
+ * Return: the beginning as &shstk_sample.time counts, 0 if it is not known.
+ */
+uint64_t shstk_profile_origin(const struct shstk_profile *profile);
 
 /**
  * shstk_profile_find_type() - find a value type by its name
@@ -342,8 +389,8 @@ int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int ty
 /**
  * shstk_format_find() - choose a format
  * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "speedscope", "perf", "top",
- *	"json"), or NULL: chosen by the suffix of @path (.pb.gz .pprof .pb .folded .collapsed .svg
- *	.html .speedscope.json .perf .txt .top .json).
+ *	"json", "shstk"), or NULL: chosen by the suffix of @path (.pb.gz .pprof .pb .folded .collapsed .svg
+ *	.html .speedscope.json .perf .txt .top .json .shstk).
  * @path: file to be written, or NULL.
  *
  * Return: the format's name, or NULL if there is none.

@@ -21,6 +21,7 @@ struct object_entry;
 struct image_entry;
 struct lookup;
 struct shstk_kernel_asker;
+struct shstk_labels;
 struct shstk_kernel_functions;
 struct shstk_function;
 
@@ -155,6 +156,10 @@ struct shstk_made {
  * @edition: grows when names are added, so that old lookups are recognised.
  * @changes: grows when something is mapped or unmapped.
  * @path_bytes: bytes in paths that no other process had.
+ * @labels: labels of all its samples, as &struct shstk_sample has them, or NULL.
+ * @labels_size: bytes in @labels.
+ * @labels_serial: serial number of the profile that @labels_made belongs to.
+ * @labels_made: the same in that profile, for samples without labels of their own.
  */
 struct shstk_symproc {
 	struct shstk_symbols *symbols;
@@ -178,6 +183,10 @@ struct shstk_symproc {
 	uint64_t edition;
 	uint64_t changes;
 	size_t path_bytes;
+	const char *labels;
+	size_t labels_size;
+	uint64_t labels_serial;
+	const struct shstk_labels *labels_made;
 };
 
 /*

@@ -245,6 +245,18 @@ int shstk_symproc_fork(struct shstk_symproc *parent, int pid, struct shstk_sympr
 int shstk_symproc_pid(const struct shstk_symproc *proc);
 
 /**
+ * shstk_symproc_set_labels() - say more about a process
+ * @proc: the view.
+ * @labels: keys and values, each followed by a zero byte: key, value, next key.
+ * @size: bytes in @labels.
+ *
+ * All samples of the view have these labels from now on, besides their own.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_symproc_set_labels(struct shstk_symproc *proc, const char *labels, size_t size);
+
+/**
  * shstk_symproc_set_maps() - replace the mappings by those of a maps text
  * @proc: the view.
  * @text: text as in /proc/PID/maps; it may end anywhere. Lines that cannot be

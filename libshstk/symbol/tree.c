@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "export.h"
+#include "language.h"
 
 #define NODE_KEY_SIZE (offsetof(struct shstk_node, kind) - offsetof(struct shstk_node, parent))
 
@@ -73,6 +74,19 @@ static const char *label_of(const struct shstk_record *record, const char *key, 
 	return NULL;
 }
 
+/* Returns the language of the innermost function. */
+static const char *language_of(const struct shstk_profile *profile,
+			       const struct shstk_record *record)
+{
+	const struct shstk_location *location;
+
+	if (!record->nr)
+		return "(no language)";
+	location = profile->locations[record->locations[0]];
+	return shstk_language_name(
+		shstk_language_of(location, shstk_location_symbol(profile, location)->frames));
+}
+
 /*
  * Returns the name of a sample's group by one word of &shstk_write_opts.by. NULL when memory runs
  * out.
@@ -86,10 +100,15 @@ static const char *group_name(const struct shstk_profile *profile,
 
 	if (len == 4 && !memcmp(word, "comm", len))
 		return thread_name(profile, record, &(struct shstk_write_opts){ 0 });
+	if (len == 6 && !memcmp(word, "thread", len))
+		return thread_name(profile, record,
+				   &(struct shstk_write_opts){ .per_thread = true });
 	if (len == 3 && !memcmp(word, "pid", len)) {
 		n = asprintf(&text, "pid %d", shstk_symproc_pid(record->proc));
 	} else if (len == 3 && !memcmp(word, "tid", len)) {
 		n = asprintf(&text, "tid %d", record->tid);
+	} else if (len == 8 && !memcmp(word, "language", len)) {
+		n = asprintf(&text, "%s", language_of(profile, record));
 	} else {
 		label = label_of(record, word, len);
 		n = label ? asprintf(&text, "%.*s: %s", (int)len, word, label) :

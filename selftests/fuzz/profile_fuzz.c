@@ -76,7 +76,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	static const char *const formats[] = { "folded", "svg", "perf", "top", "json", "pb" };
+	static const char *const formats[] = {
+		"folded", "svg", "perf", "top", "json", "pb", "shstk"
+	};
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
 	size_t n;
@@ -88,7 +90,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
 		char *text = write_profile(profile, formats[i], &n);
 
-		if (!strcmp(formats[i], "pb"))
+		if (!strcmp(formats[i], "pb") || !strcmp(formats[i], "shstk"))
 			read_again(profile, text, n);
 		free(text);
 	}

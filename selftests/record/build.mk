@@ -142,7 +142,7 @@ $(RECORD_B)/faults: selftests/record/faults.c
 selftests/record/events_test.py: | $(RECORD_B)/faults all
 
 CHECK	+= $(RECORD_B)/install_test $(RECORD_TESTS) $(patsubst %,selftests/record/%_test.py,events targets sums \
-	copies attach top wakers)
+	copies attach top wakers kept)
 
 # The recorder with stand-ins for the rings, and with the main() of these tests.
 REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory began)
@@ -234,17 +234,17 @@ CHECK	+= selftests/record/arm64_test.py
 # only pprof needs, and C++ names are left out (left_out.c).
 RECORD_ROOT	:= $(SHSTK_CACHE)/root-arm64/usr/lib/aarch64-linux-gnu
 RECORD_SYMBOL	:= $(SYMBOL_SRC:libshstk/symbol/%.c=$(RECORD_ARM64)/symbol/%.o) \
-	$(RECORD_ARM64)/symbol/profile.pb-c.o
+	$(SYMBOL_PROTO:%=$(RECORD_ARM64)/symbol/%.pb-c.o)
 RECORD_TOOLS	:= $(TOOL_SRC:tools/%.c=$(RECORD_ARM64)/tools/%.o)
 RECORD_CC_ARM64	:= $(ARM64)gcc $(TOOL_CFLAGS) -idirafter /usr/include -MMD -MP
 
 $(RECORD_ARM64)/tools/%.o: tools/%.c tools/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
-$(RECORD_ARM64)/symbol/%.o: libshstk/symbol/%.c | $(SYMBOL_GEN)/profile.pb-c.h
+$(RECORD_ARM64)/symbol/%.o: libshstk/symbol/%.c | $(SYMBOL_PROTO_H)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC_ARM64) -I$(SYMBOL_GEN) -c -o $@ $<
-$(RECORD_ARM64)/symbol/profile.pb-c.o: $(SYMBOL_GEN)/profile.pb-c.c
+$(RECORD_ARM64)/symbol/%.pb-c.o: $(SYMBOL_GEN)/%.pb-c.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC_ARM64) -I$(SYMBOL_GEN) -c -o $@ $<
 $(RECORD_ARM64)/left_out.o: selftests/record/left_out.c

@@ -40,8 +40,10 @@ struct converter *converter_create(const struct convert_opts *opts, struct shstk
 	know_functions(c, symbols);
 	if (opts->keep_times)
 		shstk_profile_keep_times(profile, opts->keep_times);
-	if (!population_init(&c->all, symbols, past))
+	if (!population_init(&c->all, symbols, past)) {
+		c->all.labels = opts->labels;
 		return c;
+	}
 	free(c);
 	return NULL;
 }
@@ -235,6 +237,7 @@ static int add_sample(struct converter *c, struct task *t, struct shstk_symproc 
 		.labels = s->labels,
 		.labels_size = s->labels_size,
 		.time = s->time,
+		.cpu = s->cpu,
 		.values = values,
 	};
 
@@ -337,6 +340,7 @@ static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct s
 	t->stack.note = s->note;
 	t->proc = proc;
 	t->stack.time = t->left = s->time;
+	t->stack.cpu = s->cpu;
 	return 0;
 }
 
@@ -356,6 +360,7 @@ int convert_sample(struct converter *c, int which, const struct perf_sample *sam
 	err = make_stack(c, t, proc, sample, more, &stack);
 	if (err)
 		return err;
+	stack.cpu = sample->cpu;
 	learn(c, t, &stack);
 	c->counts.walked += sample->walked;
 	c->counts.compat += sample->abi == PERF_SAMPLE_REGS_ABI_32;

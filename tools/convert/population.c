@@ -17,6 +17,7 @@
 
 #include "tools/convert/golabels.h"
 #include "tools/convert/population.h"
+#include "tools/proc/about.h"
 #include "tools/shstk.h"
 
 #define MAX_PROCESSES (1u << 18)
@@ -137,12 +138,23 @@ struct process *population_process(struct population *all, int pid)
 	return p;
 }
 
+/* Says what process it is, in labels of its samples. Returns 0 or -ENOMEM. */
+static int add_labels(struct population *all, struct process *p)
+{
+	char labels[ABOUT_MAX];
+	size_t size = all->live && all->labels ? about_process(p->pid, labels) : 0;
+
+	return size ? shstk_symproc_set_labels(p->proc, labels, size) : 0;
+}
+
 struct shstk_symproc *population_names(struct population *all, struct process *p)
 {
 	if (p->proc)
 		return p->proc;
 	if (all->live ? shstk_symproc_create(all->symbols, p->pid, &p->proc) :
 			shstk_symproc_create_past(all->symbols, p->pid, &p->proc))
+		return NULL;
+	if (add_labels(all, p))
 		return NULL;
 	return layout_name(p->layout, p->pid, p->proc) ? NULL : p->proc;
 }

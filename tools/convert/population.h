@@ -72,6 +72,7 @@ struct process {
 /**
  * struct stack - a stack as it goes into the profile
  * @time: when it was sampled, in ns.
+ * @cpu: as in &struct shstk_sample.
  * @nr: number of entries.
  * @end: enum shstk_end.
  * @note: enum shstk_note.
@@ -90,6 +91,7 @@ struct process {
  */
 struct stack {
 	uint64_t time;
+	unsigned int cpu;
 	unsigned int nr;
 	int end;
 	int note;
@@ -158,6 +160,7 @@ struct task {
  * @exited: list of threads that ended and are forgotten soon, the oldest first.
  * @writer: is told what is read from /proc, or NULL.
  * @kept: bytes that are kept of threads' stacks above their copies (stack_read_twice.h).
+ * @labels: processes get labels that say what they are.
  * @time: time of the present record in ns; 0 before the first one.
  */
 struct population {
@@ -169,6 +172,7 @@ struct population {
 	struct task *exited;
 	struct perf_writer *writer;
 	size_t kept;
+	bool labels;
 	uint64_t time;
 };
 

@@ -94,8 +94,10 @@ bool perfdata_take_sample(const struct perfdata *pd, const struct perfdata_event
 		take64(b);
 	if (type & PERF_SAMPLE_STREAM_ID)
 		take64(b);
-	if (type & PERF_SAMPLE_CPU)
-		take64(b);
+	if (type & PERF_SAMPLE_CPU) {
+		s->cpu = take32(b) + 1;
+		take32(b);
+	}
 	if (type & PERF_SAMPLE_PERIOD)
 		s->period = take64(b);
 	if (type & PERF_SAMPLE_READ)

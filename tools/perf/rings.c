@@ -1216,6 +1216,7 @@ int perf_rings_read(struct perf_rings *r, bool all,
 
 		fetch_ahead(r, ring, ring->tail + size);
 		parse(r, at, &record);
+		record.cpu = ring->cpu;
 		ret = fn(arg, &record);
 		advance(r, size);
 	}

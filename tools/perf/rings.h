@@ -88,6 +88,7 @@ struct perf_opts {
  * @which: enum perf_which of a sample.
  * @walked: a walker wrote the record instead of a sample: it contains the stack.
  * @language: a walker wrote the record beside a sample: it contains what bpf/language.h says.
+ * @cpu: number of the CPU that wrote it.
  * @pid: process ID.
  * @tid: thread ID.
  * @time: CLOCK_MONOTONIC in ns.
@@ -103,6 +104,7 @@ struct perf_record {
 	int which;
 	bool walked;
 	bool language;
+	int cpu;
 	int pid;
 	int tid;
 	uint64_t time;

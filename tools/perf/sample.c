@@ -100,6 +100,7 @@ bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_c
 		.pid = record->pid,
 		.tid = record->tid,
 		.time = record->time,
+		.cpu = record->cpu + 1,
 		.period = record->period,
 		.user_mode = (record->misc & PERF_RECORD_MISC_CPUMODE_MASK) ==
 			     PERF_RECORD_MISC_USER,

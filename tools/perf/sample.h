@@ -15,6 +15,7 @@
  * @pid: process ID.
  * @tid: thread ID.
  * @time: time in ns, by the clock that was used for recording; 0 if it is not known.
+ * @cpu: number of the CPU, from 1; 0: not known.
  * @period: events that the sample stands for.
  * @walked: @chain was walked by a walker, by rules to the end of the stack; nothing was copied.
  * @guesses: if @walked, number of entries that were found by a frame record.
@@ -34,6 +35,7 @@ struct perf_sample {
 	int pid;
 	int tid;
 	uint64_t time;
+	unsigned int cpu;
 	uint64_t period;
 	bool walked;
 	unsigned int guesses;

@@ -38,6 +38,7 @@
  *	recording began.
  * @started: CLOCK_MONOTONIC in ns, the beginning of the time that this profile covers.
  * @realtime: CLOCK_REALTIME in ns at @started.
+ * @flushed: CLOCK_MONOTONIC in ns, when samples that are kept were last written.
  * @memory: the most private memory that the recorder had so far, in KiB.
  * @shared: the most memory that the recorder shared so far (@shared of struct backend), in KiB.
  * @kept: files of the profiles that are kept (output_list()), a ring of as many entries as profiles
@@ -58,6 +59,7 @@ struct recording {
 	uint64_t part;
 	uint64_t started;
 	uint64_t realtime;
+	uint64_t flushed;
 	unsigned long memory;
 	unsigned long shared;
 	char **kept;

@@ -37,6 +37,7 @@
 #define CALM_NS 100000000 /* the same while the back end is calm */
 #define PROGRESS "shstk record: "
 #define FUNCTION_ROOM 30 /* columns for the name of the hottest function and its share */
+#define FLUSH_NS 1000000000 /* time after which samples that are kept are written */
 #define WATCH_NS 250000000 /* time between two calls of the back end's watch() */
 
 /* The state of the main loop: the command, the user's signals, and what is shown. */
@@ -197,6 +198,18 @@ static struct timespec nap(const struct recording *r)
 	return (struct timespec){ .tv_nsec = calm ? CALM_NS : DRAIN_NS };
 }
 
+/* Writes the samples that wait, if it is time to. Returns 0 or -ENOMEM. */
+static int keep_samples(struct recording *r, uint64_t at)
+{
+	char so_far[200];
+
+	if (at - r->flushed < FLUSH_NS)
+		return 0;
+	r->flushed = at;
+	r->backend->describe(r, so_far, sizeof(so_far));
+	return output_keep_flush(&r->opts->output, so_far);
+}
+
 /* Records until the command ends or recording is to stop. Returns 0 or a negative errno. */
 static int record_loop(struct recording *r, struct progress *p, int *status, bool *ended,
 		       struct rusage *usage)
@@ -229,6 +242,9 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 			show_progress(r, p, at);
 			note_memory(r);
 			watch = at;
+			ret = keep_samples(r, at);
+			if (ret)
+				return ret;
 		}
 		if (r->opts->duration > 0 && at - r->began >= r->opts->duration * 1e9)
 			p->stopped = true;
@@ -344,6 +360,9 @@ static int run(struct recording *r)
 	own = start(r);
 	if (own)
 		return own;
+	parts_begin(r);
+	if (output_keep(&r->opts->output, r->profile, record_title(r->opts)))
+		complain("out of memory: samples are written at the end");
 	progress.shown = !r->opts->quiet && !r->opts->live && isatty(STDERR_FILENO);
 	if (r->opts->live)
 		top_begin(&progress.top, r);
@@ -393,6 +412,7 @@ static int record(struct recording *r)
 	if (!status)
 		status = run(r);
 	r->backend->end(r);
+	output_keep_drop(&r->opts->output);
 	parts_forget(r);
 	cautions_forget(r);
 	shstk_profile_destroy(r->profile);

@@ -57,8 +57,24 @@ static void comment_machine(struct recording *r)
 	free(text);
 }
 
+/* Returns the process that the recording is of, 0 if it is of several. */
+static pid_t main_process(const struct recording *r)
+{
+	const struct targets *t = &r->opts->targets;
+
+	return r->pid ? r->pid : t->given == 1 ? t->pids[0] : 0;
+}
+
+void parts_begin(struct recording *r)
+{
+	shstk_profile_set_main(r->profile, main_process(r));
+	shstk_profile_set_time(r->profile, r->realtime, 0);
+	shstk_profile_set_origin(r->profile, r->started);
+}
+
 void parts_finish(struct recording *r)
 {
+	parts_begin(r);
 	comment_command(r);
 	comment_machine(r);
 	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);

@@ -22,6 +22,9 @@ int parts_next(struct recording *r);
 /* Makes a new profile and new symbols, and releases the old ones. Returns 0 or a negative errno. */
 int parts_renew(struct recording *r);
 
+/* Says in a profile without samples when it begins and which process it is of. */
+void parts_begin(struct recording *r);
+
 /* Adds to a profile, which has all its samples, what was recorded, where, when and for how long. */
 void parts_finish(struct recording *r);
 

@@ -218,6 +218,7 @@ static int read_side(struct diff *d, enum side side)
 	char err[512];
 
 	d->side = side;
+	filter_next_file(&d->filter);
 	if (shstk_profile_read(d->profile, d->paths[side], &opts, err, sizeof(err))) {
 		complain("%s", err);
 		return EXIT_FAILED;
@@ -226,7 +227,7 @@ static int read_side(struct diff *d, enum side side)
 		complain("%s", strerror(ENOMEM));
 		return EXIT_FAILED;
 	}
-	return EXIT_OK;
+	return filter_had_times(&d->filter, d->paths[side]) ? EXIT_OK : EXIT_FAILED;
 }
 
 /*

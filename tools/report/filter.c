@@ -14,6 +14,8 @@ enum {
 	OPT_THREAD,
 	OPT_COMM,
 	OPT_TID,
+	OPT_CGROUP,
+	OPT_TIME,
 	OPT_FRAMES_ONLY,
 	OPT_TYPE,
 	OPT_CALLERS_OF,
@@ -31,6 +33,10 @@ static const struct argp_option options[] = {
 	{ "thread", OPT_THREAD, "REGEX", 0, "only threads whose name matches", 0 },
 	{ "comm", OPT_COMM, "REGEX", 0, "the same", 0 },
 	{ "pid", 'p', "N", 0, "only samples of this process", 0 },
+	{ "cgroup", OPT_CGROUP, "REGEX", 0, "only samples whose control group or container matches",
+	  0 },
+	{ "time", OPT_TIME, "FROM-TO", 0,
+	  "only samples of this time since the recording began: 3s-4s, 500ms-, -2m", 0 },
 	{ "tid", OPT_TID, "N", 0, "only samples of this thread", 0 },
 	{ "frames-only", OPT_FRAMES_ONLY, NULL, 0,
 	  "the first name of folded stacks is a function, not a thread", 0 },
@@ -52,6 +58,47 @@ static void set_pattern(const struct argp_state *state, struct pattern *pattern,
 	regerror(err, &pattern->regex, why, sizeof(why));
 	argp_failure(state, argp_err_exit_status, 0, "'%s' is not a regular expression: %s", text,
 		     why);
+}
+
+/*
+ * Parses a time with a unit, in seconds without one, up to @end. Returns it in ns, or -1 if it is
+ * none.
+ */
+static double parse_moment(const char *text, char **end)
+{
+	static const struct {
+		const char *name;
+		double ns;
+	} units[] = { { "ms", 1e6 }, { "us", 1e3 }, { "s", 1e9 }, { "m", 60e9 }, { "h", 3600e9 } };
+	double value = strtod(text, end);
+
+	if (*end == text || !(value >= 0))
+		return -1;
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units); i++) {
+		if (strncmp(*end, units[i].name, strlen(units[i].name)))
+			continue;
+		*end += strlen(units[i].name);
+		return value * units[i].ns;
+	}
+	return value * 1e9;
+}
+
+static void set_time(const struct argp_state *state, struct filter *f, const char *text)
+{
+	char *end = (char *)text;
+	double from = *text == '-' ? 0 : parse_moment(text, &end), to = 0x1p63;
+	bool good = from >= 0 && from < to && *end == '-';
+
+	if (good && end[1]) {
+		to = parse_moment(end + 1, &end);
+		good = to > from && to <= 0x1p63 && !*end;
+	}
+	if (!good)
+		argp_failure(state, argp_err_exit_status, 0,
+			     "time '%s' is no range such as 3s-4s, 500ms- or -2m", text);
+	f->timed = true;
+	f->from = good ? from : 0;
+	f->to = good ? to : 0;
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -80,6 +127,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_TID:
 		f->tid = parse_number(state, "tid", arg, 1, INT_MAX);
+		return 0;
+	case OPT_CGROUP:
+		set_pattern(state, &f->cgroup, arg);
+		return 0;
+	case OPT_TIME:
+		set_time(state, f, arg);
 		return 0;
 	case OPT_FRAMES_ONLY:
 		f->frames_only = true;
@@ -253,6 +306,60 @@ static bool cut_callers(struct filter *f, struct shstk_profile *profile,
 	return true;
 }
 
+/* Returns the value of a sample's label, or NULL. */
+static const char *label_of(const struct shstk_sample *sample, const char *key)
+{
+	const char *at = sample->labels, *end = at + sample->labels_size;
+
+	for (const char *value; at && at < end; at = value + strlen(value) + 1) {
+		value = at + strlen(at) + 1;
+		if (value >= end)
+			break;
+		if (!strcmp(at, key))
+			return value;
+	}
+	return NULL;
+}
+
+static bool group_matches(const struct filter *f, const struct shstk_sample *sample)
+{
+	const char *group = label_of(sample, "cgroup"), *container = label_of(sample, "container");
+
+	return (group && !regexec(&f->cgroup.regex, group, 0, NULL, 0)) ||
+	       (container && !regexec(&f->cgroup.regex, container, 0, NULL, 0));
+}
+
+/* Returns whether a sample was taken in the range of time. */
+static bool time_matches(struct filter *f, const struct shstk_profile *profile,
+			 const struct shstk_sample *sample)
+{
+	uint64_t origin = shstk_profile_origin(profile), since;
+
+	if (!sample->time) {
+		f->untimed = true;
+		return false;
+	}
+	if (!f->origin)
+		f->origin = sample->time;
+	origin = origin ? origin : f->origin;
+	since = sample->time > origin ? sample->time - origin : 0;
+	return since >= f->from && since < f->to;
+}
+
+void filter_next_file(struct filter *f)
+{
+	f->origin = 0;
+}
+
+bool filter_had_times(const struct filter *f, const char *path)
+{
+	if (f->untimed)
+		complain(
+			"%s has no times of samples, which --time needs: record with -o FILE.shstk",
+			path);
+	return !f->untimed;
+}
+
 bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_sample *sample)
 {
 	const char *comm = sample->comm ? sample->comm : "";
@@ -260,6 +367,10 @@ bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_
 	if (f->pid && shstk_symproc_pid(sample->proc) != (int)f->pid)
 		return false;
 	if (f->tid && sample->tid != (int)f->tid)
+		return false;
+	if (f->timed && !time_matches(f, profile, sample))
+		return false;
+	if (f->cgroup.set && !group_matches(f, sample))
 		return false;
 	if (f->thread.set && regexec(&f->thread.regex, comm, 0, NULL, 0))
 		return false;
@@ -317,6 +428,7 @@ void filter_deinit(struct filter *f)
 	pattern_deinit(&f->focus);
 	pattern_deinit(&f->ignore);
 	pattern_deinit(&f->thread);
+	pattern_deinit(&f->cgroup);
 	pattern_deinit(&f->callers_of);
 	pattern_deinit(&f->callees_of);
 	free(f->stack);

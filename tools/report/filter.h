@@ -38,6 +38,12 @@ struct pattern {
  * @stack: buffer for a stack that was cut.
  * @max_stack: number of entries that @stack has room for.
  * @thread: only threads with such a name are taken.
+ * @cgroup: only samples with such a control group or container are taken.
+ * @timed: only samples in a range of time are taken.
+ * @from: beginning of the range, in ns since the recording began.
+ * @to: end of the range, in ns since the recording began; samples at this time are not taken.
+ * @origin: time of the first sample, which is the beginning where the file does not tell it.
+ * @untimed: samples without a time were left out because of @timed.
  * @pid: only this process is taken; 0: all.
  * @tid: only this thread is taken; 0: all.
  * @frames_only: as in &struct shstk_read_opts.
@@ -51,6 +57,12 @@ struct filter {
 	uint32_t *stack;
 	size_t max_stack;
 	struct pattern thread;
+	struct pattern cgroup;
+	bool timed;
+	uint64_t from;
+	uint64_t to;
+	uint64_t origin;
+	bool untimed;
 	unsigned long pid;
 	unsigned long tid;
 	bool frames_only;
@@ -70,6 +82,12 @@ extern const struct argp filter_argp;
 bool filter_takes(struct filter *filter, struct shstk_profile *profile,
 		  struct shstk_sample *sample);
 void filter_deinit(struct filter *filter);
+
+/* Begins with the samples of another file: their times are since its own beginning. */
+void filter_next_file(struct filter *filter);
+
+/* Returns whether times are there if they are asked for, or else says that they are not. */
+bool filter_had_times(const struct filter *filter, const char *path);
 
 /*
  * Prepares a copy of a filter for another profile: it drops the results of the first profile, which

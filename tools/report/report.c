@@ -4,6 +4,7 @@
  * them in other formats.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,6 +28,8 @@ struct report {
 	char **files;
 	int nr_files;
 	bool quiet;
+	bool by_cpu; /* --by names the CPU */
+	char *labels; /* labels of a sample with its CPU */
 
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
@@ -45,7 +48,7 @@ static const struct argp_option options[] = {
 	{ "inverted", OPT_INVERTED, NULL, 0,
 	  "trees, flame graphs and folded stacks begin with the innermost function", 0 },
 	{ "by", OPT_BY, "WHAT", 0,
-	  "trees, flame graphs and folded stacks begin with WHAT: comm, pid, tid or the names of labels, separated by commas",
+	  "trees, flame graphs and folded stacks begin with WHAT: comm, thread, pid, tid, cpu, language, cgroup, command or other labels, separated by commas",
 	  0 },
 	{ "lines", OPT_LINES, NULL, 0, "tables have lines of functions", 0 },
 	READ_LIMIT_OPTION,
@@ -117,9 +120,42 @@ const struct argp report_argp = {
 	.parser = parse,
 	.args_doc = "FILE...",
 	.doc = "Show profiles, choose among their samples, and write them in other formats.\n\v"
-	       "Files are pprof's (.pb.gz, .pb) or folded stacks; several are summed up. Without -o no file is written, and without --tree the table is printed.",
+	       "Files are those of -o FILE.shstk, pprof's (.pb.gz, .pb) or folded stacks; several are summed up. Without -o no file is written, and without --tree the table is printed.",
 	.children = children,
 };
+
+/* Returns whether a word is in a list of words with commas between them. */
+static bool has_word(const char *list, const char *word)
+{
+	for (size_t len; *list; list += len + (list[len] == ',')) {
+		len = strcspn(list, ",");
+		if (len == strlen(word) && !memcmp(list, word, len))
+			return true;
+	}
+	return false;
+}
+
+/*
+ * Gives the sample's CPU to it as a label, by which --by finds it. Returns false when memory runs
+ * out.
+ */
+static bool add_cpu(struct report *r, struct shstk_sample *sample)
+{
+	size_t size = sample->labels_size;
+	char *labels = realloc(r->labels, size + 32);
+
+	if (!labels)
+		return false;
+	r->labels = labels;
+	if (size)
+		memcpy(labels, sample->labels, size);
+	memcpy(labels + size, "cpu", 4);
+	size += 4;
+	size += snprintf(labels + size, 28, "%u", sample->cpu - 1) + 1;
+	sample->labels = labels;
+	sample->labels_size = size;
+	return true;
+}
 
 static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
 		 int64_t *values)
@@ -127,6 +163,8 @@ static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *
 	struct report *r = arg;
 
 	(void)values;
+	if (r->by_cpu && sample->cpu && !add_cpu(r, sample))
+		return false;
 	return filter_takes(&r->filter, profile, sample);
 }
 
@@ -134,16 +172,20 @@ static int read_files(struct report *r)
 {
 	const struct shstk_read_opts opts = {
 		.frames_only = r->filter.frames_only,
+		.keep_times = output_wants_times(&r->output),
 		.take = take,
 		.arg = r,
 	};
 	char err[512];
 
 	for (int i = 0; i < r->nr_files; i++) {
-		if (!shstk_profile_read(r->profile, r->files[i], &opts, err, sizeof(err)))
-			continue;
-		complain("%s", err);
-		return EXIT_FAILED;
+		filter_next_file(&r->filter);
+		if (shstk_profile_read(r->profile, r->files[i], &opts, err, sizeof(err))) {
+			complain("%s", err);
+			return EXIT_FAILED;
+		}
+		if (!filter_had_times(&r->filter, r->files[i]))
+			return EXIT_FAILED;
 	}
 	return EXIT_OK;
 }
@@ -191,17 +233,29 @@ static void say_done(const struct report *r)
 	free(names);
 }
 
+/* Returns the title for flame graphs and pages. */
+static const char *title(const struct report *r)
+{
+	const char *recorded = shstk_profile_title(r->profile);
+
+	return recorded && r->nr_files == 1 ? recorded : r->files[0];
+}
+
 static int run(struct report *r)
 {
 	int status = make_profile(r);
 
+	if (status == EXIT_OK && output_keep(&r->output, r->profile, NULL)) {
+		complain("%s", strerror(ENOMEM));
+		status = EXIT_FAILED;
+	}
 	if (status == EXIT_OK)
 		status = read_files(r);
 	if (status == EXIT_OK)
 		status = filter_type(&r->filter, r->profile, &r->output.type);
 	if (status != EXIT_OK)
 		return status;
-	if (!output_write(&r->output, r->profile, r->files[0]))
+	if (!output_write(&r->output, r->profile, title(r)))
 		return EXIT_FAILED;
 	if (r->tree)
 		status = print_tree(r);
@@ -211,7 +265,7 @@ static int run(struct report *r)
 
 int cmd_report(int argc, char **argv)
 {
-	struct report r = { .share = DEFAULT_SHARE };
+	struct report r = { .share = DEFAULT_SHARE, .output.streams = true };
 	int status = EXIT_OK;
 
 	r.files = calloc(argc + 1, sizeof(*r.files));
@@ -219,6 +273,7 @@ int cmd_report(int argc, char **argv)
 		return EXIT_FAILED;
 	command_parse(&report_argp, argc, argv, &r);
 	r.inverted |= r.filter.callers_of.set;
+	r.by_cpu = r.output.by && has_word(r.output.by, "cpu");
 	r.output.inverted = r.inverted;
 	/* Without any other output, the table is printed. */
 	if (!r.output.nr && !r.tree && !r.output.top)
@@ -230,6 +285,8 @@ int cmd_report(int argc, char **argv)
 	shstk_profile_destroy(r.profile);
 	shstk_symbols_destroy(r.symbols);
 	filter_deinit(&r.filter);
+	output_keep_drop(&r.output);
+	free(r.labels);
 	free(r.files);
 	return status;
 }

@@ -50,11 +50,13 @@ int side_read(struct shstk_symbols *symbols, const char *path, const struct filt
 		return EXIT_FAILED;
 	}
 	filter_fork(&side.filter);
+	filter_next_file(&side.filter);
 	failed = shstk_profile_read(*ret, path, &opts, err, sizeof(err));
 	filter_forget(&side.filter);
-	if (!failed)
+	if (!failed && filter_had_times(&side.filter, path))
 		return EXIT_OK;
-	complain("%s", err);
+	if (failed)
+		complain("%s", err);
 	shstk_profile_destroy(*ret);
 	*ret = NULL;
 	return EXIT_FAILED;

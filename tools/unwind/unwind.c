@@ -193,6 +193,8 @@ static int make_profile(struct unwind *u)
 		period = e->nanoseconds && period ? 1000000000 / period : 1;
 	err = output_begin(&opts, type, unit, period, &u->symbols, &u->profile);
 	free(dirs);
+	if (!err)
+		err = output_keep(&u->output, u->profile, u->pd->path);
 	if (err)
 		return err;
 	return begin_conversion(u);
@@ -359,6 +361,7 @@ static int run(struct unwind *u)
 static void cleanup(struct unwind *u)
 {
 	converter_destroy(u->convert);
+	output_keep_drop(&u->output);
 	shstk_profile_destroy(u->profile);
 	shstk_symbols_destroy(u->symbols);
 	past_deinit(&u->past);
@@ -367,7 +370,7 @@ static void cleanup(struct unwind *u)
 
 int cmd_unwind(int argc, char **argv)
 {
-	struct unwind u = { .depth = 1024, .past.images.root = -1 };
+	struct unwind u = { .depth = 1024, .past.images.root = -1, .output.streams = true };
 	struct reason why;
 	int err;
 

@@ -20,6 +20,7 @@
 #include <time.h>
 
 #include "libshstk/shstk.h"
+#include "tools/proc/about.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/agent/agent_recording_private.h"
 #include "tools/record/agent/ledger.h"
@@ -39,6 +40,7 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 	d->symbols = symbols;
 	d->profile = profile;
 	d->period = opts->period;
+	d->labels = opts->labels;
 	d->started = now_ns(CLOCK_MONOTONIC);
 	err = drain_map_memory(d, opts);
 	if (!err && opts->clock == REC_CLOCK_CPU) {
@@ -114,6 +116,7 @@ static struct process_image *add_image(struct drain *d, uint32_t instance, int p
 				       struct process_image *parent)
 {
 	struct process_image *image;
+	char labels[ABOUT_MAX];
 	int err;
 
 	if (d->nr_images >= DRAIN_MAX_PROCESSES || pid <= 0)
@@ -125,6 +128,8 @@ static struct process_image *add_image(struct drain *d, uint32_t instance, int p
 		err = shstk_symproc_fork(parent->proc, pid, &image->proc);
 	else
 		err = shstk_symproc_create(d->symbols, pid, &image->proc);
+	if (!err && d->labels)
+		err = shstk_symproc_set_labels(image->proc, labels, about_process(pid, labels));
 	if (err) {
 		free(image);
 		return NULL;

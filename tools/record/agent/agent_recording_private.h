@@ -129,6 +129,7 @@ struct loser {
  * @lost: samples that were lost because a ring was full.
  * @lost_weight: time that the lost samples stand for, in ns.
  * @period: ns between samples.
+ * @labels: processes get labels that say what they are.
  * @most: most samples per second and thread that are possible, 0: no limit.
  * @ledger: compares samples with the CPU time that processes used; NULL for wall-clock time.
  * @lost_threads: threads that lost samples.
@@ -164,6 +165,7 @@ struct drain {
 	uint32_t nr_execs;
 	uint64_t samples, weight, late, truncated, lost, lost_weight;
 	uint64_t period;
+	bool labels;
 	unsigned int most;
 	struct ledger *ledger;
 	uint32_t lost_threads;

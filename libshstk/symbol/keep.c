@@ -1,0 +1,206 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* keep.c - writes a file that keeps every sample, as keep.h describes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <zstd.h>
+
+#include "keep.h"
+#include "target.h"
+
+#define LEVEL 3 /* of zstd's compression: its default */
+
+/**
+ * struct shstk_keep - the file
+ * @profile: the profile whose samples are kept.
+ * @path: the file as it was given.
+ * @out: where it is written instead, or NULL.
+ * @about: the recording.
+ * @samples: samples that wait to be written; NULL before the first one.
+ * @size: bytes of a sample.
+ * @nr: number of @samples.
+ * @target: the file, once there is a message.
+ * @opened: @target is open.
+ * @written: bytes that were written.
+ * @error: negative errno of writing; nothing more is written then.
+ */
+struct shstk_keep {
+	const struct shstk_profile *profile;
+	const char *path;
+	FILE *out;
+	struct shstk_otlp_about about;
+	uint8_t *samples;
+	size_t size;
+	size_t nr;
+	struct shstk_target target;
+	bool opened;
+	uint64_t written;
+	int error;
+};
+
+int shstk_keep_create(const struct shstk_profile *profile, const char *path, FILE *out,
+		      const struct shstk_otlp_about *about, struct shstk_keep **ret)
+{
+	struct shstk_keep *keep = calloc(1, sizeof(*keep));
+
+	if (!keep)
+		return -ENOMEM;
+	keep->profile = profile;
+	keep->path = path;
+	keep->out = out;
+	keep->about = *about;
+	*ret = keep;
+	return 0;
+}
+
+void shstk_keep_drop(struct shstk_keep *keep)
+{
+	if (!keep)
+		return;
+	if (keep->opened)
+		shstk_target_discard(&keep->target);
+	free(keep->samples);
+	free(keep);
+}
+
+/* Opens the file, unless it is open. */
+static int open_file(struct shstk_keep *keep)
+{
+	int err;
+
+	if (keep->out)
+		return 0;
+	err = shstk_target_open(&keep->target, keep->path);
+	if (err)
+		return err;
+	keep->opened = true;
+	keep->out = keep->target.out;
+	return 0;
+}
+
+/*
+ * Writes a message that was compressed. The file gets its name with the first one: it can be read
+ * while it grows.
+ */
+static int put(struct shstk_keep *keep, const uint8_t *data, size_t size)
+{
+	const uint8_t head[4] = { size >> 24, size >> 16, size >> 8, size };
+	int err = open_file(keep);
+
+	if (err)
+		return err;
+	errno = 0;
+	fwrite(head, 1, sizeof(head), keep->out);
+	fwrite(data, 1, size, keep->out);
+	if (fflush(keep->out) || ferror(keep->out))
+		return errno ? -errno : -EIO;
+	keep->written += sizeof(head) + size;
+	return keep->opened ? shstk_target_name(&keep->target) : 0;
+}
+
+static int compress(struct shstk_keep *keep, const uint8_t *plain, size_t size)
+{
+	size_t max = ZSTD_compressBound(size), n;
+	uint8_t *packed = malloc(max);
+	int err;
+
+	if (!packed)
+		return -ENOMEM;
+	n = ZSTD_compress(packed, max, plain, size, LEVEL);
+	if (ZSTD_isError(n))
+		err = -ENOMEM;
+	else
+		err = size > SHSTK_KEEP_MOST || n > SHSTK_KEEP_MOST ? -E2BIG : put(keep, packed, n);
+	free(packed);
+	return err;
+}
+
+/* Writes one message. Errors of writing are kept. Returns 0 or -ENOMEM. */
+static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *message)
+{
+	uint8_t *plain;
+	size_t size;
+	int err;
+
+	if (keep->error)
+		return 0;
+	message->profile = keep->profile;
+	message->about = &keep->about;
+	err = shstk_otlp_pack(message, &plain, &size);
+	if (err)
+		return err;
+	err = compress(keep, plain, size);
+	free(plain);
+	if (err == -ENOMEM)
+		return err;
+	keep->error = err;
+	return 0;
+}
+
+int shstk_keep_flush(struct shstk_keep *keep, const char *so_far)
+{
+	struct shstk_otlp_message message = {
+		.samples = keep->samples,
+		.nr = keep->nr,
+		.so_far = so_far,
+	};
+
+	if (!keep->nr)
+		return 0;
+	keep->nr = 0;
+	return write_message(keep, &message);
+}
+
+int shstk_keep_add(struct shstk_keep *keep, const struct shstk_otlp_sample *sample)
+{
+	if (!keep->samples) {
+		keep->size = shstk_otlp_sample_size(keep->profile->nr_types);
+		keep->samples = calloc(SHSTK_KEEP_SAMPLES, keep->size);
+	}
+	if (!keep->samples)
+		return -ENOMEM;
+	memcpy(keep->samples + keep->nr * keep->size, sample, keep->size);
+	keep->nr++;
+	return keep->nr < SHSTK_KEEP_SAMPLES ? 0 : shstk_keep_flush(keep, NULL);
+}
+
+/* Writes the names of all locations, some in each message. */
+static int write_names(struct shstk_keep *keep)
+{
+	const size_t nr = keep->profile->nr_locations;
+	int err = 0;
+
+	for (size_t i = 0; i < nr && !err; i += SHSTK_KEEP_NAMES) {
+		struct shstk_otlp_message message = {
+			.named = true,
+			.first_name = i,
+			.nr_names = nr - i < SHSTK_KEEP_NAMES ? nr - i : SHSTK_KEEP_NAMES,
+		};
+
+		err = write_message(keep, &message);
+	}
+	return err;
+}
+
+static int write_end(struct shstk_keep *keep)
+{
+	struct shstk_otlp_message end = { .end = true, .names_at = keep->written };
+	int err = write_names(keep);
+
+	return err ? err : write_message(keep, &end);
+}
+
+int shstk_keep_finish(struct shstk_keep *keep, unsigned int type)
+{
+	int err = shstk_keep_flush(keep, NULL);
+
+	if (type)
+		keep->about.type = type;
+	if (!err && keep->written)
+		err = write_end(keep);
+	if (!err)
+		err = keep->error;
+	shstk_keep_drop(keep);
+	return err;
+}

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * keep.h - a file that keeps every sample, written while samples are added.
+ *
+ * The file is a sequence of messages of OpenTelemetry's profiles (otlp.h), each preceded by its
+ * length as four bytes, the highest first, and compressed by zstd: the form in which the file exporter
+ * of OpenTelemetry's Collector writes (format: proto, compression: zstd). What was written is
+ * complete up to the last whole message, however the writer ended.
+ *
+ *   messages with samples     functions have no names yet, but code that is in no file has
+ *   messages with names       of all locations, by number: written at the end
+ *   the last message          cautions, comments, duration, and where the messages with names begin
+ *
+ * A reader that finds no last message looks names up in the files that were mapped.
+ */
+#ifndef SHSTK_KEEP_H
+#define SHSTK_KEEP_H
+
+#include "otlp.h"
+
+#define SHSTK_KEEP_SAMPLES 16384 /* samples of a message at most */
+#define SHSTK_KEEP_NAMES 4096 /* locations that a message names at most */
+#define SHSTK_KEEP_MOST (64u << 20) /* bytes of a message at most, compressed or not */
+
+struct shstk_keep;
+
+/**
+ * shstk_keep_create() - begin a file with the samples of a profile
+ * @profile: the profile, which has its types when the first sample is added.
+ * @path: the file; "-" is standard output. It is made with the first message.
+ * @out: where it is written instead of @path, or NULL. It stays the caller's.
+ * @about: the recording; its title must outlive the file.
+ * @ret: receives the file.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_keep_create(const struct shstk_profile *profile, const char *path, FILE *out,
+		      const struct shstk_otlp_about *about, struct shstk_keep **ret);
+
+/**
+ * shstk_keep_add() - keep a sample
+ * @keep: the file.
+ * @sample: the sample; it is copied.
+ *
+ * An error of writing is kept for shstk_keep_finish(), and nothing is written any more.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_keep_add(struct shstk_keep *keep, const struct shstk_otlp_sample *sample);
+
+/**
+ * shstk_keep_flush() - write the samples that wait
+ * @keep: the file.
+ * @so_far: what was counted so far, for a reader who finds no end; or NULL.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_keep_flush(struct shstk_keep *keep, const char *so_far);
+
+/**
+ * shstk_keep_finish() - write names and the end, and release the file
+ * @keep: the file.
+ * @type: kind of values that is shown where one is, from 1; 0: as it was.
+ *
+ * If no sample was added nothing is written, and an old file stays as it was.
+ *
+ * Return: 0, -ENOMEM or the errno of writing.
+ */
+int shstk_keep_finish(struct shstk_keep *keep, unsigned int type);
+
+/* Releases the file as it is, without an end; @keep may be NULL. */
+void shstk_keep_drop(struct shstk_keep *keep);
+
+#endif /* SHSTK_KEEP_H */

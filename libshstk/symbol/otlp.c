@@ -1,0 +1,838 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * otlp.c - makes messages of OpenTelemetry's profiles, as otlp.h describes.
+ *
+ * The message is built in one pool. Tables give strings, attributes, mappings, functions, locations
+ * and stacks their numbers in it.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+
+#include "language.h"
+#include "otlp.h"
+#include "otlp.pb-c.h"
+
+typedef Shstk__Otlp__AnyValue AnyValue;
+typedef Shstk__Otlp__KeyValue KeyValue;
+typedef Shstk__Otlp__KeyValueAndUnit Attribute;
+typedef Shstk__Otlp__Mapping Mapping;
+typedef Shstk__Otlp__Location Location;
+typedef Shstk__Otlp__Line Line;
+typedef Shstk__Otlp__Function Function;
+typedef Shstk__Otlp__Stack Stack;
+typedef Shstk__Otlp__Sample Sample;
+typedef Shstk__Otlp__Profile Profile;
+typedef Shstk__Otlp__ValueType ValueType;
+
+#define MOST_ATTRIBUTES 8 /* attributes of a thing besides labels */
+
+/**
+ * struct number - the number of an element in a table of the message
+ * @hh: link in the table of numbers.
+ * @id: the number.
+ * @key: what tells the element from others.
+ */
+struct number {
+	UT_hash_handle hh;
+	int32_t id;
+	uint8_t key[];
+};
+
+/**
+ * struct table - a table of the message
+ * @numbers: numbers of the elements, by their keys.
+ * @items: the elements.
+ * @nr: number of elements.
+ * @max: number of elements that @items has room for.
+ */
+struct table {
+	struct number *numbers;
+	void **items;
+	size_t nr;
+	size_t max;
+};
+
+/* What all samples of a record share in a message. */
+struct shared {
+	UT_hash_handle hh;
+	const struct shstk_record *record;
+	int32_t stack;
+	size_t nr;
+	int32_t *attributes;
+};
+
+/**
+ * struct builder - a message being built
+ * @message: what it is made of.
+ * @profile: the profile of the samples.
+ * @main: mapping of the command's program, or NULL.
+ * @pool: memory of the message.
+ * @failed: memory ran out.
+ * @texts: strings.
+ * @attributes: attributes of mappings, locations, samples and Profiles.
+ * @mappings: mappings.
+ * @functions: functions.
+ * @locations: locations.
+ * @stacks: stacks.
+ * @records: what the records have in the message.
+ */
+struct builder {
+	const struct shstk_otlp_message *message;
+	const struct shstk_profile *profile;
+	const struct shstk_symmap *main;
+	struct shstk_pool pool;
+	bool failed;
+	struct table texts;
+	struct table attributes;
+	struct table mappings;
+	struct table functions;
+	struct table locations;
+	struct table stacks;
+	struct shared *records;
+};
+
+/* ---- Labels ---- */
+
+static const struct {
+	const char *label, *name;
+} label_names[] = {
+	{ "command", "process.command_line" },
+	{ "container", "container.id" },
+	{ "process", "process.executable.name" },
+};
+
+const char *shstk_otlp_from_label(const char *key)
+{
+	for (size_t i = 0; i < sizeof(label_names) / sizeof(*label_names); i++)
+		if (!strcmp(key, label_names[i].label))
+			return label_names[i].name;
+	return key;
+}
+
+const char *shstk_otlp_to_label(const char *name)
+{
+	for (size_t i = 0; i < sizeof(label_names) / sizeof(*label_names); i++)
+		if (!strcmp(name, label_names[i].name))
+			return label_names[i].label;
+	return name;
+}
+
+/* ---- Memory and tables ---- */
+
+static void *alloc(struct builder *b, size_t size)
+{
+	void *ret = shstk_pool_alloc(&b->pool, size);
+
+	if (!ret)
+		b->failed = true;
+	return ret;
+}
+
+/* Allocates and initialises a message of a generated type. */
+#define NEW(b, type, init)                                    \
+	({                                                    \
+		type *message_ = alloc(b, sizeof(*message_)); \
+                                                              \
+		if (message_)                                 \
+			init(message_);                       \
+		message_;                                     \
+	})
+
+static int32_t push(struct builder *b, struct table *table, void *item)
+{
+	void **items = shstk_grow(table->items, table->nr, &table->max, sizeof(*items));
+
+	if (!items || !item) {
+		b->failed = true;
+		return 0;
+	}
+	table->items = items;
+	table->items[table->nr] = item;
+	return table->nr++;
+}
+
+/*
+ * Finds the number of a key. If there is none yet, @is_new is set, and the key gets the number of the
+ * element that is pushed next.
+ */
+static int32_t number_of(struct builder *b, struct table *table, const void *key, size_t size,
+			 bool *is_new)
+{
+	struct number *found;
+
+	*is_new = false;
+	HASH_FIND(hh, table->numbers, key, size, found);
+	if (found)
+		return found->id;
+	found = alloc(b, sizeof(*found) + size);
+	if (!found)
+		return 0;
+	found->id = table->nr;
+	memcpy(found->key, key, size);
+	HASH_ADD_KEYPTR(hh, table->numbers, found->key, size, found);
+	*is_new = found->hh.tbl != NULL;
+	b->failed |= !*is_new;
+	return found->id;
+}
+
+/* Returns the number of a string, which is of the store's pool: equal ones are the same pointer. */
+static int32_t text_number(struct builder *b, const char *text)
+{
+	bool is_new;
+	int32_t id;
+
+	if (!text || !*text)
+		return 0;
+	id = number_of(b, &b->texts, &text, sizeof(text), &is_new);
+	if (is_new)
+		push(b, &b->texts, (void *)text);
+	return id;
+}
+
+static const char *pool_text(struct builder *b, const char *text)
+{
+	const char *ret = shstk_pool_text(b->profile->text, text, strlen(text));
+
+	b->failed |= !ret;
+	return ret;
+}
+
+/* ---- Attributes ---- */
+
+/* Returns a value: a text, or a number, or with @is_bool whether it is other than 0. */
+static AnyValue *make_value(struct builder *b, const char *text, int64_t n, bool is_bool)
+{
+	AnyValue *value = NEW(b, AnyValue, shstk__otlp__any_value__init);
+
+	if (!value)
+		return NULL;
+	if (text) {
+		value->value_case = SHSTK__OTLP__ANY_VALUE__VALUE_STRING_VALUE;
+		value->string_value = (char *)text;
+	} else if (is_bool) {
+		value->value_case = SHSTK__OTLP__ANY_VALUE__VALUE_BOOL_VALUE;
+		value->bool_value = n;
+	} else {
+		value->value_case = SHSTK__OTLP__ANY_VALUE__VALUE_INT_VALUE;
+		value->int_value = n;
+	}
+	return value;
+}
+
+static int32_t attribute(struct builder *b, const char *key, const char *text, int64_t n,
+			 bool is_bool)
+{
+	const struct {
+		const char *key, *text;
+		int64_t n;
+	} search = { pool_text(b, key), text, n };
+	Attribute *new;
+	bool is_new;
+	int32_t id = number_of(b, &b->attributes, &search, sizeof(search), &is_new);
+
+	if (!is_new)
+		return id;
+	new = NEW(b, Attribute, shstk__otlp__key_value_and_unit__init);
+	push(b, &b->attributes, new);
+	if (!new)
+		return 0;
+	new->key_strindex = text_number(b, search.key);
+	new->value = make_value(b, text, n, is_bool);
+	return id;
+}
+
+static int32_t text_attribute(struct builder *b, const char *key, const char *text)
+{
+	return attribute(b, key, pool_text(b, text), 0, false);
+}
+
+static int32_t int_attribute(struct builder *b, const char *key, int64_t n)
+{
+	return attribute(b, key, NULL, n, false);
+}
+
+static int32_t true_attribute(struct builder *b, const char *key)
+{
+	return attribute(b, key, NULL, 1, true);
+}
+
+/* A list of attributes of one thing. */
+struct list {
+	size_t nr;
+	int32_t v[MOST_ATTRIBUTES];
+};
+
+static void add(struct list *list, int32_t attribute)
+{
+	list->v[list->nr++] = attribute;
+}
+
+static int32_t *copy_list(struct builder *b, const struct list *list, size_t more)
+{
+	int32_t *ret = alloc(b, (list->nr + more + 1) * sizeof(*ret));
+
+	if (ret)
+		memcpy(ret, list->v, list->nr * sizeof(*ret));
+	return ret;
+}
+
+/* ---- Mappings ---- */
+
+static const char *build_id_text(struct builder *b, const struct shstk_symmap *map)
+{
+	char *hex = alloc(b, 2 * map->build_id_size + 1);
+
+	for (size_t i = 0; hex && i < map->build_id_size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", map->build_id[i]);
+	return hex ? hex : "";
+}
+
+/* Returns whether this is the mapping of the command's program, maybe in a child of it. */
+static bool is_main(const struct builder *b, const struct shstk_symmap *map)
+{
+	const struct shstk_symmap *main = b->main;
+
+	return main && map->path == main->path && map->start == main->start &&
+	       map->end == main->end && map->offset == main->offset;
+}
+
+static Mapping *make_mapping(struct builder *b, const struct shstk_symmap *map)
+{
+	Mapping *new = NEW(b, Mapping, shstk__otlp__mapping__init);
+	struct list list = { 0 };
+
+	if (!new)
+		return NULL;
+	shstk_symmap_build_id(b->profile->symbols, map);
+	new->memory_start = map->start;
+	new->memory_limit = map->end;
+	new->file_offset = map->offset;
+	new->filename_strindex = text_number(b, *map->path ? map->path : map->name);
+	if (map->build_id_size)
+		add(&list, text_attribute(b, SHSTK_OTLP_BUILD_ID, build_id_text(b, map)));
+	add(&list, int_attribute(b, SHSTK_OTLP_KIND, map->kind));
+	if (is_main(b, map))
+		add(&list, true_attribute(b, SHSTK_OTLP_MAIN));
+	new->n_attribute_indices = list.nr;
+	new->attribute_indices = copy_list(b, &list, 0);
+	return new;
+}
+
+/* Returns the number of a mapping; 0 where none is known. */
+static int32_t mapping_number(struct builder *b, const struct shstk_symmap *map)
+{
+	const struct {
+		const char *path, *name;
+		uint64_t start, end, offset;
+	} search = { map->path, map->name, map->start, map->end, map->offset };
+	bool is_new;
+	int32_t id;
+
+	/* That of the kernel is of no kind, but has a name. */
+	if (map->kind >= SHSTK_SYMMAP_NONE && !*map->path)
+		return 0;
+	id = number_of(b, &b->mappings, &search, sizeof(search), &is_new);
+	if (is_new)
+		push(b, &b->mappings, make_mapping(b, map));
+	return id;
+}
+
+/* ---- Functions and locations ---- */
+
+static int32_t function_number(struct builder *b, const struct shstk_symframe *frame)
+{
+	const struct {
+		const char *name, *linkage, *file;
+		uint64_t line;
+	} search = { frame->function, frame->linkage, frame->file, frame->start_line };
+	Function *new;
+	bool is_new;
+	int32_t id = number_of(b, &b->functions, &search, sizeof(search), &is_new);
+
+	if (!is_new)
+		return id;
+	new = NEW(b, Function, shstk__otlp__function__init);
+	push(b, &b->functions, new);
+	if (!new)
+		return 0;
+	new->name_strindex = text_number(b, frame->function);
+	new->system_name_strindex = text_number(b, frame->linkage);
+	new->filename_strindex = text_number(b, frame->file);
+	new->start_line = frame->start_line;
+	return id;
+}
+
+static Line *make_line(struct builder *b, const struct shstk_symframe *frame)
+{
+	Line *new = NEW(b, Line, shstk__otlp__line__init);
+
+	if (new) {
+		new->function_index = function_number(b, frame);
+		new->line = frame->line;
+	}
+	return new;
+}
+
+static void add_lines(struct builder *b, Location *to, const struct shstk_symbol *symbol)
+{
+	to->lines = alloc(b, symbol->nr * sizeof(*to->lines));
+	while (to->lines && to->n_lines < symbol->nr && !b->failed) {
+		to->lines[to->n_lines] = make_line(b, symbol->frames + to->n_lines);
+		to->n_lines++;
+	}
+}
+
+/*
+ * Returns whether the functions of a location are looked up now: those that are in no file are not
+ * there any more when someone reads this.
+ */
+static bool name_now(const struct builder *b, const struct shstk_location *from)
+{
+	return b->message->named || from->symbol || from->made || from->pc >> 63 ||
+	       from->map->kind == SHSTK_SYMMAP_VDSO;
+}
+
+static Location *make_location(struct builder *b, const struct shstk_location *from)
+{
+	Location *new = NEW(b, Location, shstk__otlp__location__init);
+	const struct shstk_symbol *symbol;
+	struct list list = { 0 };
+
+	if (!new)
+		return NULL;
+	/* The address must lie inside the call instruction, not behind it. */
+	new->address = from->pc;
+	if (from->how == SHSTK_SYMADDR_RETURN && from->pc) {
+		new->address--;
+		add(&list, true_attribute(b, SHSTK_OTLP_RETURN));
+	}
+	new->mapping_index = mapping_number(b, from->map);
+	add(&list, int_attribute(b, SHSTK_OTLP_LOCATION, from->id));
+	if (name_now(b, from)) {
+		symbol = shstk_location_symbol(b->profile, from);
+		add(&list, text_attribute(b, SHSTK_OTLP_LANGUAGE,
+					  shstk_language_frame_type(
+						  shstk_language_of(from, symbol->frames))));
+		add_lines(b, new, symbol);
+		if (!symbol->resolved)
+			add(&list, true_attribute(b, SHSTK_OTLP_UNRESOLVED));
+		if (symbol->start)
+			add(&list, int_attribute(b, SHSTK_OTLP_FUNCTION, symbol->start));
+	}
+	new->n_attribute_indices = list.nr;
+	new->attribute_indices = copy_list(b, &list, 0);
+	return new;
+}
+
+static int32_t location_number(struct builder *b, uint32_t i)
+{
+	bool is_new;
+	int32_t id = number_of(b, &b->locations, &i, sizeof(i), &is_new);
+
+	if (is_new)
+		push(b, &b->locations, make_location(b, b->profile->locations[i]));
+	return id;
+}
+
+/* Returns the number of the location without an address that stands for a note. */
+static int32_t note_number(struct builder *b, int note)
+{
+	const uint64_t key = (uint64_t)note;
+	struct shstk_symframe frame = { 0 };
+	Location *new;
+	bool is_new;
+	int32_t id = number_of(b, &b->locations, &key, sizeof(key), &is_new);
+
+	if (!is_new)
+		return id;
+	new = NEW(b, Location, shstk__otlp__location__init);
+	push(b, &b->locations, new);
+	if (!new)
+		return 0;
+	frame.function = frame.linkage = pool_text(b, shstk_note_name(note));
+	new->lines = alloc(b, sizeof(*new->lines));
+	if (new->lines) {
+		new->n_lines = 1;
+		new->lines[0] = make_line(b, &frame);
+	}
+	return id;
+}
+
+/* ---- Samples ---- */
+
+static Stack *make_stack(struct builder *b, const struct shstk_record *record)
+{
+	Stack *new = NEW(b, Stack, shstk__otlp__stack__init);
+
+	if (!new)
+		return NULL;
+	new->location_indices = alloc(b, (record->nr + 1) * sizeof(*new->location_indices));
+	if (!new->location_indices)
+		return NULL;
+	for (uint64_t i = 0; i < record->nr && !b->failed; i++)
+		new->location_indices[new->n_location_indices++] =
+			location_number(b, record->locations[i]);
+	if (record->note)
+		new->location_indices[new->n_location_indices++] = note_number(b, record->note);
+	return new;
+}
+
+/* The members of a record from @note on are what tells one stack from another. */
+static int32_t stack_number(struct builder *b, const struct shstk_record *record)
+{
+	const size_t size = offsetof(struct shstk_record, locations) -
+			    offsetof(struct shstk_record, note) +
+			    record->nr * sizeof(record->locations[0]);
+	bool is_new;
+	int32_t id = number_of(b, &b->stacks, &record->note, size, &is_new);
+
+	if (is_new)
+		push(b, &b->stacks, make_stack(b, record));
+	return id;
+}
+
+/* Lists the attributes of a record's samples, with room for the CPU's. */
+static void add_attributes(struct builder *b, const struct shstk_record *record, struct shared *to)
+{
+	const struct shstk_labels *labels = record->labels;
+	size_t nr = labels ? labels->nr : 0;
+	struct list list = { 0 };
+
+	if (shstk_symproc_pid(record->proc) >= 0)
+		add(&list, int_attribute(b, SHSTK_OTLP_PID, shstk_symproc_pid(record->proc)));
+	if (record->tid >= 0)
+		add(&list, int_attribute(b, SHSTK_OTLP_TID, record->tid));
+	if (*record->comm)
+		add(&list, text_attribute(b, SHSTK_OTLP_THREAD, record->comm));
+	to->attributes = copy_list(b, &list, nr / 2 + 1);
+	to->nr = list.nr;
+	for (size_t i = 0; to->attributes && i < nr; i += 2)
+		to->attributes[to->nr++] = text_attribute(b, shstk_otlp_from_label(labels->text[i]),
+							  labels->text[i + 1]);
+}
+
+static struct shared *get_shared(struct builder *b, const struct shstk_record *record)
+{
+	struct shared *found;
+
+	HASH_FIND_PTR(b->records, &record, found);
+	if (found)
+		return found;
+	found = alloc(b, sizeof(*found));
+	if (!found)
+		return NULL;
+	found->record = record;
+	found->stack = stack_number(b, record);
+	add_attributes(b, record, found);
+	HASH_ADD_PTR(b->records, record, found);
+	b->failed |= !found->hh.tbl;
+	return found;
+}
+
+/* Returns the attributes of a sample: those of its record and its CPU. */
+static int32_t *sample_attributes(struct builder *b, const struct shared *shared, int32_t cpu)
+{
+	int32_t *ret = shared->attributes;
+
+	if (cpu < 0)
+		return ret;
+	ret = alloc(b, (shared->nr + 1) * sizeof(*ret));
+	if (!ret)
+		return NULL;
+	if (shared->nr)
+		memcpy(ret, shared->attributes, shared->nr * sizeof(*ret));
+	ret[shared->nr] = int_attribute(b, SHSTK_OTLP_CPU, cpu);
+	return ret;
+}
+
+/* Returns what is added to times of samples to get ns since 1970. */
+static int64_t clock_of(const struct shstk_profile *profile)
+{
+	return (uint64_t)profile->start - profile->origin;
+}
+
+/* Adds a sample to the Profile of each kind of values. */
+static void add_sample(struct builder *b, const struct shstk_otlp_sample *from,
+		       Profile *const *profiles)
+{
+	const struct shared *shared = get_shared(b, from->record);
+	uint64_t *time = from->time ? alloc(b, sizeof(*time)) : NULL;
+	int32_t *attributes;
+
+	if (b->failed)
+		return;
+	attributes = sample_attributes(b, shared, from->cpu);
+	if (time)
+		*time = from->time + clock_of(b->profile);
+	for (unsigned int t = 0; t < b->profile->nr_types; t++) {
+		Sample *new = NEW(b, Sample, shstk__otlp__sample__init);
+
+		if (!new)
+			return;
+		new->stack_index = shared->stack;
+		new->n_attribute_indices = shared->nr + (from->cpu >= 0);
+		new->attribute_indices = attributes;
+		new->n_values = 1;
+		new->values = (int64_t *)&from->values[t];
+		new->n_timestamps_unix_nano = time != NULL;
+		new->timestamps_unix_nano = time;
+		profiles[t]->samples[profiles[t]->n_samples++] = new;
+	}
+}
+
+static void add_samples(struct builder *b, Profile *const *profiles)
+{
+	const struct shstk_otlp_message *m = b->message;
+	const size_t size = shstk_otlp_sample_size(b->profile->nr_types);
+
+	for (size_t i = 0; i < m->nr && !b->failed; i++)
+		add_sample(b, (const struct shstk_otlp_sample *)(m->samples + i * size), profiles);
+	for (size_t i = 0; i < m->nr_names && !b->failed; i++)
+		location_number(b, m->first_name + i);
+}
+
+/* ---- Profiles ---- */
+
+static ValueType *make_type(struct builder *b, const struct shstk_value_type *from)
+{
+	ValueType *new = NEW(b, ValueType, shstk__otlp__value_type__init);
+
+	if (new) {
+		new->type_strindex = text_number(b, from->type);
+		new->unit_strindex = text_number(b, from->unit);
+	}
+	return new;
+}
+
+static Profile *make_profile(struct builder *b, unsigned int type)
+{
+	const struct shstk_profile *profile = b->profile;
+	const struct shstk_write_opts opts = { .type = b->message->about->type };
+	const char *note = profile->types[type].note;
+	Profile *new = NEW(b, Profile, shstk__otlp__profile__init);
+	struct list list = { 0 };
+
+	if (!new)
+		return NULL;
+	new->sample_type = make_type(b, &profile->types[type]);
+	if (profile->period_type.type)
+		new->period_type = make_type(b, &profile->period_type);
+	new->period = profile->period;
+	new->time_unix_nano = profile->start;
+	new->duration_nano = profile->duration;
+	new->samples = alloc(b, (b->message->nr + 1) * sizeof(*new->samples));
+	if (shstk_shown_type(profile, &opts) == type)
+		add(&list, true_attribute(b, SHSTK_OTLP_DEFAULT));
+	if (note)
+		add(&list, text_attribute(b, SHSTK_OTLP_NOTE, note));
+	new->n_attribute_indices = list.nr;
+	new->attribute_indices = copy_list(b, &list, 0);
+	return new;
+}
+
+/* ---- What a message says of the recording ---- */
+
+static void add_pair(struct builder *b, KeyValue **list, size_t *nr, const char *key,
+		     AnyValue *value)
+{
+	KeyValue *new = NEW(b, KeyValue, shstk__otlp__key_value__init);
+
+	if (!new || !value)
+		return;
+	new->key = (char *)key;
+	new->value = value;
+	list[(*nr)++] = new;
+}
+
+static AnyValue *make_texts(struct builder *b, const char *const *lines, size_t nr)
+{
+	AnyValue *value = NEW(b, AnyValue, shstk__otlp__any_value__init);
+	Shstk__Otlp__TextList *list = NEW(b, Shstk__Otlp__TextList, shstk__otlp__text_list__init);
+
+	if (!value || !list)
+		return NULL;
+	value->value_case = SHSTK__OTLP__ANY_VALUE__VALUE_ARRAY_VALUE;
+	value->array_value = list;
+	list->values = alloc(b, (nr + 1) * sizeof(*list->values));
+	for (size_t i = 0; i < nr && !b->failed; i++) {
+		list->values[i] = NEW(b, Shstk__Otlp__Text, shstk__otlp__text__init);
+		if (list->values[i])
+			list->values[list->n_values++]->string_value = (char *)lines[i];
+	}
+	return value;
+}
+
+static const char *title_of(const struct builder *b)
+{
+	return b->message->about->title ? b->message->about->title : b->profile->title;
+}
+
+static Shstk__Otlp__Scope *make_scope(struct builder *b)
+{
+	const struct shstk_otlp_message *m = b->message;
+	const struct shstk_profile *profile = b->profile;
+	Shstk__Otlp__Scope *scope = NEW(b, Shstk__Otlp__Scope, shstk__otlp__scope__init);
+	KeyValue **list = alloc(b, 8 * sizeof(*list));
+	size_t nr = 0;
+
+	if (!scope || !list)
+		return NULL;
+	scope->name = "shstk";
+	scope->version = SHSTK_VERSION;
+	if (title_of(b))
+		add_pair(b, list, &nr, SHSTK_OTLP_TITLE,
+			 make_value(b, pool_text(b, title_of(b)), 0, false));
+	add_pair(b, list, &nr, SHSTK_OTLP_CLOCK, make_value(b, NULL, clock_of(profile), false));
+	if (m->so_far)
+		add_pair(b, list, &nr, SHSTK_OTLP_SO_FAR, make_value(b, m->so_far, 0, false));
+	if (m->end) {
+		add_pair(b, list, &nr, SHSTK_OTLP_END, make_value(b, NULL, 1, true));
+		add_pair(b, list, &nr, SHSTK_OTLP_NAMES, make_value(b, NULL, m->names_at, false));
+		add_pair(b, list, &nr, SHSTK_OTLP_COMMENTS,
+			 make_texts(b, profile->comments, profile->nr_comments));
+		add_pair(b, list, &nr, SHSTK_OTLP_CAUTIONS,
+			 make_texts(b, profile->cautions, profile->nr_cautions));
+	}
+	scope->attributes = list;
+	scope->n_attributes = nr;
+	return scope;
+}
+
+/* Says on which machine the samples were taken, and of what. */
+static Shstk__Otlp__Resource *make_resource(struct builder *b)
+{
+	Shstk__Otlp__Resource *resource =
+		NEW(b, Shstk__Otlp__Resource, shstk__otlp__resource__init);
+	const char *title = title_of(b);
+	KeyValue **list = alloc(b, 8 * sizeof(*list));
+	struct utsname *host = alloc(b, sizeof(*host));
+	size_t nr = 0;
+
+	if (!resource || !list || !host || uname(host))
+		return resource;
+	add_pair(b, list, &nr, "service.name",
+		 make_value(b, pool_text(b, title ? title : "shstk"), 0, false));
+	add_pair(b, list, &nr, "host.name", make_value(b, pool_text(b, host->nodename), 0, false));
+	add_pair(b, list, &nr, "host.arch", make_value(b, pool_text(b, host->machine), 0, false));
+	add_pair(b, list, &nr, "os.type", make_value(b, "linux", 0, false));
+	add_pair(b, list, &nr, "os.version", make_value(b, pool_text(b, host->release), 0, false));
+	resource->attributes = list;
+	resource->n_attributes = nr;
+	return resource;
+}
+
+/* Puts the empty first element into each table. */
+static void begin_tables(struct builder *b)
+{
+	push(b, &b->texts, "");
+	push(b, &b->attributes, NEW(b, Attribute, shstk__otlp__key_value_and_unit__init));
+	push(b, &b->mappings, NEW(b, Mapping, shstk__otlp__mapping__init));
+	push(b, &b->functions, NEW(b, Function, shstk__otlp__function__init));
+	push(b, &b->locations, NEW(b, Location, shstk__otlp__location__init));
+	push(b, &b->stacks, NEW(b, Stack, shstk__otlp__stack__init));
+}
+
+static Shstk__Otlp__Dictionary *make_dictionary(struct builder *b)
+{
+	static Shstk__Otlp__Link no_link = SHSTK__OTLP__LINK__INIT, *links[] = { &no_link };
+	static const uint8_t zeros[16];
+	Shstk__Otlp__Dictionary *to =
+		NEW(b, Shstk__Otlp__Dictionary, shstk__otlp__dictionary__init);
+
+	if (!to)
+		return NULL;
+	no_link.trace_id = (ProtobufCBinaryData){ 16, (uint8_t *)zeros };
+	no_link.span_id = (ProtobufCBinaryData){ 8, (uint8_t *)zeros };
+	to->n_link_table = 1;
+	to->link_table = links;
+	to->n_string_table = b->texts.nr;
+	to->string_table = (char **)b->texts.items;
+	to->n_attribute_table = b->attributes.nr;
+	to->attribute_table = (Attribute **)b->attributes.items;
+	to->n_mapping_table = b->mappings.nr;
+	to->mapping_table = (Mapping **)b->mappings.items;
+	to->n_function_table = b->functions.nr;
+	to->function_table = (Function **)b->functions.items;
+	to->n_location_table = b->locations.nr;
+	to->location_table = (Location **)b->locations.items;
+	to->n_stack_table = b->stacks.nr;
+	to->stack_table = (Stack **)b->stacks.items;
+	return to;
+}
+
+/* Builds the message. NULL when memory runs out. */
+static Shstk__Otlp__ProfilesData *build(struct builder *b)
+{
+	Shstk__Otlp__ProfilesData *out =
+		NEW(b, Shstk__Otlp__ProfilesData, shstk__otlp__profiles_data__init);
+	Shstk__Otlp__ResourceProfiles *resource =
+		NEW(b, Shstk__Otlp__ResourceProfiles, shstk__otlp__resource_profiles__init);
+	Shstk__Otlp__ScopeProfiles *scope =
+		NEW(b, Shstk__Otlp__ScopeProfiles, shstk__otlp__scope_profiles__init);
+	struct {
+		Profile *profiles[SHSTK_PROFILE_MAX_TYPES];
+		Shstk__Otlp__ResourceProfiles *resource;
+		Shstk__Otlp__ScopeProfiles *scope;
+	} *lists = alloc(b, sizeof(*lists));
+
+	begin_tables(b);
+	if (b->failed)
+		return NULL;
+	for (unsigned int t = 0; t < b->profile->nr_types; t++)
+		lists->profiles[t] = make_profile(b, t);
+	if (!b->failed)
+		add_samples(b, lists->profiles);
+	scope->scope = make_scope(b);
+	scope->profiles = lists->profiles;
+	scope->n_profiles = b->profile->nr_types;
+	lists->scope = scope;
+	resource->resource = make_resource(b);
+	resource->scope_profiles = &lists->scope;
+	resource->n_scope_profiles = 1;
+	lists->resource = resource;
+	out->resource_profiles = &lists->resource;
+	out->n_resource_profiles = 1;
+	out->dictionary = make_dictionary(b);
+	return b->failed ? NULL : out;
+}
+
+static void table_deinit(struct table *table)
+{
+	HASH_CLEAR(hh, table->numbers);
+	free(table->items);
+}
+
+static void builder_deinit(struct builder *b)
+{
+	HASH_CLEAR(hh, b->records);
+	table_deinit(&b->texts);
+	table_deinit(&b->attributes);
+	table_deinit(&b->mappings);
+	table_deinit(&b->functions);
+	table_deinit(&b->locations);
+	table_deinit(&b->stacks);
+	shstk_pool_deinit(&b->pool);
+}
+
+int shstk_otlp_pack(const struct shstk_otlp_message *message, uint8_t **ret, size_t *size)
+{
+	struct builder b = { .message = message, .profile = message->profile };
+	Shstk__Otlp__ProfilesData *out;
+
+	*ret = NULL;
+	b.main = shstk_profile_main_map(message->profile);
+	shstk_pool_init(&b.pool);
+	out = build(&b);
+	if (out) {
+		*size = shstk__otlp__profiles_data__get_packed_size(out);
+		*ret = malloc(*size + 1);
+	}
+	if (*ret && shstk__otlp__profiles_data__pack(out, *ret) != *size) {
+		free(*ret);
+		*ret = NULL;
+	}
+	builder_deinit(&b);
+	return *ret ? 0 : -ENOMEM;
+}

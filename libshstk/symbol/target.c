@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* target.c - opens files that profiles are written to, and gives them their names. See target.h. */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "target.h"
+
+/*
+ * Opens "DIR/.shstk-PID-N.tmp" beside the file, with the access rights of the old file. Returns a
+ * descriptor or a negative errno.
+ */
+static int open_temp(struct shstk_target *target, const struct stat *old)
+{
+	const char *slash = strrchr(target->final, '/');
+	mode_t mode = old ? old->st_mode & 0777 : 0666;
+	int dir = slash ? slash - target->final + 1 : 0;
+	int fd = -1, n;
+
+	for (n = 0; n < 100 && fd < 0; n++) {
+		free(target->temp);
+		if (asprintf(&target->temp, "%.*s.shstk-%d-%d.tmp", dir, target->final, getpid(),
+			     n) < 0) {
+			target->temp = NULL;
+			return -ENOMEM;
+		}
+		fd = open(target->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
+		if (fd < 0 && errno != EEXIST)
+			break;
+	}
+	if (fd < 0) {
+		n = errno;
+		free(target->temp);
+		target->temp = NULL;
+		return -n;
+	}
+	if (old)
+		fchmod(fd, mode);
+	return fd;
+}
+
+/*
+ * Opens a device or a FIFO. A FIFO that nobody reads is an error: it is not waited for. Returns a
+ * descriptor or a negative errno.
+ */
+static int open_special(const char *path)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+
+	if (fd < 0)
+		return -errno;
+	fcntl(fd, F_SETFL, 0);
+	return fd;
+}
+
+/*
+ * Returns the descriptor that a name such as /dev/stdout or /dev/fd/3 stands for; -1 for other
+ * names.
+ */
+static int number_of(const char *path)
+{
+	static const char *const folders[] = { "/dev/fd/", "/proc/self/fd/" };
+	char *end;
+
+	if (!strcmp(path, "/dev/stdout"))
+		return STDOUT_FILENO;
+	if (!strcmp(path, "/dev/stderr"))
+		return STDERR_FILENO;
+	for (size_t i = 0; i < sizeof(folders) / sizeof(*folders); i++) {
+		const char *digits = path + strlen(folders[i]);
+		long n;
+
+		if (strncmp(path, folders[i], strlen(folders[i])) || *digits < '0' || *digits > '9')
+			continue;
+		n = strtol(digits, &end, 10);
+		return *end || n > INT_MAX ? -1 : n;
+	}
+	return -1;
+}
+
+/*
+ * Duplicates a descriptor. So the file is written as it was opened, at its end if it was opened for
+ * appending. Returns a descriptor or a negative errno.
+ */
+static int open_again(int number)
+{
+	int fd = fcntl(number, F_DUPFD_CLOEXEC, 0);
+
+	return fd < 0 ? -errno : fd;
+}
+
+/* Opens what @target is written to. Returns a descriptor or a negative errno. */
+static int open_final(struct shstk_target *target)
+{
+	struct stat st;
+
+	if (stat(target->final, &st)) {
+		if (errno == ENOENT)
+			return open_temp(target, NULL);
+		return -errno;
+	}
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (S_ISREG(st.st_mode)) {
+		if (access(target->final, W_OK))
+			return -errno;
+		return open_temp(target, &st);
+	}
+	return open_special(target->final);
+}
+
+void shstk_target_discard(struct shstk_target *target)
+{
+	if (target->out && target->out != stdout)
+		fclose(target->out);
+	if (target->temp)
+		unlink(target->temp);
+	free(target->temp);
+	free(target->final);
+}
+
+int shstk_target_open(struct shstk_target *target, const char *path)
+{
+	int fd;
+
+	*target = (struct shstk_target){ .path = path };
+	if (!strcmp(path, "-")) {
+		target->out = stdout;
+		return 0;
+	}
+	target->final = realpath(path, NULL);
+	if (!target->final)
+		target->final = strdup(path);
+	if (!target->final)
+		return -ENOMEM;
+	fd = number_of(path) < 0 ? open_final(target) : open_again(number_of(path));
+	if (fd < 0) {
+		shstk_target_discard(target);
+		return fd;
+	}
+	target->out = fdopen(fd, "w");
+	if (!target->out) {
+		close(fd);
+		shstk_target_discard(target);
+		return -ENOMEM;
+	}
+	return 0;
+}
+
+int shstk_target_name(struct shstk_target *target)
+{
+	if (target->temp && rename(target->temp, target->final))
+		return -errno;
+	free(target->temp);
+	target->temp = NULL;
+	return 0;
+}
+
+int shstk_target_finish(struct shstk_target *target)
+{
+	FILE *out = target->out;
+	int err = 0;
+
+	target->out = NULL;
+	if (out != stdout && fclose(out))
+		err = -errno;
+	if (!err)
+		err = shstk_target_name(target);
+	shstk_target_discard(target);
+	return err;
+}

@@ -1,0 +1,351 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests the file that keeps all samples (`record -o FILE.shstk`), and what `shstk report` makes of
+it. Prints KTAP.
+
+Its messages are taken apart here by a decoder that shares no code with what writes them.
+"""
+
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import pprof  # noqa: E402
+from harness import (  # noqa: E402
+    LIMIT, SHSTK, Skip, check, end_with_parent, equal, main, one_line, test)
+from recording import STATIC, TARGET, TMP, shstk  # noqa: E402
+
+FORMATS = ['pb.gz', 'pb', 'folded', 'svg', 'html', 'speedscope.json', 'perf', 'txt', 'json']
+REFUSED = 'perf_event_paranoid|not permitted|mlock_kb|not supported'
+
+
+def place(name):
+    return os.path.join(TMP, name)
+
+
+def content(path):
+    with open(path, 'rb') as file:
+        return file.read()
+
+
+def outputs(name):
+    return [word for suffix in FORMATS for word in ('-o', place(f'{name}.{suffix}'))]
+
+
+def record(name, *options, kept=True):
+    """Records into all formats at once; returns the path of the file that keeps all."""
+    path = place(f'{name}.shstk')
+    run = shstk('record', *(['-o', path] if kept else []), *outputs(name), *options)
+    if run.returncode == 125 and re.search(REFUSED, run.stderr):
+        raise Skip(run.stderr.strip().split('\n')[0])
+    check(run.returncode == 0, run.stderr)
+    check(not kept or os.path.exists(path), f'nothing was recorded: {run.stderr}')
+    return path
+
+
+def report(*options, status=0):
+    run = shstk('report', *options)
+    equal(run.returncode, status, f'{options}: {run.stderr}')
+    return run
+
+
+def compare(name, path):
+    """Compares what record wrote with what report makes of the file."""
+    for suffix in FORMATS:
+        again = place(f'again.{suffix}')
+        report('-q', '-o', again, path)
+        check(content(again) == content(place(f'{name}.{suffix}')),
+              f'{suffix} is not what record wrote')
+
+
+def total(*options):
+    """The sum of the folded stacks that report writes, and their number."""
+    out = place('total.folded')
+    if os.path.exists(out):
+        os.unlink(out)
+    report('-q', '-o', out, *options)
+    if not os.path.exists(out):
+        return 0
+    with open(out, encoding='utf-8') as file:
+        return sum(int(line.rsplit(' ', 1)[1]) for line in file)
+
+
+# ---- A decoder of the file ----
+
+def messages(data):
+    """The messages of a file, unpacked."""
+    at = 0
+    while at < len(data):
+        size = struct.unpack_from('>I', data, at)[0]
+        check(at + 4 + size <= len(data), 'the last message is cut off')
+        run = subprocess.run(['zstd', '-dc'], input=data[at + 4:at + 4 + size],
+                             stdout=subprocess.PIPE, check=True, timeout=LIMIT)
+        yield run.stdout
+        at += 4 + size
+
+
+def value_of(data):
+    """An AnyValue: text, truth, number or list."""
+    for number, value in pprof.fields(data):
+        if number == 1:
+            return value.decode()
+        if number == 2:
+            return bool(value)
+        if number == 3:
+            return value
+        if number == 5:
+            return [value_of(v) for n, v in pprof.fields(value) if n == 1]
+    return None
+
+
+class Message:
+    """Tables and samples of a message of OpenTelemetry's profiles."""
+
+    def __init__(self, data):
+        top = pprof.message(data, repeated=(1,))
+        tables = pprof.message(top[2], repeated=range(1, 8))
+        self.text = [t.decode() for t in tables[5]]
+        self.attributes = [self.attribute(a) for a in tables[6]]
+        self.locations = [pprof.message(l, repeated=(3,), numbers=(4,)) for l in tables[2]]
+        self.stacks = [pprof.message(s, numbers=(1,))[1] for s in tables[7]]
+        equal([tables[1][0], tables[2][0], tables[3][0], tables[5][0], tables[6][0],
+               tables[7][0]], [b''] * 6, 'the first elements of the tables')
+        scope = pprof.message(pprof.message(top[1][0], repeated=(2,))[2][0], repeated=(2,))
+        self.scope = {}
+        for pair in pprof.message(scope[1], repeated=(3,))[3]:
+            pair = dict(pprof.fields(pair))
+            self.scope[pair[1].decode()] = value_of(pair[2])
+        self.profiles = [pprof.message(p, repeated=(2,)) for p in scope[2]]
+
+    def attribute(self, data):
+        a = dict(pprof.fields(data))
+        return (self.text[a[1]], value_of(a[2])) if a else None
+
+    def samples(self, profile):
+        """Of a Profile: the stack, its attributes, the value and the time of each sample."""
+        for data in profile[2]:
+            s = pprof.message(data, numbers=(2, 4))
+            times = struct.unpack('<Q', s[5])
+            equal((len(s[4]), len(times)), (1, 1), 'values and times')
+            yield (self.stacks[s.get(1, 0)], dict(self.attributes[i] for i in s[2]), s[4][0],
+                   times[0])
+
+
+# ---- Tests ----
+
+@test
+def same_cpu():
+    """what report makes of a kept recording is what record wrote, byte for byte"""
+    compare('cpu', record('cpu', '-F', '999', '--', TARGET, 'burn', '0.5'))
+
+
+@test
+def same_agent():
+    """so it is if the agent samples a command with children"""
+    compare('agent', record('agent', '--via=agent', '-F', '999', '--', 'sh', '-c',
+                            f'{TARGET} burn 0.2; {TARGET} threads 2 1 0.1; true'))
+
+
+@test
+def same_off_cpu():
+    """so it is with time off the CPU"""
+    compare('off', record('off', '--off-cpu', '--', 'sh', '-c', 'sleep 0.2; sleep 0.1'))
+
+
+@test
+def same_heap():
+    """so it is with allocations, and with the note beside a value"""
+    path = record('heap', '--heap', '--', 'ls', '/')
+    compare('heap', path)
+    check('peak' in report(path).stdout, 'no peak')
+
+
+@test
+def same_copy():
+    """a kept recording that report writes again is the same in all formats, from a pipe, too"""
+    path = record('one', '--via=agent', '-F', '999', '--', TARGET, 'burn', '0.3')
+    report('-q', '-o', place('copy.shstk'), path)
+    compare('one', place('copy.shstk'))
+    with open(path, 'rb') as file:
+        run = subprocess.run(['sh', '-c', f'cat | {SHSTK} report -q -o {place("p.pb")} -'],
+                             stdin=file, check=False, timeout=LIMIT)
+    equal(run.returncode, 0, 'from a pipe')
+    check(content(place('p.pb')) == content(place('one.pb')), 'from a pipe it differs')
+
+
+def busy(path):
+    """A shell that works until the recorder has written some of its samples: while it lives."""
+    return ['sh', '-c', f'i=0; while [ $i -lt 50000 ] || [ ! -e {path} ]; do i=$((i + 1)); done']
+
+
+@test
+def otlp():
+    """the file is of OpenTelemetry's messages with times, processes, commands and threads"""
+    command = busy(place('otlp.shstk'))
+    path = record('otlp', '--via=agent', '-F', '999', '--', *command)
+    read = [Message(data) for data in messages(content(path))]
+    sums = {}
+    for m in read:
+        equal(len({len(p[2]) for p in m.profiles}), 1, 'Profiles of different length')
+        for p in m.profiles:
+            kind = m.text[dict(pprof.fields(p[1]))[1]]
+            for stack, attributes, value, at in m.samples(p):
+                sums[kind] = sums.get(kind, 0) + value
+                check(attributes['process.pid'] and attributes['thread.id'], 'no process')
+                equal(attributes['process.command_line'], ' '.join(command), 'command')
+                check(at >= p[3], 'a sample before the beginning')
+                check(all(stack), 'a stack has no location')
+    decoded = pprof.Decoded(place('otlp.pb.gz'))
+    equal(sums, {kind: sum(values[i] for _, values, _ in decoded.samples)
+                 for i, (kind, _) in enumerate(decoded.types)}, 'sums')
+    check(not any('shstk.end' in m.scope for m in read[:-1]), 'an early end')
+    equal(read[-1].scope['shstk.end'], True, 'the end')
+    comments = read[-1].scope['shstk.comments']
+    check(f"command: {' '.join(command)}" in comments, comments)
+    check(any('__libc_start_main' in name for m in read for name in m.text), 'no names')
+
+
+@test
+def times():
+    """--time takes the samples of a range; ranges that follow each other hold them all"""
+    path = record('times', '--via=agent', '-F', '999', '--', TARGET, 'burn', '0.5')
+    since = [(at - p[3], value) for data in messages(content(path)) for m in [Message(data)]
+             for p in m.profiles[-1:] for _, _, value, at in m.samples(p)]
+    middle = sorted(at for at, _ in since)[len(since) // 2] // 1000
+    before = sum(value for at, value in since if at < middle * 1000)
+    check(before, 'no sample is before the middle one')
+    equal(total(f'--time=-{middle}us', path), before, 'the first half')
+    equal(total(f'--time={middle / 1e6}s-', path), total(path) - before, 'the second half')
+    equal(total('--time=1h-', path), 0, 'after the end')
+    line = one_line(report('--time=1-2', place('times.pb.gz'), status=1).stderr)
+    check('no times' in line, line)
+    for bad in '2-1', '1', 'x-2', '1-2x', '1y-2', '':
+        equal(shstk('report', f'--time={bad}', path).returncode, 2, bad)
+
+
+@test
+def labels():
+    """pprof's labels say which process, command and control group it is; --by and --cgroup too"""
+    command = busy(place('labels.shstk'))
+    path = record('labels', '--via=agent', '-F', '999', '--', *command)
+    with open('/proc/self/cgroup', encoding='utf-8') as file:
+        groups = re.findall('^(?:0:|[0-9]+:name=systemd):(/.*)$', file.read(), re.M)
+    for _, _, got in pprof.Decoded(place('labels.pb.gz')).samples:
+        equal((got['process'], got['command']), ('sh', ' '.join(command)), 'process and command')
+        check(not groups or got['cgroup'] in groups, f'{got} is not in {groups}')
+    tree = report('--tree', '--by=process,language', path).stdout.split('\n')
+    check(tree[1].endswith(' process: sh'), tree)
+    check(any(line.endswith('  native') for line in tree), tree)
+    if groups:
+        equal(total(f'--cgroup=^{re.escape(groups[0])}$', path), total(path), '--cgroup')
+    equal(total('--cgroup=no such group', path), 0, 'another group')
+
+
+@test
+def main_mapping():
+    """the first mapping of pprof's is the command's program, also if a child's lies below it"""
+    path = record('main', '--via=copies', '-F', '999', '--', 'sh', '-c',
+                  f'{STATIC} burn 0.2; ' + busy(place('main.shstk'))[2])
+    for profile in place('main.pb.gz'), place('again.pb.gz'):
+        report('-q', '-o', place('again.pb.gz'), path)
+        decoded = pprof.Decoded(profile)
+        names = [os.path.basename(decoded.text(decoded.mappings[i][5]))
+                 for i in sorted(decoded.mappings)]
+        check('target-static' in names, names)
+        equal(names[0], os.path.basename(os.path.realpath(shutil.which('sh'))), 'the first')
+
+
+@test
+def cpus():
+    """--by=cpu: the samples of each CPU"""
+    path = record('cpus', '--via=copies', '-F', '999', '--', TARGET, 'burn', '0.2')
+    read = [Message(data) for data in messages(content(path))]
+    sums = {}
+    for m in read:
+        for _, attributes, value, _ in m.samples(m.profiles[-1]):
+            cpu = f"cpu: {attributes['cpu.logical_number']}"
+            sums[cpu] = sums.get(cpu, 0) + value
+    report('-q', '--by=cpu', '-o', place('cpus.folded'), path)
+    got = {}
+    with open(place('cpus.folded'), encoding='utf-8') as file:
+        for line in file:
+            cpu, value = line.split(';')[0], int(line.rsplit(' ', 1)[1])
+            got[cpu] = got.get(cpu, 0) + value
+    equal(got, sums, 'sums')
+
+
+def wait_for(path, size, process):
+    """Waits until a file has grown, while a process lives."""
+    end = time.monotonic() + LIMIT
+    while not os.path.exists(path) or os.path.getsize(path) < size:
+        check(process.poll() is None, 'the recorder ended')
+        check(time.monotonic() < end, f'{path} does not grow')
+        time.sleep(0.05)
+
+
+@test
+def killed():
+    """a recorder that is killed leaves all that it had written, and report says so"""
+    path = place('killed.shstk')
+    with subprocess.Popen([SHSTK, 'record', '-q', '--via=agent', '-F', '999', '-o', path, '--',
+                           TARGET, 'forever'], cwd=TMP, stderr=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, start_new_session=True,
+                          preexec_fn=end_with_parent) as process:
+        wait_for(path, 1, process)
+        first = os.path.getsize(path)
+        live = report('--top', path).stdout
+        check('its end is missing' in live, live)
+        wait_for(path, first + 1, process)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        # The command goes on by itself.
+        os.killpg(process.pid, signal.SIGKILL)
+    text = report(path).stdout
+    check(re.search(r'its end is missing.*recorded so far: \d+ samples, \d+ lost', text), text)
+    check('forever' in text, text)
+    before = total(path)
+    with open(path, 'ab') as file:
+        file.write(struct.pack('>I', 1000) + b'half a message')
+    equal(total(path), before, 'with half a message more')
+
+
+@test
+def cut():
+    """a file that is cut off anywhere is read up to there, or refused with one line"""
+    path = record('cut', '--via=agent', '-F', '999', '--', TARGET, 'burn', '0.3')
+    data, last, whole = content(path), 0, total(path)
+    for size in sorted({len(data) * i // 25 for i in range(25)} | {0, 3, 4, 7, 8}):
+        part = place('part.shstk')
+        with open(part, 'wb') as file:
+            file.write(data[:size])
+        run = shstk('report', '-q', '-o', place('part.folded'), part)
+        check(run.returncode in (0, 1), f'{size} bytes: {run.stderr}')
+        if run.returncode:
+            check('part.shstk' in one_line(run.stderr), run.stderr)
+            continue
+        got = total(part)
+        check(last <= got <= whole, f'{size} bytes: {got} of {whole} after {last}')
+        last = got
+    check(last, 'no part could be read')
+
+
+@test
+def options():
+    """one such file can be written at a time; a diff reads two"""
+    run = shstk('record', '-o', place('a.shstk'), '-o', place('b.shstk'), 'true')
+    equal(run.returncode, 2, run.stderr)
+    check('more than one' in one_line(run.stderr), run.stderr)
+    path = record('diff', '--via=agent', '-F', '999', '--', TARGET, 'burn', '0.2')
+    run = shstk('diff', path, path)
+    equal(run.returncode, 0, run.stderr)
+
+
+if __name__ == '__main__':
+    sys.exit(main())
