@@ -382,6 +382,19 @@ def coroutine():
 # ---- Probes ----
 
 @test
+def stepped_instruction():
+    """an instruction with a probe of another tool, which the kernel steps elsewhere, has its place"""
+    chain = ['multiply', 'call_multiply', 'begin_multiply', 'step', 'main']
+    with Target('probed', 'stepped') as pid:
+        stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=2')
+    whole = sum(stacks.values())
+    good = sum(value for frames, value in stacks.items() if has_chain(frames, chain))
+    # In the first sample nobody knows the page yet.
+    other = sum(value for frames, value in stacks.items() if '[uprobes]' in frames)
+    check(good > 0.5 * whole and other < 0.05 * whole, f'{good}, {other} of {whole}: {stacks}')
+
+
+@test
 def probed_return():
     """where another tool probes the return of a function its caller is found, and all above it"""
     with Target('probed', 'outer') as pid:

@@ -9,6 +9,7 @@
 
 #include "libshstk/address_space.h"
 #include "tools/convert/mappings.h"
+#include "tools/convert/stepped.h"
 #include "tools/java/jit.h"
 #include "tools/language/languages.h"
 
@@ -36,6 +37,7 @@
  * @jit: what is known of code made at run time, or NULL.
  * @ends: outermost entries of complete stacks, the innermost of them first; 0: none.
  * @nr_ends: how many such ends were found so far.
+ * @stepped: probed instructions of the process, or NULL: they were not looked for.
  */
 struct layout {
 	unsigned int refs;
@@ -52,6 +54,7 @@ struct layout {
 	struct jit *jit;
 	uint64_t ends[MAX_ENDS][LAYOUT_OUTERMOST];
 	unsigned int nr_ends;
+	struct stepped *stepped;
 };
 
 bool layout_is_file(const char *path)
@@ -87,6 +90,7 @@ void layout_put(struct layout *layout)
 	free(layout->maps);
 	shstk_space_destroy(layout->space);
 	jit_destroy(layout->jit);
+	free(layout->stepped);
 	free(layout);
 }
 
@@ -585,8 +589,8 @@ uint64_t layout_sp(const struct layout *layout, const struct stack_copy *copy)
 	return copy->regs->r[layout->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
 }
 
-int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
-		  struct unwound *ret)
+static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+		       struct unwound *ret)
 {
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = ret->marks, .sps = ret->sps };
@@ -612,6 +616,82 @@ int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *cop
 	ret->elsewhere = info.end == SHSTK_END_READ && is_elsewhere(&known);
 	ret->missed = known.missed;
 	return 0;
+}
+
+/* ---- Instructions that are stepped outside of their function ---- */
+
+/* Returns whether @pc is in a slot where the kernel steps instructions. */
+static bool is_stepped(const struct layout *layout, uint64_t pc)
+{
+	const struct layout_map *map = layout_find(layout, pc);
+
+	return map && !strcmp(map->path, "[uprobes]") && layout->files->arch == SHSTK_ARCH_X86 &&
+	       layout->files->read && layout->files->open;
+}
+
+/*
+ * Unwinds as if the instruction at @site was the one that is stepped. Returns whether that leads to
+ * the end of the stack.
+ */
+static bool unwind_site(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+			uint64_t site, struct unwound *ret)
+{
+	struct shstk_regs regs = *copy->regs;
+	struct stack_copy there = *copy;
+
+	regs.pc = stepped_pc(layout_find(layout, regs.pc)->start, regs.pc, site);
+	there.regs = &regs;
+	return !unwind_copy(layout, pid, &there, ret) && ret->end == SHSTK_END_COMPLETE &&
+	       ret->nr > 1;
+}
+
+/*
+ * Returns the probed instruction that is stepped: the only one by which the stack has an end, or
+ * the only one of these that was just called. Returns 0 if that is not known.
+ */
+static uint64_t find_site(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+			  struct unwound *ret)
+{
+	const struct stepped *s = layout->stepped;
+	unsigned int complete = 0, called = 0;
+	uint64_t any = 0, callee = 0;
+
+	for (size_t i = 0; i < s->nr; i++) {
+		if (!unwind_site(layout, pid, copy, s->sites[i], ret))
+			continue;
+		complete++;
+		any = s->sites[i];
+		if (stepped_is_called(layout->files, pid, ret->pcs[1], s->sites[i])) {
+			called++;
+			callee = s->sites[i];
+		}
+	}
+	return complete == 1 ? any : called == 1 ? callee : 0;
+}
+
+/* Unwinds from the instruction that is stepped, if it can be found. It is marked as a guess. */
+static int unwind_stepped(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+			  struct unwound *ret)
+{
+	uint64_t site;
+
+	if (!layout->stepped)
+		layout->stepped = calloc(1, sizeof(*layout->stepped));
+	if (!layout->stepped)
+		return -ENOMEM;
+	stepped_find(layout->stepped, layout->files, pid, layout->maps, layout->nr);
+	site = find_site(layout, pid, copy, ret);
+	if (!site || !unwind_site(layout, pid, copy, site, ret))
+		return unwind_copy(layout, pid, copy, ret);
+	ret->marks[0] |= SHSTK_MARK_GUESS;
+	return 0;
+}
+
+int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+		  struct unwound *ret)
+{
+	return is_stepped(layout, copy->regs->pc) ? unwind_stepped(layout, pid, copy, ret) :
+						    unwind_copy(layout, pid, copy, ret);
 }
 
 void layout_keep_outermost(struct layout *layout, const struct unwound *stack)
