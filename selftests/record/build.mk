@@ -275,19 +275,49 @@ $(RECORD_B)/throw: selftests/record/throw.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -o $@ $<
 
+# What takes each sample from both, and what shows where they differ.
+RECORD_COMPARE_CFLAGS := $(BARE_FLAGS) -fPIC -fvisibility=hidden -fno-plt
+$(RECORD_ARM64)/compare_agent.so: selftests/record/compare_agent.c selftests/record/compare.h \
+		$(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(ARM64)gcc $(TOOL_CFLAGS) -Ilibshstk $(RECORD_COMPARE_CFLAGS) \
+		-mbranch-protection=standard -shared -o $@ $(filter %.c %.a,$^) \
+		$(call gcs_link,$(ARM64)) -pthread -Wl,--exclude-libs,ALL
+	$(call gcs_mark,$(ARM64),$@)
+$(RECORD_B)/compare_agent.so: selftests/record/compare_agent.c selftests/record/compare.h \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -Ilibshstk $(RECORD_COMPARE_CFLAGS) \
+		-shared -o $@ $(filter %.c %.a,$^) -pthread -Wl,--exclude-libs,ALL
+$(RECORD_ARM64)/compare.o: selftests/record/compare.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
+$(RECORD_ARM64)/compare: $(RECORD_ARM64)/compare.o $(RECORD_SYMBOL) $(RECORD_ARM64)/left_out.o \
+		$(B)/lib/arm64/libshstk.a
+	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $^ -Wl,--allow-shlib-undefined \
+		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
+$(RECORD_B)/compare: selftests/record/compare.c selftests/record/compare.h \
+		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -o $@ $(filter %.c %.a,$^) $(TOOL_LIBS)
+
 RECORD_GUEST_arm64 := selftests/loader/cases.sh $(addprefix $(RECORD_ARM64)/,shstk \
 	libshstk-agent.so throw target deep)
 RECORD_GUEST_x86 := selftests/loader/cases.sh $(addprefix $(B)/,shstk \
 	libshstk-agent.so libshstk-start.so selftests/record/throw selftests/record/target)
 record_words = $(subst $() ,,$(RECORD_GUEST_$(1):%=$(comma)%))
+# selftests/record/sources.sh has these, too.
+RECORD_COMPARE_arm64 := $(addprefix $(RECORD_ARM64)/,compare compare_agent.so)
+RECORD_COMPARE_x86 := $(addprefix $(RECORD_B)/,compare compare_agent.so)
+compare_words = $(call record_words,$(1))$(subst $() ,,$(RECORD_COMPARE_$(1):%=$(comma)%))
 
 ifneq ($(wildcard $(RECORD_ROOT)/libdw.so.1),)
-GUEST_arm64-7.2 += record:sources=selftests/record/sources.sh$(call record_words,arm64)
+GUEST_arm64-7.2 += record:sources=selftests/record/sources.sh$(call compare_words,arm64)
 GUEST_KMOD_arm64-7.2 += record:perf=selftests/record/perf.sh,full$(call record_words,arm64)
 GUEST_ICOUNT += record:event=selftests/record/event.sh$(call record_words,arm64)
 endif
 ifneq ($(and $(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
-GUEST_x86-7.2 += record:sources=selftests/record/sources.sh$(call record_words,x86)
+GUEST_x86-7.2 += record:sources=selftests/record/sources.sh$(call compare_words,x86)
 GUEST_KMOD_x86-7.2 += record:perf=selftests/record/perf.sh,short$(call record_words,x86)
 RECORD_RULES := $(RECORD_GUEST_x86) $(B)/selftests/loader/libprotobuf-c.so.1
 GUEST_KMOD_x86-qemu-7.2 += record:rules=selftests/record/rules.sh$(subst $() ,,$(RECORD_RULES:%=$(comma)%))

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with real shadow stacks: records programs of Debian and one with exceptions and
-# signals, with each sample taken by hardware and by software at the same moment. The arguments are
-# only there so that the files are copied into the guest.
+# Runs in a guest with real shadow stacks: samples programs of Debian and one with exceptions and
+# signals, by hardware and by software at the same moment (compare.c). The arguments are only there
+# so that the files are copied into the guest.
 #
 # Both stacks have to be the same, except for these known differences, which the test lists:
 #
@@ -28,12 +28,12 @@ done
 . ./cases.sh
 # An x86 guest counts so few instructions per tick that CPU time gives too few samples.
 run='./shstk run -q'
-rate='--wall -F 1999'
+rate='1999 --wall'
 late=1000000
 long=0.2
 if [ "$(uname -m)" = aarch64 ]; then
-	rate='-F 999'
-	long=0.5
+	rate=999
+	long=2
 	late=2	# the dynamic linker switches on before it calls anything
 fi
 
@@ -47,13 +47,12 @@ python_more='
 def fib(n): return n if n < 2 else fib(n - 1) + fib(n - 2)
 print(fib(17), sorted(range(999), key=lambda x: -x)[0])'
 
-# same NAME COMMAND...: records the command
+# same NAME COMMAND...: samples the command
 same()
 {
 	name=$1
 	shift
-	./shstk record -q --check-sources $rate -o /dev/null \
-		--format=folded -- "$@" >out 2>err
+	./compare ./compare_agent.so $rate -- "$@" >out 2>err
 	got=$?
 	awk -v status=$got -v late=$late -v libgcc='_Unwind_(Resume|RaiseException)' '
 	function name(frame) {
@@ -116,7 +115,7 @@ same()
 		}
 		list(0)
 	}
-	/stacks are the same/ { same = $6; differ = $11; without = $14; start = $20 }
+	/stacks are the same/ { same = $4; differ = $9; without = $12; start = $18 }
 	END {
 		printf "%d the same; start %d, cut %d, landing %d, first %d, unexplained %d; %d not from hardware%s\n", \
 			same, start, cut, landing, first, unexplained, without, lines

@@ -39,7 +39,7 @@
 #include "../protocol.h"
 
 #define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
-#define REC_VERSION 6
+#define REC_VERSION 7
 
 #define REC_MAX_SLOTS 65536
 #define REC_MAX_LABELS 1024 /* most bytes of the labels of a sample */
@@ -89,7 +89,6 @@ struct rec_exec {
  * @slots_offset: offset of the slots in the memory, in bytes.
  * @rings_offset: offset of the rings in the memory, in bytes.
  * @recorder: process ID of the recorder.
- * @check: agents compare the hardware's stack of each sample with the software's.
  * @labels: samples of goroutines have their labels.
  * @in_time: periods that may run out from one of the kernel's ticks to the next.
  * @events: perf events may be opened; they do not depend on the tick.
@@ -103,11 +102,6 @@ struct rec_exec {
  * @sandboxed: threads and processes that began behind a seccomp filter.
  * @foreign: processes in another PID namespace.
  * @execs: programs that are about to be executed.
- * @same: with @check: samples whose two stacks were equal.
- * @later: with @check: samples whose stacks were equal except for outer frames, which were called
- *	before the hardware shadow stack was enabled.
- * @differ: with @check: samples whose two stacks were not equal.
- * @unchecked: with @check: samples without a hardware shadow stack.
  * @stretch: most periods between two samples of a thread that waits, if more than 1.
  */
 struct rec_header {
@@ -122,7 +116,6 @@ struct rec_header {
 	uint64_t period;
 	uint64_t slots_offset;
 	uint64_t rings_offset;
-	uint32_t check;
 	uint32_t labels;
 	uint32_t in_time;
 	uint32_t events;
@@ -135,10 +128,6 @@ struct rec_header {
 	_Atomic uint32_t no_timer;
 	_Atomic uint32_t sandboxed;
 	_Atomic uint32_t foreign;
-	_Atomic uint32_t same;
-	_Atomic uint32_t later;
-	_Atomic uint32_t differ;
-	_Atomic uint32_t unchecked;
 	_Atomic uint32_t stretch;
 	struct rec_exec execs[REC_EXECS];
 };
@@ -200,9 +189,8 @@ enum rec_type {
 	REC_START = 2, /* a process image: first record of its start_slot */
 	REC_MAPS = 3, /* part of the executable lines of /proc/self/maps */
 	REC_SAMPLE = 4,
-	REC_OTHER = 5, /* the software's stack for the sample before this record */
-	REC_END = 6, /* the agent leaves the process, which exits */
-	REC_REAPED = 7, /* the process has waited for a child */
+	REC_END = 5, /* the agent leaves the process, which exits */
+	REC_REAPED = 6, /* the process has waited for a child */
 };
 
 /**
@@ -291,7 +279,7 @@ struct rec_maps {
 /**
  * struct rec_sample - one sample
  * @record: the record's header.
- * @time: CLOCK_MONOTONIC in ns. In a REC_OTHER record: address at which the walk ended.
+ * @time: CLOCK_MONOTONIC in ns.
  * @weight: ns that this sample stands for.
  * @nr: number of entries.
  * @end: enum shstk_end.

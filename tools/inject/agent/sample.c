@@ -106,57 +106,6 @@ struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room)
 }
 
 /*
- * Returns whether the software's stack has all frames of the hardware's and more outside of them.
- * The hardware does not know frames that were called before its shadow stack was enabled.
- */
-static bool is_older(const struct rec_sample *hardware, const uint64_t *pcs, int n,
-		     const struct shstk_info *info)
-{
-	return hardware->end == SHSTK_END_COMPLETE && info->end == SHSTK_END_COMPLETE &&
-	       n > (int)hardware->nr && !memcmp(pcs, hardware->pcs, hardware->nr * sizeof(pcs[0]));
-}
-
-/*
- * Captures the stack again by software and compares it with the sample. @other has room for it. If
- * the stacks differ, the second one is moved right behind the sample. Returns its size in bytes, or
- * 0. Marks are not compared: the hardware's entries are never guesses.
- */
-static uint32_t check_sources(const struct rec_sample *hardware, struct rec_sample *other,
-			      const void *context)
-{
-	uint32_t depth = agent.max_depth;
-	struct shstk_info info = { .size = sizeof(info) };
-	struct shstk_opts opts = {
-		.size = sizeof(opts),
-		.flags = capture_flags(),
-		.sources = SHSTK_USE_MEMO | SHSTK_USE_WALK,
-		.marks = (uint8_t *)&other->pcs[depth],
-	};
-	int n;
-
-	if (hardware->source != SHSTK_SOURCE_HARDWARE) {
-		atomic_fetch_add(&agent.header->unchecked, 1);
-		return 0;
-	}
-	n = shstk_capture_context(context, other->pcs, depth, &opts, &info);
-	if (n == (int)hardware->nr && info.end == hardware->end &&
-	    !memcmp(other->pcs, hardware->pcs, n * sizeof(other->pcs[0]))) {
-		atomic_fetch_add(&agent.header->same, 1);
-		return 0;
-	}
-	if (is_older(hardware, other->pcs, n, &info)) {
-		atomic_fetch_add(&agent.header->later, 1);
-		return 0;
-	}
-	atomic_fetch_add(&agent.header->differ, 1);
-	sample_fill(other, REC_OTHER, n < 0 ? 0 : n, opts.marks, 0, &info);
-	other->time = info.end_pc;
-	n = other->record.size;
-	memmove((uint8_t *)hardware + hardware->record.size, other, n);
-	return n;
-}
-
-/*
  * Removes this object's frames, which are hooks: a signal that was blocked during a call comes in
  * them. @function is the function of libc where the time was spent, or NULL; it takes the place of
  * an innermost frame of this object. Returns the number of entries; @marks is changed along with
@@ -280,12 +229,10 @@ static void sample(struct thread *t, uint64_t periods, const void *context)
 {
 	uint32_t depth = agent.max_depth;
 	uint32_t room = rec_sample_room(depth);
-	bool check = agent.header->check;
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
 	uint64_t late = sample_late(t, periods);
-	struct rec_sample *s = sample_new(t, periods, check ? 2 * room : room);
-	uint32_t other;
+	struct rec_sample *s = sample_new(t, periods, room);
 	int n;
 
 	if (!s)
@@ -294,13 +241,11 @@ static void sample(struct thread *t, uint64_t periods, const void *context)
 	n = shstk_capture_context(context, s->pcs, depth, &opts, &info);
 	if (n < 0)
 		n = 0;
-	if (!check)
-		n = drop_own(s->pcs, opts.marks, n, own.waits_in);
+	n = drop_own(s->pcs, opts.marks, n, own.waits_in);
 	sample_fill(s, REC_SAMPLE, n, opts.marks, periods, &info);
 	s->late = late;
 	add_labels(s);
-	other = check ? check_sources(s, (void *)((uint8_t *)s + room), context) : 0;
-	sample_put(t, s->record.size + other);
+	sample_put(t, s->record.size);
 }
 
 void sample_place(struct thread *t, uint64_t periods, enum rec_place place)

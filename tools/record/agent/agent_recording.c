@@ -286,7 +286,6 @@ static int take_record(struct drain *d, uint32_t i, const struct rec_record *rec
 	const struct rec_slot *slot = &d->slots[i];
 	const void *whole = record;
 	struct process_image *image;
-	int ret;
 
 	switch (record->type) {
 	case REC_PAD:
@@ -303,16 +302,7 @@ static int take_record(struct drain *d, uint32_t i, const struct rec_record *rec
 		image = slot_image(d, i);
 		if (!image)
 			return leave_out(d, slot);
-		ret = take_sample(d, slot, image, whole);
-		d->sampled = d->header->check && !ret;
-		if (d->sampled)
-			memcpy(d->before, whole, record->size);
-		return ret;
-	case REC_OTHER:
-		image = slot_image(d, i);
-		if (image)
-			drain_show_difference(d, image, whole);
-		return 0;
+		return take_sample(d, slot, image, whole);
 	case REC_END:
 	case REC_REAPED:
 		image = slot_image(d, i);
@@ -613,10 +603,6 @@ void drain_count(const struct drain *d, struct drain_counts *ret)
 		.sandboxed = atomic_load(&h->sandboxed),
 		.damaged = d->damaged,
 		.stretch = atomic_load(&h->stretch),
-		.same = atomic_load(&h->same),
-		.later = atomic_load(&h->later),
-		.differ = atomic_load(&h->differ),
-		.unchecked = atomic_load(&h->unchecked),
 	};
 }
 

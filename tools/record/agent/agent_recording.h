@@ -22,7 +22,6 @@
  * @ring_size: bytes of a thread's ring, a power of two.
  * @max_depth: most entries of a stack.
  * @keep_times: for how many samples the times are kept; 0: for none.
- * @check: take each stack both by hardware and by software, and compare.
  * @labels: take the labels of goroutines.
  */
 struct drain_opts {
@@ -31,7 +30,6 @@ struct drain_opts {
 	uint32_t ring_size;
 	uint32_t max_depth;
 	size_t keep_times;
-	bool check;
 	bool labels;
 };
 
@@ -54,10 +52,6 @@ struct drain_opts {
  * @sandboxed: threads and processes that were not sampled because a seccomp filter may forbid it.
  * @damaged: how often invalid content made the rest of a ring be skipped.
  * @stretch: most periods between two samples of a thread that waits, if above 1.
- * @same: with @check of struct drain_opts: samples whose two stacks are the same.
- * @later: samples whose stacks differ only by outer frames that are older than the shadow stack.
- * @differ: samples whose stacks differ otherwise.
- * @unchecked: samples without a stack from hardware.
  */
 struct drain_counts {
 	uint64_t samples;
@@ -76,10 +70,6 @@ struct drain_counts {
 	uint32_t sandboxed;
 	uint32_t damaged;
 	uint32_t stretch;
-	uint32_t same;
-	uint32_t later;
-	uint32_t differ;
-	uint32_t unchecked;
 };
 
 struct drain;

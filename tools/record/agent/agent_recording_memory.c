@@ -91,7 +91,6 @@ int drain_map_memory(struct drain *d, const struct drain_opts *opts)
 	h->max_depth = opts->max_depth;
 	h->clock = opts->clock;
 	h->recorder = getpid();
-	h->check = opts->check;
 	h->labels = opts->labels;
 	h->period = opts->period;
 	h->in_time = periods_in_time(tick, opts->period);

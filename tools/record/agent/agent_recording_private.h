@@ -142,11 +142,8 @@ struct loser {
  * @text_bytes: bytes in complete and incomplete maps texts.
  * @pass: number of passes over the rings so far.
  * @progress: what is known of each slot.
- * @shown: number of differences that were printed.
  * @started: CLOCK_MONOTONIC in ns, when the recording began.
- * @sampled: @before holds a sample.
  * @record: copy of the record that is being taken.
- * @before: copy of the sample that was taken before it.
  * @ahead: copy of the record that is looked at ahead of time.
  */
 struct drain {
@@ -178,11 +175,8 @@ struct drain {
 	size_t text_bytes;
 	unsigned int pass;
 	struct slot_progress progress[DRAIN_SLOTS];
-	unsigned int shown;
 	uint64_t started;
-	bool sampled;
 	_Alignas(8) uint8_t record[DRAIN_MAX_RECORD];
-	_Alignas(8) uint8_t before[DRAIN_MAX_RECORD];
 	_Alignas(8) uint8_t ahead[DRAIN_MAX_RECORD];
 };
 
@@ -229,13 +223,6 @@ void drain_know_maps(struct drain *d, struct process_image *image, const struct 
 
 /* Frees the texts of earlier passes: all records older than them were taken. */
 void drain_forget_old_texts(struct drain *d);
-
-/*
- * Prints the previous sample, taken by hardware, and @s, taken by software, which should be equal
- * but are not. In agent_recording_check.c.
- */
-void drain_show_difference(struct drain *d, struct process_image *image,
-			   const struct rec_sample *s);
 
 /*
  * Takes what is left of threads whose process has ended, and frees their slots. In

@@ -52,7 +52,6 @@ static int begin(struct recording *r)
 		.ring_size = (o->buffer ? o->buffer : RECORD_BUFFER) * 1024,
 		.max_depth = o->depth,
 		.keep_times = output_wants_times(&o->output),
-		.check = o->check,
 		.labels = output_wants_labels(&o->output),
 	};
 	struct drain *drain = NULL;
@@ -206,10 +205,6 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	drain_gaps(drain, say_gap, &lines);
 	if (lines.gaps > MAX_GAP_LINES)
 		caution(r, "%u more programs were not sampled either", lines.gaps - MAX_GAP_LINES);
-	if (r->opts->check)
-		complain(
-			"hardware and software: %u stacks are the same, %u are not, %u were not taken from hardware, %u begin where shadow stacks were switched on",
-			c.same, c.differ, c.unchecked, c.later);
 	drain_alive(drain, samples_name_left, &left);
 	if (ended)
 		samples_report_left(r, &left);

@@ -33,7 +33,6 @@ enum {
 	OPT_WAKERS,
 	OPT_KERNEL,
 	OPT_PERF_DATA,
-	OPT_CHECK,
 	OPT_HEAP,
 	OPT_HEAP_SAMPLE,
 	OPT_HEAP_MMAP,
@@ -100,8 +99,6 @@ enum {
 	     "with the kernel's functions")                                                        \
 	RECORD("perf-data", OPT_PERF_DATA, "FILE",                                                 \
 	       "write what the kernel recorded to FILE as well, for shstk unwind")                 \
-	RECORD("check-sources", OPT_CHECK, NULL,                                                   \
-	       "take each stack from hardware and by software, and compare")                       \
 	RECORD("heap", OPT_HEAP, NULL,                                                             \
 	       "record allocations: what is allocated where, in use, and never freed")             \
 	RECORD("heap-sample", OPT_HEAP_SAMPLE, "BYTES",                                            \
@@ -245,8 +242,6 @@ static bool *find_switch(struct record_opts *o, int key)
 		return &o->preempted;
 	case OPT_WAKERS:
 		return &o->wakers;
-	case OPT_CHECK:
-		return &o->check;
 	case OPT_KERNEL:
 		return &o->kernel;
 	case OPT_HEAP:
@@ -263,8 +258,6 @@ static bool *find_switch(struct record_opts *o, int key)
 /* Sets what an option implies beside its own meaning. */
 static void parse_implied(struct record_opts *o, int key)
 {
-	if (key == OPT_CHECK)
-		o->via = VIA_AGENT;
 	o->off_cpu |= key == OPT_PREEMPTED || key == OPT_WAKERS;
 	if (key == OPT_HEAP_SAMPLE || key == OPT_HEAP_MMAP || key == OPT_HEAP_SHOW)
 		o->heap = true;

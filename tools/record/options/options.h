@@ -54,7 +54,6 @@
  * @kernel_alone: record the kernel's functions where there is no other stack. via_choose() sets it.
  * @mixed: callchains come from shadow stacks, and stacks are copied from the time on at which there
  *	is a process without a shadow stack. via_choose() sets it.
- * @check: take each stack both by hardware and by software, and compare.
  * @heap: record allocations instead of time.
  * @heap_mmap: with @heap: record mmap() too.
  * @heap_sample: with @heap: sample one allocation in so many bytes, 0: record all.
@@ -91,7 +90,6 @@ struct record_opts {
 	bool kernel;
 	bool kernel_alone;
 	bool mixed;
-	bool check;
 	bool heap;
 	bool heap_mmap;
 	unsigned long heap_sample;
