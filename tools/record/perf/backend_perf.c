@@ -252,61 +252,88 @@ static struct languages *start_languages(const struct record_opts *o, const stru
 	return languages_create(walker ? walker_loaded(walker) : NULL);
 }
 
-/* Begins to record. @target is the command, which waits to be executed, or NULL. */
-static int start(struct recording *r, const struct target *target)
+/* Returns how to record, as far as the options say it. */
+static struct perf_record_opts drain_options(const struct record_opts *o)
 {
-	struct perf_state *state = r->state;
-	struct perf_record_opts opts = {
-		.rings = event_options(r->opts),
-		.depth = r->opts->depth,
-		.kernel = r->opts->kernel,
+	return (struct perf_record_opts){
+		.rings = event_options(o),
+		.depth = o->depth,
+		.kernel = o->kernel,
 		.chains = module_loaded(),
-		.mixed = r->opts->mixed,
-		.given = r->opts->targets.nr_tids ? r->opts->targets.nr_tids :
-						    r->opts->targets.given,
-		.threads = r->opts->targets.nr_tids,
+		.mixed = o->mixed,
+		.given = o->targets.nr_tids ? o->targets.nr_tids : o->targets.given,
+		.threads = o->targets.nr_tids,
 		/* A perf.data file says only once what a sample stands for. */
-		.may_coarsen = !r->opts->count && event_count(r->opts) && !r->opts->perf_data,
-		.perf_data = r->opts->perf_data,
-		.off = !r->opts->off_cpu  ? OFF_ALL :
-		       r->opts->preempted ? OFF_PREEMPTED :
-					    OFF_WAITING,
-		.keep_times = output_wants_times(&r->opts->output),
-		.labels = output_wants_labels(&r->opts->output),
+		.may_coarsen = !o->count && event_count(o) && !o->perf_data,
+		.perf_data = o->perf_data,
+		.off = !o->off_cpu  ? OFF_ALL :
+		       o->preempted ? OFF_PREEMPTED :
+				      OFF_WAITING,
+		.keep_times = output_wants_times(&o->output),
+		.labels = output_wants_labels(&o->output),
 	};
-	struct reason why;
-	int ret;
+}
 
-	if (r->opts->wakers && wakers_create(&state->wakers, &why)) {
+/*
+ * Begins what the recording needs beside events: who wakes threads, walks in the
+ * kernel, functions of interpreters. Returns
+ * false, after printing the reason, if that is not possible.
+ */
+static bool start_others(struct perf_state *state, const struct record_opts *o,
+			 struct perf_record_opts *opts)
+{
+	struct reason why;
+
+	if (o->wakers && wakers_create(&state->wakers, &why)) {
 		complain("%s", why.text);
-		return EXIT_OWN;
+		return false;
 	}
-	if (!start_walker(r->opts, &state->walker))
-		return EXIT_OWN;
-	opts.walker = state->walker;
-	state->languages = start_languages(r->opts, state->walker);
-	opts.languages = state->languages;
-	opts.wakers = state->wakers;
-	opts.rings.wakings = wakers_event(state->wakers);
-	if (!has_rules(r->opts)) {
+	if (!start_walker(o, &state->walker))
+		return false;
+	opts->walker = state->walker;
+	state->languages = start_languages(o, state->walker);
+	opts->languages = state->languages;
+	opts->wakers = state->wakers;
+	opts->rings.wakings = wakers_event(state->wakers);
+	if (!has_rules(o)) {
 		complain("no unwind rules are loaded into the kernel; see shstk-rules(1)");
-		return EXIT_OWN;
+		return false;
 	}
-	if (target && opts.rings.nr_pids) {
-		opts.rings.pids = &target->pid;
-		opts.rings.on_exec = true;
+	return true;
+}
+
+/*
+ * Says whose events are opened: those of the command @target, if there is one, or of the cgroup.
+ * Returns false, after printing the reason, if there is no such cgroup.
+ */
+static bool choose_targets(const struct record_opts *o, const struct target *target,
+			   struct perf_record_opts *opts)
+{
+	if (target && opts->rings.nr_pids) {
+		opts->rings.pids = &target->pid;
+		opts->rings.on_exec = true;
 		/*
 		 * Switches of other processes would fill the rings, and so would other processes'
 		 * events of which each is a sample. For these, events of the CPUs are opened only
 		 * if there is no other way.
 		 */
-		opts.tree = !opts.rings.off && !event_count(r->opts) && may_see_all(opts.rings);
+		opts->tree = !opts->rings.off && !event_count(o) && may_see_all(opts->rings);
 	}
-	if (r->opts->cgroup) {
-		opts.rings.cgroup = find_cgroup(r->opts->cgroup);
-		if (opts.rings.cgroup < 0)
-			return EXIT_OWN;
-	}
+	if (o->cgroup)
+		opts->rings.cgroup = find_cgroup(o->cgroup);
+	return !o->cgroup || opts->rings.cgroup >= 0;
+}
+
+/* Begins to record. @target is the command, which waits to be executed, or NULL. */
+static int start(struct recording *r, const struct target *target)
+{
+	struct perf_record_opts opts = drain_options(r->opts);
+	struct perf_state *state = r->state;
+	struct reason why;
+	int ret;
+
+	if (!start_others(state, r->opts, &opts) || !choose_targets(r->opts, target, &opts))
+		return EXIT_OWN;
 	/*
 	 * A higher priority: on a busy machine the rings would be full before it is this process's
 	 * turn, or a recorded process would have ended before copies of its stacks begin.
