@@ -275,9 +275,8 @@ static struct perf_record_opts drain_options(const struct record_opts *o)
 }
 
 /*
- * Begins what the recording needs beside events: who wakes threads, walks in the
- * kernel, functions of interpreters. Returns
- * false, after printing the reason, if that is not possible.
+ * Begins what the recording needs beside events: who wakes threads, walks in the kernel, functions
+ * of interpreters. Returns false, after printing the reason, if that is not possible.
  */
 static bool start_others(struct perf_state *state, const struct record_opts *o,
 			 struct perf_record_opts *opts)
