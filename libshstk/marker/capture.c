@@ -412,7 +412,8 @@ static int any_capture(struct markers *m, const struct call *c)
 	rest = m->mark[m->n].rest;
 	memcpy(w.out, room_end(m) - rest, rest * sizeof(*c->pcs));
 	n = w.out - c->pcs;
-	if (m->frames_to_pay <= 0 && n >= FEWEST)
+	/* shstk_marker_capture() has counted these frames already if nothing is left to pay. */
+	if (n >= FEWEST && (m->frames_to_pay <= 0 || (m->frames_to_pay -= n) <= 0))
 		mark_place(m, c, n, n / 2);
 	n += rest;
 	enter_count(t, true);
