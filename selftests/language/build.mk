@@ -27,4 +27,17 @@ $(LANGUAGE_B)/python_test.py: selftests/language/python_test.py $(LANGUAGE_B)/tr
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-CHECK += $(LANGUAGE_B)/python_test.py
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/python_test.py)
+
+# Its name is that of an interpreter.
+$(LANGUAGE_B)/python3-forged: selftests/language/forged.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
+
+$(LANGUAGE_B)/hostile_test.py: selftests/language/hostile_test.py $(LANGUAGE_B)/truth \
+		$(LANGUAGE_B)/python3-forged \
+		$(if $(LANGUAGE_BPF),$(LANGUAGE_B)/shstk-language.bpf.o)
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/hostile_test.py)

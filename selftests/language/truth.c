@@ -2,7 +2,7 @@
 /*
  * truth.c - prints the stack of each sample of an interpreter, beside a word that its program wrote.
  *
- *	truth [-n SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
+ *	truth [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
  *
  * The program keeps in the first word of FILE, which it has mapped, which of its functions runs. The
  * word is read by the BPF program that reads the frames, at the same moment. For each stack with
@@ -45,7 +45,8 @@
  * @pid: the process.
  * @reading: frames are read.
  * @set: the place of the word was told.
- * @wanted: samples that are wanted.
+ * @placed: after so many samples with functions it ends; 0: any number.
+ * @read: the same for samples of which frames were read.
  */
 struct truth {
 	struct population all;
@@ -56,7 +57,8 @@ struct truth {
 	pid_t pid;
 	bool reading;
 	bool set;
-	uint64_t wanted;
+	uint64_t placed;
+	uint64_t read;
 };
 
 static void die(const char *what, const char *why)
@@ -198,7 +200,8 @@ static void read_all(struct truth *t)
 				die("events", "the program does not run there");
 		}
 		languages_count(t->languages, &counts);
-		if (t->wanted && counts.placed >= t->wanted)
+		if ((t->placed && counts.placed >= t->placed) ||
+		    (t->read && counts.samples >= t->read))
 			break;
 	}
 	if (ended)
@@ -252,16 +255,19 @@ int main(int argc, char **argv)
 	};
 	int option;
 
-	while (t && (option = getopt(argc, argv, "+n:f:")) >= 0) {
+	while (t && (option = getopt(argc, argv, "+n:r:f:")) >= 0) {
 		if (option == 'n')
-			t->wanted = strtoull(optarg, NULL, 10);
+			t->placed = strtoull(optarg, NULL, 10);
+		else if (option == 'r')
+			t->read = strtoull(optarg, NULL, 10);
 		else if (option == 'f')
 			opts.freq = strtoul(optarg, NULL, 10);
 		else
-			die("usage", "truth [-n SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+			die("usage",
+			    "truth [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
 	}
 	if (!t || argc - optind < 2)
-		die("usage", "truth [-n SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+		die("usage", "truth [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
 	t->file = argv[optind];
 	t->languages = languages_create(NULL);
 	if (!t->languages || shstk_symbols_create(NULL, &symbols) ||
