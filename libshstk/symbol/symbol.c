@@ -258,5 +258,8 @@ const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
 
 const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc, uint64_t pc, int how)
 {
-	return shstk_symbols_lookup(proc->symbols, shstk_symproc_find(proc, pc), pc, how);
+	const struct shstk_symbol *function = shstk_symbols_function(proc->symbols, pc);
+
+	return function ? function :
+			  shstk_symbols_lookup(proc->symbols, shstk_symproc_find(proc, pc), pc, how);
 }

@@ -17,7 +17,10 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 $(LANGUAGE_B)/shstk-language.bpf.o: $(B)/shstk-language.bpf.o
 $(LANGUAGE_B)/program.py: selftests/language/program.py
 $(LANGUAGE_B)/judge.py: selftests/language/judge.py
-$(LANGUAGE_B)/shstk-language.bpf.o $(LANGUAGE_B)/program.py $(LANGUAGE_B)/judge.py:
+$(LANGUAGE_B)/waiting.py: selftests/language/waiting.py
+$(LANGUAGE_B)/shstk: $(B)/shstk
+$(LANGUAGE_B)/shstk-language.bpf.o $(LANGUAGE_B)/program.py $(LANGUAGE_B)/judge.py \
+		$(LANGUAGE_B)/waiting.py $(LANGUAGE_B)/shstk:
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -41,3 +44,9 @@ $(LANGUAGE_B)/hostile_test.py: selftests/language/hostile_test.py $(LANGUAGE_B)/
 	$(Q)cp $< $@
 
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/hostile_test.py)
+
+$(LANGUAGE_B)/trace_test.py: selftests/language/trace_test.py $(LANGUAGE_B)/waiting.py $(LANGUAGE_B)/shstk
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/trace_test.py)

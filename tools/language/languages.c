@@ -60,6 +60,7 @@ struct moment {
  * struct languages - the languages of a recording
  * @own: the BPF program that was loaded here.
  * @program: the BPF program, or NULL as long as there is none.
+ * @stopped_only: none is to be loaded.
  * @failed: no program can be loaded.
  * @why: why not, or why an interpreter is not known.
  * @refused: @why has a reason.
@@ -83,6 +84,7 @@ struct moment {
 struct languages {
 	struct bpf_loaded own;
 	const struct bpf_loaded *program;
+	bool stopped_only;
 	bool failed;
 	struct reason why;
 	bool refused;
@@ -198,19 +200,25 @@ static void load(struct languages *all)
 		all->program = &all->own;
 }
 
+/* Tells the BPF program how frames are found. Returns false if there is no such program. */
+static bool tell_program(struct languages *all, unsigned int number, const struct interpreter *it)
+{
+	__u32 key = number;
+
+	load(all);
+	return all->program &&
+	       !bpf_loaded_set(all->program, "language_targets", &key, &it->found.target);
+}
+
 /* Returns the number of an interpreter; 0: there are too many. */
 static int number_of(struct languages *all, const struct interpreter *it)
 {
 	unsigned int n;
-	__u32 key;
 
 	for (n = 1; n < all->nr_interpreters; n++)
 		if (!memcmp(&all->interpreters[n], it, sizeof(*it)))
 			return (int)n;
-	load(all);
-	key = n;
-	if (!all->program || n == LANGUAGE_TARGETS ||
-	    bpf_loaded_set(all->program, "language_targets", &key, &it->found.target))
+	if (n == LANGUAGE_TARGETS || (!all->stopped_only && !tell_program(all, n, it)))
 		return 0;
 	all->interpreters[all->nr_interpreters++] = *it;
 	return (int)n;
@@ -246,6 +254,24 @@ void languages_tell(struct languages *all, int pid, int number)
 		return;
 	all->wanted |= number > 0;
 	bpf_loaded_set(all->program, "language_processes", &key, number ? &value : NULL);
+}
+
+void languages_stopped_only(struct languages *all)
+{
+	all->stopped_only = true;
+}
+
+const struct language_target *languages_target(const struct languages *all, int number)
+{
+	return &all->interpreters[number].found.target;
+}
+
+bool languages_known(const struct languages *all, uint64_t id)
+{
+	const struct function *f;
+
+	HASH_FIND(hh, all->functions, &id, sizeof(id), f);
+	return f;
 }
 
 bool languages_wanted(const struct languages *all)

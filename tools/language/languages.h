@@ -42,6 +42,15 @@ void languages_destroy(struct languages *all);
 /* Returns whether a file of that name may be an interpreter. */
 bool languages_may_be(const char *path);
 
+/* Has no BPF program be loaded: frames are read by language_read() only. */
+void languages_stopped_only(struct languages *all);
+
+/* Returns how the frames of an interpreter are found. */
+const struct language_target *languages_target(const struct languages *all, int number);
+
+/* Returns whether the function with that number is known. */
+bool languages_known(const struct languages *all, uint64_t id);
+
 /*
  * Returns the number of the interpreter that a file is, 0 if it is none that is known, or -EAGAIN if
  * the process cannot be read yet.

@@ -46,6 +46,7 @@
 #include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
+#include "tools/trace/interpreted.h"
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
 
@@ -102,6 +103,7 @@ struct trace {
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
 	struct jit *jit; /* knows code made at run time, or NULL */
+	struct interpreted interpreted;
 	struct goroutine_source source;
 	struct goroutines *goroutines;
 	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID */
@@ -430,7 +432,10 @@ static void take_one(struct trace *t, struct thread *thread)
 		if (thread->trace.shadow_on || !thread->trace.sampled)
 			plan_shadow(t, thread);
 		thread->trace.sampled = true;
+		interpreted_stop(&t->interpreted);
+		interpreted_read(&t->interpreted, &thread->trace);
 		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
+		interpreted_place(&t->interpreted, t->opts, &thread->trace);
 	}
 	release(thread);
 }
@@ -519,9 +524,11 @@ static int take_copied(struct trace *t, bool stopped)
 			.stopped = stopped,
 		};
 
-		if (thread->trace.sampled &&
-		    trace_take(t->opts, t->space, &thread->trace, read_memory, &reader))
+		if (!thread->trace.sampled)
+			continue;
+		if (trace_take(t->opts, t->space, &thread->trace, read_memory, &reader))
 			return -ENOMEM;
+		interpreted_place(&t->interpreted, t->opts, &thread->trace);
 	}
 	return 0;
 }
@@ -591,6 +598,9 @@ static int stop_and_copy(struct trace *t)
 
 	stop_all(t);
 	copy_memory(t);
+	interpreted_stop(&t->interpreted);
+	for (unsigned int i = 0; i < t->nr; i++)
+		interpreted_read(&t->interpreted, &t->threads[i].trace);
 	if (t->goroutines)
 		err = goroutines_take(t->goroutines);
 	else if (go)
@@ -842,6 +852,8 @@ static int prepare(struct trace *t)
 		err = shstk_symproc_read_maps(t->proc);
 	if (err >= 0)
 		err = add_rest(t);
+	if (err >= 0)
+		err = interpreted_find(&t->interpreted, t->number, t->symbols);
 	if (err < 0)
 		return err;
 	t->threads = calloc(MAX_THREADS, sizeof(*t->threads));
@@ -853,6 +865,7 @@ static void cleanup(struct trace *t)
 	for (unsigned int i = 0; i < t->nr; i++)
 		trace_deinit(&t->threads[i].trace);
 	goroutines_destroy(t->goroutines);
+	interpreted_deinit(&t->interpreted);
 	free(t->threads);
 	free(t->waiters);
 	free(t->ranges);
@@ -876,6 +889,8 @@ int trace_process(const struct trace_opts *opts)
 	if (trace_check(t.pid))
 		return EXIT_FAILED;
 	t.number = tasks_living(t.pid);
+	t.interpreted.read = read_live;
+	t.interpreted.arg = &t;
 	err = prepare(&t);
 	if (!err)
 		err = find_goroutines(&t);

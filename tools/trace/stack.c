@@ -21,7 +21,9 @@ static int prepare(const struct trace_opts *o, struct trace_stack *s)
 		s->pcs = malloc((o->depth + 1) * sizeof(*s->pcs));
 	if (!s->marks)
 		s->marks = malloc(o->depth + 1);
-	if (!s->pcs || !s->marks)
+	if (!s->sps)
+		s->sps = malloc((o->depth + 1) * sizeof(*s->sps));
+	if (!s->pcs || !s->marks || !s->sps)
 		return -ENOMEM;
 	memset(s->marks, 0, o->depth + 1);
 	s->taken = true;
@@ -42,6 +44,8 @@ static int make_room(struct trace_stack *s, unsigned int depth)
 	}
 	free(s->pcs);
 	free(s->marks);
+	free(s->sps);
+	s->sps = NULL;
 	s->pcs = pcs;
 	s->marks = marks;
 	return 0;
@@ -51,7 +55,7 @@ static int unwind(const struct trace_opts *o, struct shstk_space *space, struct 
 		  shstk_read_fn read, void *arg)
 {
 	struct trace_stack *s = &t->unwound;
-	struct shstk_opts opts = { .size = sizeof(opts), .marks = s->marks };
+	struct shstk_opts opts = { .size = sizeof(opts), .marks = s->marks, .sps = s->sps };
 	unsigned int depth = o->depth;
 
 	s->nr_folds = 0;
@@ -62,6 +66,7 @@ static int unwind(const struct trace_opts *o, struct shstk_space *space, struct 
 		if (make_room(s, depth))
 			return -ENOMEM;
 		opts.marks = s->marks;
+		opts.sps = NULL;
 		s->nr = shstk_unwind(space, &t->regs, read, arg, s->pcs, depth, &opts, &s->info);
 	}
 	return depth > o->depth && s->nr > 0 ? fold_stack(s, o->depth) : 0;
@@ -178,8 +183,10 @@ void trace_deinit(struct trace_thread *t)
 {
 	free(t->hardware.pcs);
 	free(t->hardware.marks);
+	free(t->hardware.sps);
 	free(t->unwound.pcs);
 	free(t->unwound.marks);
+	free(t->unwound.sps);
 	free(t->unwound.folds);
 }
 
@@ -188,6 +195,12 @@ void trace_deinit(struct trace_thread *t)
 static int how_to_name(uint8_t mark)
 {
 	return mark & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL) ? SHSTK_SYMADDR_PC : SHSTK_SYMADDR_RETURN;
+}
+
+/* Returns the address of an entry; 0 if it stands for a function that has no code. */
+static uint64_t address_of(const struct shstk_symbol *sym, uint64_t pc)
+{
+	return sym->map && sym->map->kind == SHSTK_SYMMAP_LANGUAGE ? 0 : pc;
 }
 
 static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, int *number,
@@ -202,7 +215,7 @@ static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, 
 
 		printf("  #%-3d ", (*number)++);
 		if (o->addresses)
-			printf("0x%016llx ", (unsigned long long)pc);
+			printf("0x%016llx ", (unsigned long long)address_of(sym, pc));
 		fputs(shstk_label(f->function, room, label, sizeof(label)), stdout);
 		if (!f->inlined && sym->start)
 			printf("+0x%llx", (unsigned long long)sym->offset);
@@ -411,7 +424,7 @@ static void put_frame(struct json *json, const struct shstk_symbol *sym, unsigne
 	const struct shstk_symframe *f = &sym->frames[i];
 
 	shstk_json_open(json, NULL, '{');
-	shstk_json_address(json, "address", pc);
+	shstk_json_address(json, "address", address_of(sym, pc));
 	shstk_json_string(json, "function", f->function);
 	if (!f->inlined && sym->start)
 		shstk_json_int(json, "offset", sym->offset);

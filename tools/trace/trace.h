@@ -83,6 +83,7 @@ struct trace_fold {
  * @nr: number of entries, or a negative errno.
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each entry.
+ * @sps: the stack pointer of each entry of a stack that was unwound, or NULL.
  * @info: how taking it ended.
  * @folds: runs of entries that repeat or are left out.
  * @nr_folds: number of @folds.
@@ -92,6 +93,7 @@ struct trace_stack {
 	int nr;
 	uint64_t *pcs;
 	uint8_t *marks;
+	uint64_t *sps;
 	struct shstk_info info;
 	struct trace_fold *folds;
 	unsigned int nr_folds;

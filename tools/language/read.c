@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* read.c - reads an interpreter's frames from a process that is stopped. See read.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tools/language/read.h"
+
+#define STOP_SHIFT 48 /* addresses of user space are smaller */
+
+/**
+ * struct reading - the state of reading
+ * @all: receives what is read.
+ * @t: how frames are found.
+ * @thread: the thread.
+ * @moment: the frames, as the BPF program would write them.
+ * @entries: its entries; they follow it.
+ * @code: a function.
+ */
+struct reading {
+	struct languages *all;
+	const struct language_target *t;
+	const struct language_thread *thread;
+	struct language_moment moment;
+	struct language_entry entries[LANGUAGE_ENTRIES];
+	struct language_code code;
+};
+
+static bool read_bytes(const struct reading *r, uint64_t at, void *buf, size_t size)
+{
+	return !r->thread->read(r->thread->arg, at, buf, size);
+}
+
+static uint64_t word(const struct reading *r, uint64_t at)
+{
+	uint64_t value;
+
+	return read_bytes(r, at, &value, sizeof(value)) ? value : 0;
+}
+
+static uint64_t find_base(const struct reading *r)
+{
+	const struct language_target *t = r->t;
+	uint64_t base = t->base;
+	uint32_t key;
+
+	if (t->key_at) {
+		if (!read_bytes(r, t->key_at, &key, sizeof(key)) || key >= 32)
+			return 0;
+		base = word(r, r->thread->pointer + t->slot + key * 16);
+	}
+	return base && t->own_at && word(r, base + t->own_at) != r->thread->pointer ? 0 : base;
+}
+
+static uint64_t find_first(const struct reading *r, const struct language_chain *chain,
+			   uint64_t base)
+{
+	uint64_t at = base;
+
+	for (uint32_t i = 0; i < LANGUAGE_STEPS; i++)
+		if (i < chain->nr_steps && at)
+			at = word(r, at + chain->steps[i]);
+	return chain->nr_steps ? at : 0;
+}
+
+/* Copies a text of less than @room bytes. Returns how many bytes were copied. */
+static uint32_t copy_text(const struct reading *r, const struct language_text *text, uint8_t *to,
+			  uint64_t room)
+{
+	uint64_t at = r->code.words[text->word];
+	uint64_t size = word(r, at + text->length_at), part;
+	uint32_t done = 0;
+
+	size = (size < room ? size : room) * text->unit + text->head;
+	if (size >= room)
+		size = room - 1;
+	/* Memory may end behind it. */
+	while (done < size) {
+		part = LANGUAGE_PAGE - (at + done) % LANGUAGE_PAGE;
+		part = part < size - done ? part : size - done;
+		if (!read_bytes(r, at + done, to + done, part))
+			break;
+		done += part;
+	}
+	return done;
+}
+
+/* Returns the number of the function whose object is at @code; 0: it cannot be told. */
+static uint64_t identify(struct reading *r, uint64_t code)
+{
+	const struct language_target *t = r->t;
+	struct language_code *c = &r->code;
+	uint64_t id = (uint64_t)r->thread->stop << STOP_SHIFT | code;
+
+	if (languages_known(r->all, id))
+		return id;
+	if (code >> STOP_SHIFT || !read_bytes(r, code + t->code_from, c->words, sizeof(c->words)) ||
+	    c->words[t->type_word] != t->type)
+		return 0;
+	c->kind = LANGUAGE_CODE;
+	c->id = id;
+	c->target = r->moment.target;
+	for (unsigned int i = 0; i < LANGUAGE_TEXTS - 1; i++)
+		c->got[i] = copy_text(r, &t->texts[i], c->shorts[i], LANGUAGE_SHORT);
+	c->got[LANGUAGE_TEXTS - 1] =
+		copy_text(r, &t->texts[LANGUAGE_TEXTS - 1], c->table, LANGUAGE_LONG);
+	languages_take(r->all, r->thread->tid, 0, c, sizeof(*c));
+	return languages_known(r->all, id) ? id : 0;
+}
+
+static void read_marks(struct reading *r, uint64_t at)
+{
+	struct language_moment *m = &r->moment;
+
+	for (; at; at = word(r, at + r->t->marks.link)) {
+		if (m->nr_marks == LANGUAGE_MARKS) {
+			m->end = LANGUAGE_DEEP;
+			return;
+		}
+		r->entries[m->nr_marks++] =
+			(struct language_entry){ .addr = at, .id = word(r, at + r->t->mark_at) };
+	}
+}
+
+static uint64_t member(const uint8_t *frame, uint32_t offset)
+{
+	uint64_t value;
+
+	memcpy(&value, frame + offset, sizeof(value));
+	return value;
+}
+
+static void read_frames(struct reading *r, uint64_t at)
+{
+	const struct language_target *t = r->t;
+	struct language_moment *m = &r->moment;
+	uint8_t frame[LANGUAGE_FRAME_BYTES + 8] = { 0 };
+
+	for (; at; at = member(frame, t->frames.link)) {
+		struct language_entry *e = &r->entries[m->nr_marks + m->nr_frames];
+		uint64_t code;
+
+		if (m->nr_frames == LANGUAGE_FRAMES) {
+			m->end = LANGUAGE_DEEP;
+			return;
+		}
+		if (!read_bytes(r, at, frame, t->frame_bytes)) {
+			m->end = LANGUAGE_UNREADABLE;
+			return;
+		}
+		code = member(frame, t->code_at) & t->code_mask;
+		e->addr = at;
+		e->flags = (uint32_t)member(frame, t->flags_at);
+		e->at = (int32_t)(member(frame, t->instruction_at) - code - t->instructions);
+		e->id = identify(r, code);
+		m->nr_frames++;
+	}
+}
+
+int language_read(struct languages *all, int number, const struct language_thread *thread)
+{
+	struct reading *r = calloc(1, sizeof(*r));
+	uint64_t base;
+	int err = 0;
+
+	if (!r)
+		return -ENOMEM;
+	r->all = all;
+	r->t = languages_target(all, number);
+	r->thread = thread;
+	r->moment.kind = LANGUAGE_MOMENT;
+	r->moment.target = number;
+	r->moment.pc = thread->pc;
+	r->moment.sp = thread->sp;
+	base = find_base(r);
+	if (base) {
+		r->moment.base_word = word(r, base + r->t->base_word_at);
+		read_marks(r, find_first(r, &r->t->marks, base));
+		read_frames(r, find_first(r, &r->t->frames, base));
+		err = languages_take(all, thread->tid, 0, &r->moment,
+				     sizeof(r->moment) + sizeof(r->entries));
+	}
+	free(r);
+	return err;
+}

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* interpreted.c - functions that an interpreter runs, in the stacks of threads. */
+#include <errno.h>
+#include <stddef.h>
+#include <sys/ptrace.h>
+#include <sys/user.h>
+#include <unistd.h>
+
+#include "tools/convert/living_files.h"
+#include "tools/language/read.h"
+#include "tools/proc/maps.h"
+#include "tools/trace/interpreted.h"
+
+/* Returns the number of the interpreter that a mapped file is, 0 if it is none. */
+static int ask_file(const struct interpreted *i, int pid, const struct mapping *m)
+{
+	const struct layout_map map = live_map(m);
+	struct language_module module = {
+		.fd = live_open(NULL, pid, &map),
+		.start = m->start,
+		.offset = map.offset,
+		.read = i->read,
+		.arg = i->arg,
+	};
+	int ret;
+
+	if (module.fd < 0)
+		return 0;
+	ret = languages_find(i->all, &module);
+	close(module.fd);
+	return ret > 0 ? ret : 0;
+}
+
+int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbols)
+{
+	struct mapping m;
+	struct maps maps;
+
+	if (maps_open(pid, "maps", &maps))
+		return 0;
+	while (!i->number && maps_next(&maps, &m)) {
+		if (!m.exec || !languages_may_be(m.path))
+			continue;
+		if (!i->all)
+			i->all = languages_create(NULL);
+		if (!i->all)
+			break;
+		languages_stopped_only(i->all);
+		i->number = ask_file(i, pid, &m);
+	}
+	maps_close(&maps);
+	if (i->number)
+		shstk_symbols_set_functions(symbols, languages_function, i->all);
+	return 0;
+}
+
+void interpreted_deinit(struct interpreted *i)
+{
+	languages_destroy(i->all);
+}
+
+void interpreted_stop(struct interpreted *i)
+{
+	i->stop++;
+}
+
+#if defined(__x86_64__)
+void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
+{
+	struct language_thread thread = {
+		.read = i->read,
+		.arg = i->arg,
+		.stop = i->stop,
+		.tid = t->tid,
+		.pc = t->regs.pc,
+		.sp = t->regs.r[7],
+	};
+
+	if (!i->number || !t->sampled)
+		return;
+	errno = 0;
+	thread.pointer =
+		ptrace(PTRACE_PEEKUSER, t->tid, offsetof(struct user_regs_struct, fs_base), 0);
+	/* Without memory for it, the stack shows the interpreter's own functions. */
+	if (!errno)
+		language_read(i->all, i->number, &thread);
+}
+#else
+void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
+{
+	(void)i;
+	(void)t;
+}
+#endif
+
+void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
+		       struct trace_thread *t)
+{
+	struct trace_stack *s = &t->unwound;
+	const struct native_stack native = { s->pcs, s->marks, s->sps, s->nr > 0 ? s->nr : 0 };
+	const struct language_sample of = {
+		.number = i->number,
+		.tid = t->tid,
+		.pc = t->regs.pc,
+		.sp = t->regs.r[7],
+	};
+	unsigned int nr;
+
+	if (!i->number || !s->taken || !s->sps || !native.nr || s->nr_folds || o->compare ||
+	    t->hardware.taken)
+		return;
+	nr = languages_place(i->all, &of, &native, s->pcs, s->marks, o->depth);
+	if (nr)
+		s->nr = (int)nr;
+}

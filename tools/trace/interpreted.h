@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* interpreted.h - functions that an interpreter runs, in the stacks of threads. */
+#ifndef TOOLS_TRACE_INTERPRETED_H
+#define TOOLS_TRACE_INTERPRETED_H
+
+#include "tools/trace/trace.h"
+
+/**
+ * struct interpreted - the interpreter of a process
+ * @all: the languages, or NULL: the process has no interpreter that is known.
+ * @number: its number.
+ * @stop: how often threads were stopped so far.
+ * @read: reads memory of the process while it is stopped.
+ * @arg: first argument of @read.
+ */
+struct interpreted {
+	struct languages *all;
+	int number;
+	unsigned int stop;
+	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
+	void *arg;
+};
+
+/*
+ * Looks for an interpreter in process @pid, whose functions are named by @symbols then. @i has @read
+ * and @arg. Returns 0 or -ENOMEM.
+ */
+int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbols);
+void interpreted_deinit(struct interpreted *i);
+
+/* Begins a stop, in which memory does not change. */
+void interpreted_stop(struct interpreted *i);
+
+/* Reads the frames of a thread that is stopped and that the caller traces. */
+void interpreted_read(const struct interpreted *i, const struct trace_thread *t);
+
+/* Puts the functions of a thread into its stack, once it is unwound. */
+void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
+		       struct trace_thread *t);
+
+#endif
