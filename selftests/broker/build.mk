@@ -21,3 +21,5 @@ $(BROKER_B)/race_test: selftests/broker/race_test.c selftests/broker/facts.h $(T
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
 CHECK += $(BROKER_B)/race_test
+
+CHECK += selftests/broker/unit_test.sh

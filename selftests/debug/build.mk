@@ -21,7 +21,7 @@
 #   make check-harm  unmount, use containers, another C library and little memory while all is
 #                   sampled by unwind rules, HARM_ROUNDS times (5); then load and unload
 #                   RELOAD_ROUNDS times, in HARM_GUESTS
-#   make check-systemd  run shstkd.service and shstk under Debian's systemd, in a guest
+#   make check-systemd  run shstkd.service, the broker and shstk under Debian's systemd, in a guest
 #   make fuzz-guest    try random ioctls, prctls, mappings and tables of unwind rules in guests,
 #                   FUZZ_SECONDS of the guest's clock (60)
 
@@ -309,7 +309,9 @@ check-harm: module $(HARM_x86) $(HARM_arm64) \
 SYSTEMD_B := $(B)/guest/systemd-root
 systemd_version = $(notdir $(patsubst %/,%,$(dir $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)))))
 systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
-	--add $(SYSTEMD_B)/usr/lib/systemd/system/shstkd.service:/usr/lib/systemd/system/shstkd.service \
+	--add $(SYSTEMD_B)/usr/lib/shstk/libshstk-agent.so:/usr/lib/shstk/libshstk-agent.so \
+	$(foreach u,shstkd.service shstk-broker.service shstk-broker.socket,\
+		--add $(SYSTEMD_B)/usr/lib/systemd/system/$(u):/usr/lib/systemd/system/$(u)) \
 	--add $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)):/lib/modules/$(systemd_version)/updates/shstk_perf.ko
 check-systemd: module all $(B)/selftests/record/target
 	$(Q).ci/packages-install build check guest

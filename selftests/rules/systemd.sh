@@ -3,9 +3,9 @@
 #
 #   systemd.sh TARGET CASES
 #
-# Runs in a guest whose system is Debian's with systemd. shstk, shstkd.service and the modules are
-# where a package would put them. The service is started, restarted, killed and stopped by
-# systemctl, and shstk records under systemd-run. systemd runs in its own process namespace, because
+# Runs in a guest whose system is Debian's with systemd. shstk, its services and the modules are
+# where a package would put them. shstkd.service is started, restarted, killed and stopped by
+# systemctl, and shstk records under systemd-run; then shstk-broker.socket serves an ordinary user. systemd runs in its own process namespace, because
 # process 1 is that of the guest.
 
 target=$1
@@ -68,12 +68,12 @@ prop_is()
 	grep -qxE -e "$2=$3" out
 }
 
-# Tests the status of the service's process. The number is one inside of the namespace, and /proc is
+# Tests the status of a service's process. The number is one inside of the namespace, and /proc is
 # that of the namespace there.
-status_has() # PATTERN
+status_has() # UNIT PATTERN
 {
-	inside grep -E 'NoNewPrivs|CapBnd' "/proc/$(prop shstkd MainPID)/status" >out
-	grep -qxE -e "$1" out
+	inside grep -E 'NoNewPrivs|CapBnd' "/proc/$(prop "$1" MainPID)/status" >out
+	grep -qxE -e "$2" out
 }
 
 has_table()
@@ -118,10 +118,10 @@ done_by $? 'shstkd starts, and has said that it is ready'
 point $? 'the module came with it'
 prop_is shstkd StatusText '[1-9][0-9]* tables loaded, .*'
 done_by $? 'its state says how many tables are loaded'
-status_has 'NoNewPrivs:[[:space:]]1'
+status_has shstkd 'NoNewPrivs:[[:space:]]1'
 point $? 'it can get no new privileges'
 # These are PERFMON, SYS_ADMIN, SYS_PTRACE, SETUID, SETGID, KILL and DAC_READ_SEARCH.
-status_has 'CapBnd:[[:space:]]00000040002800e4'
+status_has shstkd 'CapBnd:[[:space:]]00000040002800e4'
 point $? 'and has no more than the unit gives it'
 
 work
@@ -156,6 +156,55 @@ done_by $? 'it stops'
 prop_is shstkd ActiveState inactive
 point $? 'and is off'
 inside systemd-analyze --no-pager security shstkd 2>/dev/null | sed -n 's/^→ /# /p'
+
+# record_as_user PATTERN OPTION...: records as an ordinary user, and tests what was said.
+record_as_user()
+{
+	pattern=$1
+	shift
+	inside systemd-run --quiet --wait --pipe --uid=nobody -p WorkingDirectory=/tmp \
+		-p PrivateTmp=yes shstk record -o user.folded "$@" >out 2>&1
+	grep -qE -e "$pattern" out
+}
+
+lends()
+{
+	record_as_user 'perf events that the broker opened' -- target burn 0.3
+}
+
+is_active()
+{
+	prop_is "$1" ActiveState active
+}
+
+echo 3 >/proc/sys/kernel/perf_event_paranoid
+inside systemd-analyze verify --man=no shstk-broker.service shstk-broker.socket >out 2>&1 && [ ! -s out ]
+point $? "nothing is wrong in the broker's units"
+record_as_user 'sampling in process' -- target burn 0.1
+point $? 'without its socket nothing is lent'
+ctl start shstk-broker.socket >out 2>&1 && prop_is shstk-broker ActiveState inactive
+point $? 'the socket waits, and no broker runs'
+lends
+point $? 'an ordinary user gets events'
+is_active shstk-broker
+point $? 'by the broker that the request has started'
+status_has shstk-broker 'NoNewPrivs:[[:space:]]1'
+point $? 'it can get no new privileges'
+# These are PERFMON, SYS_ADMIN, SETUID, SETGID and KILL.
+status_has shstk-broker 'CapBnd:[[:space:]]00000040002000e0'
+point $? 'and has no more than the unit gives it'
+work
+record_as_user 'not permitted' --duration=1 -p "$(prop work MainPID)"
+point $? "a process of root's is not lent"
+ctl stop work
+ctl kill -s KILL shstk-broker >out 2>&1
+lends
+point $? 'after it was killed, events are lent again'
+ctl stop shstk-broker.socket shstk-broker >out 2>&1 && prop_is shstk-broker Result success
+point $? 'it stops'
+record_as_user 'sampling in process' -- target burn 0.1
+point $? 'and then nothing is lent'
+inside systemd-analyze --no-pager security shstk-broker 2>/dev/null | sed -n 's/^→ /# /p'
 ctl exit >out 2>&1
 echo "1..$count"
 exit $failed
