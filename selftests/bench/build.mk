@@ -7,6 +7,7 @@
 #   make bench-versus   measure this build of the library and another one (OLD=LIB) in one run
 #   make bench-record   compare samples with the truth and with perf in the same run, and
 #                       measure what samples cost
+#   make bench-shares   measure how far shares of samples are from the truth
 #   make bench-instr    count the instructions of captures and of recording allocations,
 #                       under valgrind
 
@@ -82,7 +83,7 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # Packages are installed first, because a fresh machine could not compile without them.
-bench bench-heap bench-instr bench-record bench-versus:
+bench bench-heap bench-instr bench-record bench-shares bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
 
@@ -101,8 +102,11 @@ run-bench-record: all $(B)/selftests/record/truth
 	$(Q)selftests/bench/copies $(B)
 	$(Q)selftests/bench/processes $(B)
 
+run-bench-shares: all $(B)/selftests/record/sums
+	$(Q)selftests/bench/shares $(B)
+
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
 
-.PHONY: bench-record bench-heap bench-instr bench-versus run-bench run-bench-record \
-	run-bench-heap run-bench-instr run-bench-versus
+.PHONY: bench-record bench-heap bench-instr bench-shares bench-versus run-bench run-bench-record \
+	run-bench-heap run-bench-instr run-bench-shares run-bench-versus

@@ -906,6 +906,7 @@ static void close_events(struct perf_rings *r, size_t first, pid_t tid)
 int perf_rings_add(struct perf_rings *r, const struct perf_opts *opts, pid_t tid)
 {
 	const size_t first = r->nr_fds;
+	const bool user_only = r->user_only;
 	struct reason unused;
 	int ret;
 
@@ -917,8 +918,10 @@ int perf_rings_add(struct perf_rings *r, const struct perf_opts *opts, pid_t tid
 		close(r->broker);
 	r->broker = -1;
 	sort_identities(r);
-	if (ret)
+	if (ret) {
 		close_events(r, first, tid);
+		r->user_only = user_only;
+	}
 	for (size_t i = first; i < r->nr_fds; i++) {
 		if (r->walker)
 			walk_event(r, i);
