@@ -473,6 +473,27 @@ def packages_take_every_file():
         check(len(got) == 1, f'{path} is in {got}')
 
 
+# Reads dkms.conf as DKMS 3.0.10 does for kernel $1 and machine $2: for `dkms autoinstall` by variables
+# that are empty and hide those of the caller, then by these. Prints whether it builds by itself.
+READ_DKMS = '''
+read_conf() { local kernelver=$1 arch=$2; (. kmod/dkms.conf && echo "${AUTOINSTALL:-no}"); }
+automatic() { local kernelver=$1 arch=$2; read_conf '' ''; }
+automatic "$@" && read_conf "$@"
+'''
+
+
+@test
+def other_kernels_are_left_alone():
+    """dkms.conf: nothing is built by itself for kernels that the modules are not for"""
+    need('bash')
+    for kernel, machine, wanted in (
+            ('6.1.0-50-amd64', 'x86_64', 'no'), ('6.12.9-none', 'x86_64', 'yes'),
+            ('6.12.9-none', 'aarch64', 'no'), ('6.13.1-none', 'aarch64', 'yes'),
+            ('7.2.1-none', 'x86_64', 'yes'), ('', '', 'yes')):
+        got = run('bash', '-c', READ_DKMS, 'bash', kernel, machine).split()
+        check(got == [wanted] * 2, f'{kernel} {machine}: {got}, not {wanted}')
+
+
 @test
 def versions_are_the_same():
     """Makefile, debian/changelog, the RPM's spec and CHANGELOG.md are of one version"""
