@@ -22,4 +22,7 @@ $(B)/libshstk-agent.so: $(AGENT_OBJ) $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(AGENT_LDFLAGS))
 	$(own_mark)
 
+# Nothing is recorded on other machines (tools/record/record.c).
+ifneq ($(filter x86 arm64,$(ARCH)),)
 TOOL_OBJECTS	+= $(B)/libshstk-agent.so
+endif
