@@ -88,6 +88,22 @@ __attribute__((noinline)) void own_check_stack(struct thread *t, uint64_t sp)
 		t->native_known = false;
 }
 
+/* Adds the word @val at @addr to what was read. */
+static void note_word(struct own_reads *r, uint64_t addr, uint64_t val)
+{
+	unsigned int i;
+
+	for (i = 0; i < r->n; i++)
+		if (r->word[i].addr == addr)
+			return;
+	if (r->n == OWN_READS || addr < r->lowest) {
+		r->unknown = true;
+		return;
+	}
+	r->word[r->n].addr = addr;
+	r->word[r->n++].val = val;
+}
+
 static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	const struct own *o = arg;
@@ -99,8 +115,12 @@ static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf, size_t le
 		return -EFAULT;
 	if (len == 8 && !(addr & 7)) {
 		*(uint64_t *)buf = *(const volatile uint64_t *)p;
+		if (o->reads)
+			note_word(o->reads, addr, *(uint64_t *)buf);
 		return 0;
 	}
+	if (o->reads)
+		o->reads->unknown = true;
 	for (i = 0; i < len; i++)
 		to[i] = p[i];
 	return 0;
@@ -110,7 +130,10 @@ static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf, size_t le
 static int read_other(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
+	const struct own *o = arg;
 
+	if (o->reads)
+		o->reads->unknown = true;
 	if (vma_sealed())
 		return read_stack(arg, addr, buf, len);
 	return sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&to, 1, (long)&from, 1, 0) ==
@@ -148,6 +171,7 @@ const struct view *own_view(struct own *o, bool full)
 		store_relaxed(&mask, native_pac_mask());
 		store_relaxed(&mask_known, true);
 	}
+	o->reads = NULL;
 	o->view = (struct view){
 		.m = &NATIVE_MACHINE,
 		.pac_mask = load_relaxed(&mask),

@@ -9,18 +9,39 @@
 #include "cursor.h"
 #include "thread.h"
 
+#define OWN_READS 32
+
+/**
+ * struct own_reads - what a step has read
+ * @unknown: the step has read something else than whole words of the stack from @lowest on, or more
+ *	than OWN_READS of them.
+ * @lowest: stack pointer of the frame that the step leaves.
+ * @n: number of elements of @word.
+ * @word: the words that were read, each with its address.
+ */
+struct own_reads {
+	bool unknown;
+	uint64_t lowest;
+	unsigned int n;
+	struct {
+		uint64_t addr, val;
+	} word[OWN_READS];
+};
+
 /**
  * struct own - the calling thread, during one capture
  * @t: the state of the thread.
  * @stack: bounds of the stack that is walked; own_find_stack() sets them.
  * @outermost: the capture does not interrupt another capture of the thread.
  * @view: the thread as step.h sees it; own_view() sets it.
+ * @reads: notes what is read by way of @view; NULL, as own_view() sets it, if nobody wants to know.
  */
 struct own {
 	struct thread *t;
 	struct range stack;
 	bool outermost;
 	struct view view;
+	struct own_reads *reads;
 };
 
 /* Does what own_find_stack() does for a stack that is not, or not yet, known as the thread's. */

@@ -10,12 +10,19 @@ size_t memo_bytes(void)
 {
 	return 2 * MEMO_ROOM *
 		       (2 * sizeof(uint64_t) + 2 * sizeof(int32_t) + sizeof(struct memo_fp)) +
+	       2 * MEMO_WORDS * sizeof(struct memo_word) +
 	       VERIFY_PACKED * MEMO_PACKED * (sizeof(uint32_t) + sizeof(uint16_t));
 }
 
-/* Writes the values that end searches behind the last frame and the last frame pointer. */
+/*
+ * Writes the values that end searches behind the last frame, frame pointer and word. Drops the words
+ * of a step to a frame that was not added.
+ */
 static void seal(struct memo_side *s)
 {
+	while (s->word_end > s->word_first && s->word[s->word_end - 1].frame >= s->end)
+		s->word_end--;
+	s->word[s->word_end].frame = MEMO_NEVER;
 	s->sp[s->end] = MEMO_NEVER;
 	s->fp[s->fp_end].from = MEMO_NEVER;
 	s->fp[s->fp_end].use = MEMO_NEVER;
@@ -41,6 +48,8 @@ void memo_init(struct memo *m, uint8_t *memory)
 		memory += MEMO_ROOM * sizeof(*s->id);
 		s->fp = (struct memo_fp *)memory;
 		memory += MEMO_ROOM * sizeof(*s->fp);
+		s->word = (struct memo_word *)memory;
+		memory += MEMO_WORDS * sizeof(*s->word);
 		s->slot = (int32_t *)memory;
 		memory += MEMO_ROOM * sizeof(*s->slot);
 		s->sp = (int32_t *)memory;
@@ -141,6 +150,28 @@ static no_sanitize int verify_fps(const struct memo_walk *w, int j, int end)
 	for (; x->from < end; x++) {
 		if (*(const volatile uint64_t *)(uintptr_t)x->addr != x->val)
 			return x->from;
+	}
+	return end;
+}
+
+/* Moves @w->old_word to the first word of the old trace that belongs to a frame behind @j. */
+static void pass_words(struct memo_walk *w, int j)
+{
+	while (w->old->word[w->old_word].frame <= j)
+		w->old_word++;
+}
+
+/*
+ * Verifies the words that belong to frames up to @end - 1, from @w->old_word on. Returns the first
+ * frame of which a word has changed, or @end.
+ */
+static no_sanitize int verify_words(const struct memo_walk *w, int end)
+{
+	const struct memo_word *x = w->old->word + w->old_word;
+
+	for (; x->frame < end; x++) {
+		if (*(const volatile uint64_t *)(uintptr_t)x->addr != x->val)
+			return x->frame;
 	}
 	return end;
 }
@@ -254,7 +285,8 @@ int memo_verify(struct memo_walk *w, uint64_t *out, int room)
 		end = w->memo->backwards ? verify_backwards(m, from, end, out) :
 					   verify_forwards(m, from, end, out);
 	}
-	return verify_fps(w, w->met, end) - 1;
+	pass_words(w, w->met);
+	return verify_words(w, verify_fps(w, w->met, end)) - 1;
 }
 
 static void copy_frames(struct memo_side *to, int i, const struct memo_side *from, int k, int n)
@@ -284,12 +316,22 @@ static void copy_fps(struct memo_side *to, int i, const struct memo_side *from, 
 	}
 }
 
+static void copy_words(struct memo_side *to, int i, const struct memo_side *from, int k, int n,
+		       int shift)
+{
+	for (; n > 0; n--, i++, k++) {
+		to->word[i] = from->word[k];
+		to->word[i].frame += shift;
+	}
+}
+
 /* Puts the fresh part in front of frame @j + 1 of the old trace. */
 static void prepend(struct memo_walk *w, int j)
 {
 	struct memo_side *f = w->fresh, *m = w->old;
 	int n = f->end - f->first, nfp = f->fp_end - f->fp_first;
 	int first = j + 1 - n, fp_first = w->old_fp - nfp;
+	int nword = f->word_end - f->word_first, word_first = w->old_word - nword;
 	int shift = j + 1 - f->end;
 	int barrier[MEMO_BARRIERS], nbarrier = 0;
 	int b;
@@ -303,12 +345,14 @@ static void prepend(struct memo_walk *w, int j)
 			goto forget;
 		barrier[nbarrier++] = m->barrier[b];
 	}
-	if (first < 0 || fp_first < 0)
+	if (first < 0 || fp_first < 0 || word_first < 0)
 		goto forget;
 	copy_frames(m, first, f, f->first, n);
 	copy_fps(m, fp_first, f, f->fp_first, nfp, shift);
+	copy_words(m, word_first, f, f->word_first, nword, shift);
 	m->first = first;
 	m->fp_first = fp_first;
+	m->word_first = word_first;
 	memo_unhash(m, j + 1);
 	m->nbarrier = nbarrier;
 	for (b = 0; b < nbarrier; b++)
@@ -323,7 +367,7 @@ forget:
 static void extend(struct memo_walk *w, int j)
 {
 	struct memo_side *f = w->fresh, *m = w->old;
-	int n = m->end - (j + 1), nfp = m->fp_end - w->old_fp;
+	int n = m->end - (j + 1), nfp = m->fp_end - w->old_fp, nword = m->word_end - w->old_word;
 	int shift = f->end - (j + 1);
 	int b;
 
@@ -334,12 +378,15 @@ static void extend(struct memo_walk *w, int j)
 			goto forget;
 		f->barrier[f->nbarrier++] = m->barrier[b] + shift;
 	}
-	if (n >= MEMO_ROOM - f->end || nfp >= MEMO_ROOM - f->fp_end)
+	if (n >= MEMO_ROOM - f->end || nfp >= MEMO_ROOM - f->fp_end ||
+	    nword >= MEMO_WORDS - f->word_end)
 		goto forget;
 	copy_frames(f, f->end, m, j + 1, n);
 	copy_fps(f, f->fp_end, m, w->old_fp, nfp, shift);
+	copy_words(f, f->word_end, m, w->old_word, nword, shift);
 	f->end += n;
 	f->fp_end += nfp;
+	f->word_end += nword;
 	seal(f);
 	w->memo->last = f - w->memo->side;
 	return;
@@ -368,6 +415,7 @@ void memo_join_slow(struct memo_walk *w)
 	int j = w->met;
 
 	inherit_fp(w, j, m->end);
+	pass_words(w, j);
 	if (f->end - f->first <= m->end - j - 1)
 		prepend(w, j);
 	else
@@ -378,6 +426,22 @@ void memo_replace(struct memo_walk *w)
 {
 	seal(w->fresh);
 	w->memo->last = w->fresh - w->memo->side;
+}
+
+/* Copies the words of the old trace that belong to frames up to @v. Returns false without room. */
+static bool take_words(struct memo_walk *w, int v, int shift)
+{
+	int from = w->old_word;
+	struct memo_side *f = w->fresh;
+	int n;
+
+	pass_words(w, v);
+	n = w->old_word - from;
+	if (n >= MEMO_WORDS - f->word_end)
+		return false;
+	copy_words(f, f->word_end, w->old, from, n, shift);
+	f->word_end += n;
+	return true;
 }
 
 /* Returns the index of the last of the old frame pointers that is set in frame @v or before it. */
@@ -412,6 +476,8 @@ int memo_take(struct memo_walk *w, int v, uint64_t *fp, bool (*fp_restored)(uint
 	if (n >= MEMO_ROOM - f->end || nfp >= MEMO_ROOM - f->fp_end)
 		return -1;
 	shift = f->end - (j + 1);
+	if (!take_words(w, v, shift))
+		return -1;
 	copy_frames(f, f->end, m, j + 1, n);
 	copy_fps(f, f->fp_end, m, w->old_fp, nfp, shift);
 	f->end += n;

@@ -22,6 +22,8 @@
 #define MEMO_ROOM 16384 /* number of frames that a side has room for */
 #define MEMO_START 4096 /* index in a side at which a trace starts */
 #define MEMO_BARRIERS 8
+#define MEMO_WORDS 4096 /* number of words beside the slots that a side has room for */
+#define MEMO_WORDS_START 1024 /* index at which a trace's words start */
 /*
  * A trace of more frames than MEMO_LONG is long. The memory that verifying it touches may not fit
  * into the first-level data cache; then a pass in one direction evicts what the next pass in the
@@ -51,29 +53,50 @@ struct memo_fp {
 };
 
 /**
+ * struct memo_word - a word of the stack that was read by a step that no simple rule describes
+ * @addr: address of the word.
+ * @val: the word.
+ * @frame: index of the frame that the step leads to.
+ * @mark: marks of that frame, such as SHSTK_MARK_GUESS.
+ */
+struct memo_word {
+	uint64_t addr;
+	uint64_t val;
+	int32_t frame;
+	uint32_t mark;
+};
+
+/**
  * struct memo_side - a trace
  * @raw: for each frame, the word that its pc was read from; on arm64 it may be signed.
  * @slot: for each frame, the address of that word, as a distance from @anchor.
  * @sp: for each frame, its stack pointer, as a distance from @anchor. Ends with MEMO_NEVER.
  * @fp: values of the frame pointer, innermost first. Ends with MEMO_NEVER.
+ * @word: words that steps read which no simple rule describes, innermost first. Ends with
+ *	MEMO_NEVER.
  * @first: index of the innermost frame.
  * @end: index behind the outermost frame.
  * @fp_first: index of the first element of @fp.
  * @fp_end: index behind the last element of @fp.
+ * @word_first: index of the first element of @word.
+ * @word_end: index behind the last element of @word.
  * @id: for each frame from @hashed on, the identity of the trace from this frame outwards.
  * @hashed: index of the first frame whose @id is valid; may be more than @end.
  * @anchor: end of the stack that was walked.
  * @nbarrier: number of elements of @barrier.
- * @barrier: indices, in ascending order, of the frames whose pc was not simply read from a slot.
- *	They have no slot, so the step into them cannot be verified.
+ * @barrier: indices, in ascending order, of the frames whose pc was not read from a slot, or not
+ *	only from words that are known. They have no slot, so the step into them cannot be
+ *	verified.
  */
 struct memo_side {
 	uint64_t *raw;
 	int32_t *slot;
 	int32_t *sp;
 	struct memo_fp *fp;
+	struct memo_word *word;
 	int first, end;
 	int fp_first, fp_end;
+	int word_first, word_end;
 	uint64_t *id;
 	int hashed;
 	uint64_t anchor;
@@ -173,6 +196,8 @@ struct memo {
  * @met: index of the innermost frame of @old that the walk has not passed; if a frame was met, it
  *	is that one.
  * @old_fp: index of the innermost frame pointer of @old whose last use the walk has not passed.
+ * @old_word: index of the innermost word of @old whose frame the walk has not passed; it is only
+ *	moved when that is asked for.
  * @fp_from: address that the current frame pointer was restored from; 0 if it was not.
  * @fp_since: index of the first frame of @fresh that has the current frame pointer.
  * @fp_at: index of the current frame pointer in the @fp of @fresh; -1 if no step has used it.
@@ -183,6 +208,7 @@ struct memo_walk {
 	struct memo_side *fresh;
 	int met;
 	int old_fp;
+	int old_word;
 	uint64_t fp_from;
 	int fp_since;
 	int fp_at;
@@ -196,6 +222,7 @@ static inline void memo_clear_side(struct memo_side *s)
 {
 	s->first = s->end = MEMO_START;
 	s->fp_first = s->fp_end = MEMO_START;
+	s->word_first = s->word_end = MEMO_WORDS_START;
 	s->hashed = MEMO_NEVER;
 	s->nbarrier = 0;
 }
@@ -243,6 +270,7 @@ static inline void memo_start(struct memo_walk *w, struct memo *m, uint64_t anch
 	w->fresh = fresh;
 	w->met = old->anchor == anchor ? old->first : old->end;
 	w->old_fp = old->fp_first;
+	w->old_word = old->word_first;
 	memo_restored_fp(w, fresh->first, 0);
 }
 
@@ -289,9 +317,23 @@ static inline bool memo_record(struct memo_walk *w, uint64_t raw, uint64_t slot,
 }
 
 /*
+ * Notes that the step to the next frame of the fresh part, which has the marks @mark, read @val at
+ * @addr. Returns false if there is no room.
+ */
+static inline bool memo_add_word(struct memo_walk *w, uint64_t addr, uint64_t val, uint8_t mark)
+{
+	struct memo_side *f = w->fresh;
+
+	if (f->word_end >= MEMO_WORDS - 1)
+		return false;
+	f->word[f->word_end++] = (struct memo_word){ addr, val, f->end, mark };
+	return true;
+}
+
+/*
  * Verifies the frames of the old trace behind @w->met, which is the frame recorded last, and writes
  * up to @room of their pcs to @out. Returns the index of the last frame that is still valid; that
- * is @w->met if no other frame is.
+ * is @w->met if no other frame is. Moves @w->old_word to the words behind @w->met.
  */
 int memo_verify(struct memo_walk *w, uint64_t *out, int room);
 
@@ -392,14 +434,15 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 
 /*
  * Lets memo_again and near_capture() use the last trace, if it leads to the outermost frame of the
- * stack that ends at @hi, and all words from its second frame on can be verified.
+ * stack that ends at @hi, and all that has to be verified from its second frame on is a word for
+ * each frame, and frame pointers.
  */
 static inline void memo_publish(struct memo *m, uint64_t hi)
 {
 	struct memo_side *s = &m->side[m->last];
 
 	memo_hide(m);
-	if (m->complete && s->anchor == hi && s->first < s->end &&
+	if (m->complete && s->anchor == hi && s->first < s->end && s->word_first == s->word_end &&
 	    (!s->nbarrier || s->barrier[s->nbarrier - 1] == s->first)) {
 		m->now = s;
 		if (s->end - s->first > 1)

@@ -20,10 +20,15 @@ static void mark_last(struct capture *c, uint8_t mark)
 		c->marks[c->n - 1] |= mark;
 }
 
-/* Makes @cur the frame that comes next in the walk. */
-static enum outcome take_cursor(struct capture *c, const struct cursor *cur)
+/*
+ * Makes @cur the frame that comes next in the walk. @reads: what the step to it has read, or NULL if
+ * that is not known.
+ */
+static enum outcome take_cursor(struct capture *c, const struct cursor *cur,
+				const struct own_reads *reads)
 {
 	const struct machine *m = &NATIVE_MACHINE;
+	uint64_t fp = c->fp;
 
 	c->pc = cur->regs.r[REG_PC];
 	c->sp = cur->regs.r[m->sp];
@@ -33,7 +38,7 @@ static enum outcome take_cursor(struct capture *c, const struct cursor *cur)
 	c->mark = cur->mark;
 	c->go_g0_sp = cur->go_g0_sp;
 	if (c->memo)
-		memo_restored_fp(&c->w, c->w.fresh->end, 0);
+		walk_note_step(c, fp, reads);
 	if (c->sp <= c->own.stack.hi)
 		return GO_ON;
 	return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
@@ -87,17 +92,29 @@ static enum outcome step_cursor(struct capture *c, const struct view *v, struct 
 	}
 }
 
+/* The variables of a step by a rule that is no plain addition. */
+struct special {
+	struct cursor cur;
+	struct own_reads reads;
+};
+
 static int step_special_in(void *mem, void *arg)
 {
-	struct cursor *cur = mem;
+	struct special *s = mem;
 	struct capture *c = arg;
 	const struct view *v = own_view(&c->own, false);
 	enum outcome out;
 
-	own_cursor(cur, c->pc, c->sp, c->fp);
-	cur->go_g0_sp = c->go_g0_sp;
-	out = step_cursor(c, v, cur);
-	return out == GO_ON ? take_cursor(c, cur) : out;
+	s->reads.n = 0;
+	s->reads.lowest = c->sp;
+	/* A step out of Go's code depends on more than the stack and the rules. */
+	s->reads.unknown = !c->memo || modmap_has_go();
+	c->own.reads = s->reads.unknown ? NULL : &s->reads;
+	own_cursor(&s->cur, c->pc, c->sp, c->fp);
+	s->cur.go_g0_sp = c->go_g0_sp;
+	out = step_cursor(c, v, &s->cur);
+	c->own.reads = NULL;
+	return out == GO_ON ? take_cursor(c, &s->cur, s->reads.unknown ? NULL : &s->reads) : out;
 }
 
 /* Steps out of the frame in @c, whose entry is written, by a rule that is no plain addition. */
@@ -107,7 +124,7 @@ static enum outcome step_special(struct capture *c, uint64_t rule)
 		c->end_by_rule = true;
 		return walk_finish(c, SHSTK_END_COMPLETE, c->pc);
 	}
-	return (enum outcome)scratch_call(sizeof(struct cursor), step_special_in, c);
+	return (enum outcome)scratch_call(sizeof(struct special), step_special_in, c);
 }
 
 /*
@@ -218,8 +235,11 @@ static enum outcome walk(struct capture *c)
 		out = step(c, rule);
 		if (out != GO_ON)
 			return out;
-		/* The fast loops can't handle frames without a slot or frames to be left out. */
-		if (!c->slot || c->skip)
+		/*
+		 * The fast loops can't handle frames without a slot, frames with marks, or frames to
+		 * be left out.
+		 */
+		if (!c->slot || c->mark || c->skip)
 			continue;
 		if (c->memo)
 			walk_ordinary_memo(c);
@@ -391,7 +411,7 @@ void walk_from_context(struct capture *c, const struct request *r, const void *u
 	walk_restart_memo(c);
 	out = step_cursor(c, v, cur);
 	if (out == GO_ON)
-		out = take_cursor(c, cur);
+		out = take_cursor(c, cur, NULL);
 	if (out == GO_ON)
 		out = walk(c);
 	if (out != NEED_FULL)

@@ -136,6 +136,13 @@ static inline void walk_restart_memo(struct capture *c)
  */
 enum outcome walk_reuse(struct capture *c);
 
+/*
+ * Notes how the walk came to the next frame, which is in @c, by a step that no simple rule describes.
+ * @fp: frame pointer of the frame that was left. @reads: what the step has read, or NULL if that is
+ * not known.
+ */
+void walk_note_step(struct capture *c, uint64_t fp, const struct own_reads *reads);
+
 /* Decides before a walk whether the capture uses the memo, and sets @c->memo. */
 void walk_open_memo(struct capture *c);
 

@@ -14,17 +14,79 @@ static bool restores_fp(uint64_t pc)
 	return RULE_KIND(rule) == RULE_SP && rule & RULE_FP_SAVED;
 }
 
+/* A frame pointer that a step does not tell counts as the word 0, which is always the same. */
+static const uint64_t no_fp;
+
+/* Returns the address from which the word @val was read last, stripped if @strip; or 0. */
+static uint64_t read_from(const struct own_reads *r, uint64_t val, bool strip)
+{
+	unsigned int i;
+
+	for (i = r->n; i--;)
+		if ((strip ? native_strip(r->word[i].val) : r->word[i].val) == val)
+			return r->word[i].addr;
+	return 0;
+}
+
+void walk_note_step(struct capture *c, uint64_t fp, const struct own_reads *reads)
+{
+	struct memo_walk *w = &c->w;
+	uint64_t slot, fp_slot = 0;
+	unsigned int i;
+
+	slot = reads && w->fresh->end > w->fresh->first ? read_from(reads, c->pc, true) : 0;
+	if (slot && c->fp != fp) {
+		fp_slot = read_from(reads, c->fp, false);
+		if (!fp_slot && !c->fp)
+			fp_slot = (uintptr_t)&no_fp;
+	}
+	if (!slot || (c->fp != fp && !fp_slot)) {
+		memo_restored_fp(w, w->fresh->end, 0);
+		return;
+	}
+	for (i = 0; i < reads->n; i++) {
+		if (reads->word[i].addr == slot)
+			c->raw = reads->word[i].val;
+		if (!memo_add_word(w, reads->word[i].addr, reads->word[i].val, c->mark)) {
+			walk_forget(c);
+			return;
+		}
+	}
+	c->slot = slot;
+	if (c->fp != fp)
+		memo_restored_fp(w, w->fresh->end, fp_slot);
+}
+
+/*
+ * Adds the marks of the frames @j + 1 to @v of the last trace, which are about to be entries of the
+ * capture. @x: the first word behind frame @j.
+ */
+static void add_marks(struct capture *c, const struct memo_word *x, int j, int v)
+{
+	int last = j;
+
+	if (unlikely(c->marks != NULL))
+		memset(c->marks + c->n, 0, v - j);
+	for (; unlikely(x->frame <= v); x++) {
+		if (unlikely(c->marks != NULL))
+			c->marks[c->n + (x->frame - j - 1)] = x->mark;
+		if (x->mark & SHSTK_MARK_GUESS && x->frame != last)
+			c->guessed++;
+		last = x->frame;
+	}
+}
+
 enum outcome walk_reuse(struct capture *c)
 {
 	const struct memo_side *old = c->w.old;
 	int j = c->w.met;
 	int v = memo_verify(&c->w, c->pcs + c->n, c->max - c->n);
+	const struct memo_word *words = old->word + c->w.old_word;
 	int taken = j;
 
-	if (unlikely(c->marks != NULL))
-		memset(c->marks + c->n, 0, v - j);
 	if ((v == old->end - 1 && c->own.t->memo.complete) ||
 	    (v < old->end - 1 && c->n + (v - j) == c->max)) {
+		add_marks(c, words, j, v);
 		c->n += v - j;
 		c->reused += v - j;
 		c->joined = true;
@@ -41,6 +103,7 @@ enum outcome walk_reuse(struct capture *c)
 		c->w.met++;
 		return GO_ON;
 	}
+	add_marks(c, words, j, taken);
 	c->n += taken - j;
 	c->reused += taken - j;
 	c->sp = old->anchor + old->sp[taken];
