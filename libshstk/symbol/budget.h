@@ -68,6 +68,12 @@ struct shstk_account {
  */
 struct shstk_account *shstk_symbols_account(struct shstk_symbols *symbols, const char *name);
 
+/*
+ * Returns the account of the store's budget for what is read from the memory of process @pid; NULL
+ * when memory runs out. It belongs to the store.
+ */
+struct shstk_account *shstk_symbols_process_account(struct shstk_symbols *symbols, int pid);
+
 /* Sets up a budget of @memory bytes and @time ns. 0 means a default that fits this machine. */
 void shstk_budget_init(struct shstk_budget *budget, uint64_t memory, uint64_t time);
 

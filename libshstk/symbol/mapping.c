@@ -294,7 +294,7 @@ static void attach(struct shstk_map *map, const struct shstk_symmap_info *info)
 	if (fd < 0)
 		fd = open_mapped(proc, info->start, info->end);
 	if (fd < 0 && map->pub.kind == SHSTK_SYMMAP_FILE)
-		fd = shstk_remote_open(proc->pid, info->start);
+		fd = shstk_remote_open(proc->symbols, proc->pid, info->start);
 	if (fd >= 0)
 		map->object = object_of_fd(proc, fd, path, map->pub.name);
 	if (map->object && info->build_id_size &&

@@ -14,7 +14,6 @@
 #include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,13 +25,14 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "budget.h"
 #include "remote.h"
 #include "store.h"
 
 #define SEGMENTS 16
 #define DYNAMICS 128 /* most entries of a dynamic section that are read */
 #define FILE_MAX_SIZE (1ull << 32)
-#define COPY_MAX (256ull << 20) /* most bytes that are read for all files */
+#define COPY_SHARE 12 /* part of the budget's memory for the files of all processes */
 #define CHUNK (1u << 20)
 
 /* A symbol says in which section it is, so each segment with code becomes a section. */
@@ -77,7 +77,14 @@ static bool write_all(const struct remote *r, uint64_t at, const void *buf, size
  */
 static bool may_copy(const struct remote *r, uint64_t size)
 {
-	return size <= COPY_MAX && atomic_fetch_add(r->memory->copied, size) + size <= COPY_MAX;
+	if (size > *r->memory->left) {
+		shstk_account_exceed(r->memory->account, SHSTK_EXCESS_MEMORY);
+		return false;
+	}
+	if (!shstk_account_take(r->memory->account, size))
+		return false;
+	*r->memory->left -= size;
+	return true;
 }
 
 /*
@@ -98,6 +105,10 @@ static int copy_part(struct remote *r, uint64_t vaddr, uint64_t offset, uint64_t
 	for (uint64_t at = 0; at < size; at += CHUNK) {
 		size_t n = size - at < CHUNK ? size - at : CHUNK;
 
+		if (!shstk_account_on(r->memory->account)) {
+			free(buf);
+			return -EFBIG;
+		}
 		if (read_memory(r, r->bias + vaddr + at, buf, n) &&
 		    !write_all(r, offset + at, buf, n)) {
 			free(buf);
@@ -377,16 +388,44 @@ static bool read_process(void *arg, uint64_t addr, void *buf, size_t size)
 	return process_vm_readv(*(const pid_t *)arg, &here, 1, &there, 1, 0) == (ssize_t)size;
 }
 
-int shstk_remote_open(int pid, uint64_t addr)
+/*
+ * Makes the file. A process gets half of what is left for all, so that there is some for others. If
+ * that fails, the memory is given back.
+ */
+static int make_file(struct shstk_symbols *symbols, struct shstk_account *account, pid_t pid,
+		     uint64_t base)
 {
-	static _Atomic uint64_t copied;
-	pid_t number = pid > 0 ? shstk_living_thread(pid) : 0;
-	const struct shstk_remote_memory memory = { read_process, &number, &copied };
-	struct mapped file;
-	int fd;
+	uint64_t most = symbols->budget.whole / COPY_SHARE, before = account->memory;
+	uint64_t left = symbols->remote_bytes < most ? (most - symbols->remote_bytes) / 2 : 0;
+	const struct shstk_remote_memory memory = { read_process, &pid, account, &left };
+	int fd = shstk_remote_image(&memory, base);
 
-	if (!number || !find_file(number, addr, &file))
+	if (fd < 0)
+		shstk_account_give(account, account->memory - before);
+	else
+		symbols->remote_bytes += account->memory - before;
+	return fd;
+}
+
+int shstk_remote_open(struct shstk_symbols *symbols, int pid, uint64_t addr)
+{
+	pid_t number = pid > 0 ? shstk_living_thread(pid) : 0;
+	struct shstk_account *account;
+	struct mapped file;
+	int fd = -EFBIG;
+	bool found;
+
+	if (!number)
 		return -ENOENT;
-	fd = open_exe(number, &file);
-	return fd >= 0 ? fd : shstk_remote_image(&memory, file.base);
+	account = shstk_symbols_process_account(symbols, pid);
+	if (!account)
+		return -ENOMEM;
+	if (shstk_account_begin(account)) {
+		found = find_file(number, addr, &file);
+		fd = found ? open_exe(number, &file) : -ENOENT;
+		if (found && fd < 0)
+			fd = make_file(symbols, account, number, file.base);
+	}
+	shstk_account_end(account);
+	return fd;
 }

@@ -20,6 +20,7 @@
 struct object_entry;
 struct image_entry;
 struct lookup;
+struct process_account;
 struct shstk_kernel_asker;
 struct shstk_labels;
 struct shstk_kernel_functions;
@@ -80,6 +81,8 @@ struct shstk_former {
  * @find_function: tells what entries of stacks stand for that are no code, or NULL.
  * @find_arg: its first argument.
  * @functions: what it told.
+ * @process_accounts: accounts of what is read from processes' memory, by process ID.
+ * @remote_bytes: bytes that files made of processes' memory take.
  */
 struct shstk_symbols {
 	struct shstk_pool pool;
@@ -99,6 +102,8 @@ struct shstk_symbols {
 	shstk_function_fn find_function;
 	void *find_arg;
 	struct shstk_function *functions;
+	struct process_account *process_accounts;
+	uint64_t remote_bytes;
 };
 
 #define SHSTK_MADE_TAIL 64

@@ -3,12 +3,20 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "demangle.h"
 #include "hash.h"
 #include "store.h"
+
+/* The account of a process. The table's elements belong to the pool. */
+struct process_account {
+	UT_hash_handle hh;
+	int pid;
+	struct shstk_account account;
+};
 
 /*
  * The page that the kernel puts into a program for uprobes of others, and the name that is shown
@@ -75,6 +83,7 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols)
 	shstk_former_made_destroy(symbols);
 	HASH_CLEAR(hh, symbols->lookups);
 	shstk_functions_clear(symbols);
+	HASH_CLEAR(hh, symbols->process_accounts);
 	shstk_objects_destroy(symbols);
 	shstk_root_put_all(&symbols->roots);
 	shstk_pool_deinit(&symbols->pool);
@@ -90,6 +99,42 @@ struct shstk_account *shstk_symbols_account(struct shstk_symbols *symbols, const
 		return NULL;
 	shstk_account_open(account, &symbols->budget, name);
 	return account;
+}
+
+static const char *process_name(struct shstk_pool *pool, int pid)
+{
+	char path[64], comm[32] = "", name[80];
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%d/comm", pid);
+	file = fopen(path, "re");
+	if (file && fgets(comm, sizeof(comm), file))
+		comm[strcspn(comm, "\n")] = '\0';
+	if (file)
+		fclose(file);
+	snprintf(name, sizeof(name), *comm ? "process %d (%s)" : "process %d", pid, comm);
+	return shstk_pool_text(pool, name, strlen(name));
+}
+
+struct shstk_account *shstk_symbols_process_account(struct shstk_symbols *symbols, int pid)
+{
+	struct process_account *found;
+	const char *name;
+
+	HASH_FIND_INT(symbols->process_accounts, &pid, found);
+	if (found)
+		return &found->account;
+	found = shstk_pool_alloc(&symbols->pool, sizeof(*found));
+	name = process_name(&symbols->pool, pid);
+	if (!found || !name)
+		return NULL;
+	memset(found, 0, sizeof(*found));
+	found->pid = pid;
+	HASH_ADD_INT(symbols->process_accounts, pid, found);
+	if (!found->hh.tbl)
+		return NULL;
+	shstk_account_open(&found->account, &symbols->budget, name);
+	return &found->account;
 }
 
 const char *shstk_symbols_excess(const struct shstk_symbols *symbols, size_t i, unsigned int *what)

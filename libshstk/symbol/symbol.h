@@ -363,6 +363,7 @@ void shstk_symbols_set_functions(struct shstk_symbols *symbols, shstk_function_f
 
 /**
  * shstk_remote_open() - open a mapped file that cannot be opened by its name
+ * @symbols: the store whose limits of memory and time apply.
  * @pid: the process that has it mapped.
  * @addr: an address in a mapping of the file.
  *
@@ -371,9 +372,10 @@ void shstk_symbols_set_functions(struct shstk_symbols *symbols, shstk_function_f
  * not writable, at the same offsets, with the names of what the file exports. The caller needs the
  * rights of ptrace(2), no others.
  *
- * Return: a descriptor, or a negative errno: -ENOEXEC: it is no ELF file, -EFBIG: it is too large.
+ * Return: a descriptor, or a negative errno: -ENOEXEC: it is no ELF file, -EFBIG: it is too large,
+ * or too much was read of this process.
  */
-int shstk_remote_open(int pid, uint64_t addr);
+int shstk_remote_open(struct shstk_symbols *symbols, int pid, uint64_t addr);
 
 /**
  * shstk_symproc_find() - find the mapping that an address has now

@@ -3,7 +3,6 @@
  * remote_fuzz.c - images in the memory of processes, of which files are made: whatever they say,
  * the file is bounded, and nothing outside of the image is read.
  */
-#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,10 +10,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "symbol/budget.h"
 #include "symbol/remote.h"
 
 #define BASE 0x10000000ull
 #define MOST (1ull << 33) /* bytes of a file, including holes */
+#define MEMORY (256ull << 20) /* bytes of memory that a file may take */
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
@@ -35,12 +36,22 @@ static bool read_input(void *arg, uint64_t addr, void *buf, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	_Atomic uint64_t copied = 0;
 	struct input in = { data, size };
-	const struct shstk_remote_memory memory = { read_input, &in, &copied };
-	int fd = shstk_remote_image(&memory, BASE);
+	struct shstk_budget budget;
+	struct shstk_account account;
+	uint64_t left = MEMORY;
+	const struct shstk_remote_memory memory = { read_input, &in, &account, &left };
 	struct stat st;
+	int fd;
 
+	shstk_budget_init(&budget, 4 * MEMORY, 0);
+	shstk_account_open(&account, &budget, "memory");
+	shstk_account_begin(&account);
+	fd = shstk_remote_image(&memory, BASE);
+	shstk_account_end(&account);
+	if (account.memory != MEMORY - left)
+		abort();
+	shstk_account_close(&account);
 	if (fd < 0)
 		return 0;
 	if (fstat(fd, &st) || st.st_size <= 0 || (uint64_t)st.st_size > MOST)

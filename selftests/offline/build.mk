@@ -92,7 +92,8 @@ $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 $(FUZZ_B)/sample_fuzz: $(foreach f,records sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/java/hotspot.c tools/java/hotspot.h
 $(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \
-		tools/java/vmstructs.c tools/java/vmstructs.h tools/elf/symbols.c
+		tools/java/vmstructs.c tools/java/vmstructs.h tools/elf/symbols.c \
+		libshstk/symbol/budget.c libshstk/symbol/pool.c
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)

@@ -164,14 +164,23 @@ $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 
 CHECK	+= $(RECORD_B)/rings_test
 
+JIT_OBJ := $(patsubst %,$(B)/tools/java/%.o,jit codecache hotspot vmstructs)
+
 # The reader of HotSpot's tables, without the rest of the command.
 $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vmstructs.o \
-		$(B)/tools/elf/symbols.o
+		$(B)/tools/elf/symbols.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
-		$(filter %.c %.o,$^) -lelf
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
 
-CHECK	+= $(RECORD_B)/vmstructs_test
+# What is read of processes, without the rest of the command.
+$(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/elf/symbols.o \
+		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
+CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test
 
 # The recorder with stand-ins for the clock, the rings and the command.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \

@@ -10,9 +10,9 @@
 #include "tools/convert/holes.h"
 #include "tools/convert/living_files.h"
 
-void holes_begin(struct holes *holes, pid_t pid)
+void holes_begin(struct holes *holes, struct shstk_symbols *symbols, pid_t pid)
 {
-	*holes = (struct holes){ .pid = pid, .nr_code = -1 };
+	*holes = (struct holes){ .symbols = symbols, .pid = pid, .nr_code = -1 };
 }
 
 void holes_end(struct holes *holes)
@@ -37,7 +37,7 @@ static void follow(struct holes *holes, const struct mapping *m)
 static void find_code(struct holes *holes)
 {
 	struct layout_map map = live_map(&holes->beside);
-	int fd = live_open(NULL, holes->pid, &map);
+	int fd = live_open(holes->symbols, holes->pid, &map);
 
 	holes->nr_code = 0;
 	if (fd < 0)

@@ -15,6 +15,7 @@
 
 /**
  * struct holes - a pass over the mappings of a process
+ * @symbols: the store whose limits apply to what is read of the process.
  * @pid: process ID.
  * @path: the file that was mapped last; NULL: none so far.
  * @beside: a mapping of that file.
@@ -22,6 +23,7 @@
  * @nr_code: number of entries in @code; -1: not filled yet.
  */
 struct holes {
+	struct shstk_symbols *symbols;
 	pid_t pid;
 	char *path;
 	struct mapping beside;
@@ -29,8 +31,11 @@ struct holes {
 	int nr_code;
 };
 
-/* Begins to go through the mappings of process @pid; holes_end() must follow. */
-void holes_begin(struct holes *holes, pid_t pid);
+/*
+ * Begins to go through the mappings of process @pid; holes_end() must follow. The limits of @symbols
+ * apply to what is read of it.
+ */
+void holes_begin(struct holes *holes, struct shstk_symbols *symbols, pid_t pid);
 
 /**
  * holes_look() - look at the next mapping, in the order of addresses

@@ -27,6 +27,7 @@
 #include <uthash.h>
 
 #include "libshstk/regular.h"
+#include "libshstk/symbol/budget.h"
 #include "tools/convert/holes.h"
 #include "tools/convert/living_files.h"
 #include "tools/perf/regs.h"
@@ -54,6 +55,7 @@ struct kept {
 
 struct live {
 	struct layout_files files;
+	struct shstk_symbols *symbols;
 	struct kept *kept;
 	uint64_t vdso_size;
 	dev_t blind; /* device whose mappings have other numbers than stat(2) tells */
@@ -174,7 +176,9 @@ static int open_same(struct live *live, const struct layout_map *map)
 	return -ESTALE;
 }
 
-int live_open(struct live *live, pid_t pid, const struct layout_map *map)
+/* Does what live_open() does. @live is what is known of files, or NULL. */
+static int open_mapped(struct live *live, struct shstk_symbols *symbols, pid_t pid,
+		       const struct layout_map *map)
 {
 	int fd = regular_open_mapped(pid, map->start, map->end, map->path);
 	pid_t other = fd < 0 ? tasks_other(pid) : 0;
@@ -186,7 +190,13 @@ int live_open(struct live *live, pid_t pid, const struct layout_map *map)
 	/*
 	 * A file that an ordinary user may not open any more can be read from the process's memory.
 	 */
-	return fd < 0 && layout_is_file(map->path) ? shstk_remote_open(pid, map->start) : fd;
+	return fd < 0 && layout_is_file(map->path) ? shstk_remote_open(symbols, pid, map->start) :
+						     fd;
+}
+
+int live_open(struct shstk_symbols *symbols, pid_t pid, const struct layout_map *map)
+{
+	return open_mapped(NULL, symbols, pid, map);
 }
 
 static int add_fd(struct shstk_space *space, int fd, const struct layout_map *map)
@@ -224,7 +234,7 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	kept = find_kept(live, map);
 	if (kept)
 		return add_fd(space, kept->fd, map);
-	fd = live_open(live, pid, map);
+	fd = open_mapped(live, live->symbols, pid, map);
 	if (fd < 0)
 		return fd;
 	err = add_fd(space, fd, map);
@@ -262,10 +272,19 @@ static int read_memory(void *arg, pid_t pid, uint64_t addr, void *buf, size_t si
 
 static int open_file(void *arg, pid_t pid, const struct layout_map *map)
 {
-	return live_open(arg, pid, map);
+	struct live *live = arg;
+
+	return open_mapped(live, live->symbols, pid, map);
 }
 
-struct live *live_create(void)
+static struct shstk_account *account_of(void *arg, pid_t pid)
+{
+	const struct live *live = arg;
+
+	return shstk_symbols_process_account(live->symbols, pid);
+}
+
+struct live *live_create(struct shstk_symbols *symbols)
 {
 	struct live *live = calloc(1, sizeof(*live));
 
@@ -278,7 +297,9 @@ struct live *live_create(void)
 		.name = add_names,
 		.read = read_memory,
 		.open = open_file,
+		.account = account_of,
 	};
+	live->symbols = symbols;
 	live->vdso_size = maps_vdso_size();
 	return live;
 }
@@ -347,7 +368,7 @@ static int open_maps(pid_t pid, struct maps *maps)
 	return maps_open(other, "maps", maps);
 }
 
-int live_read(struct layout **layout, pid_t pid,
+int live_read(struct shstk_symbols *symbols, struct layout **layout, pid_t pid,
 	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg)
 {
 	struct holes holes;
@@ -357,7 +378,7 @@ int live_read(struct layout **layout, pid_t pid,
 
 	if (ret)
 		return ret;
-	holes_begin(&holes, pid);
+	holes_begin(&holes, symbols, pid);
 	while (ret >= 0 && maps_next(&maps, &m)) {
 		struct layout_map map;
 

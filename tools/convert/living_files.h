@@ -11,8 +11,11 @@
 
 struct live;
 
-/* Makes the state, with no files. Returns NULL if there is no memory. */
-struct live *live_create(void);
+/*
+ * Makes the state, with no files. @symbols: the store whose limits apply to what is read of processes.
+ * Returns NULL if there is no memory.
+ */
+struct live *live_create(struct shstk_symbols *symbols);
 
 /* Closes all files and releases @live, which may be NULL. */
 void live_destroy(struct live *live);
@@ -22,7 +25,7 @@ struct layout_map live_map(const struct mapping *m);
 
 /**
  * live_open() - open the file that a process has mapped
- * @live: what is known of files, or NULL.
+ * @symbols: the store whose limits apply to what is read of the process.
  * @pid: the process.
  * @map: the mapping.
  *
@@ -31,7 +34,7 @@ struct layout_map live_map(const struct mapping *m);
  *
  * Return: a file descriptor, or a negative errno.
  */
-int live_open(struct live *live, pid_t pid, const struct layout_map *map);
+int live_open(struct shstk_symbols *symbols, pid_t pid, const struct layout_map *map);
 
 /* Returns how layouts find files. It is valid as long as @live is. */
 const struct layout_files *live_files(struct live *live);
@@ -44,6 +47,7 @@ uint64_t live_vdso(const struct live *live, struct build_id *id);
 
 /**
  * live_read() - read what a process has mapped now
+ * @symbols: the store whose limits apply to what is read of the process.
  * @layout: the layout of process @pid, as for layout_add().
  * @pid: the process.
  * @fn: called with each mapping that was not known yet; returns 0 or -ENOMEM.
@@ -51,7 +55,7 @@ uint64_t live_vdso(const struct live *live, struct build_id *id);
  *
  * Return: 0, -ENOMEM, or a negative errno of opening /proc/PID/maps.
  */
-int live_read(struct layout **layout, pid_t pid,
+int live_read(struct shstk_symbols *symbols, struct layout **layout, pid_t pid,
 	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg);
 
 #endif

@@ -307,6 +307,13 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	return files->open(files->arg, layout->pid, map);
 }
 
+static struct shstk_account *jit_account(void *arg)
+{
+	const struct layout *layout = arg;
+
+	return layout->files->account(layout->files->arg, layout->pid);
+}
+
 static int read_of(void *arg, uint64_t addr, void *buf, size_t size)
 {
 	const struct layout *layout = arg;
@@ -605,7 +612,8 @@ static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy
 	}
 	layout->pid = pid;
 	if (layout->jit)
-		jit_begin(layout->jit, &(struct jit_process){ read_process, open_jit, layout });
+		jit_begin(layout->jit,
+			  &(struct jit_process){ read_process, open_jit, jit_account, layout });
 	memset(ret->marks, 0, ret->max);
 	nr = shstk_unwind(layout->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
 			  &info);

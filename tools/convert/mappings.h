@@ -51,6 +51,8 @@ struct layout_map {
  *	the processes no longer exist.
  * @open: opens the file of a mapping. Returns a file descriptor or a negative errno. NULL: the
  *	processes no longer exist.
+ * @account: returns the account from which reading a process's memory draws, or NULL without
+ *	memory. NULL: the processes no longer exist.
  */
 struct layout_files {
 	int arch;
@@ -59,6 +61,7 @@ struct layout_files {
 	int (*name)(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *map);
 	int (*read)(void *arg, pid_t pid, uint64_t addr, void *buf, size_t size);
 	int (*open)(void *arg, pid_t pid, const struct layout_map *map);
+	struct shstk_account *(*account)(void *arg, pid_t pid);
 };
 
 struct layout;

@@ -31,7 +31,7 @@ int population_init(struct population *all, struct shstk_symbols *symbols,
 	*all = (struct population){ .symbols = symbols, .files = past };
 	if (past)
 		return 0;
-	all->live = live_create();
+	all->live = live_create(symbols);
 	if (!all->live)
 		return -ENOMEM;
 	all->files = live_files(all->live);
@@ -123,7 +123,7 @@ bool population_read_maps(struct population *all, struct process *p)
 	if (!all->live || (p->read_at && at - p->read_at < READ_INTERVAL))
 		return false;
 	p->read_at = at;
-	return !live_read(&p->layout, p->pid, found_map, all);
+	return !live_read(all->symbols, &p->layout, p->pid, found_map, all);
 }
 
 struct process *population_process(struct population *all, int pid)

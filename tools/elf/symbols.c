@@ -45,6 +45,36 @@ static int walk_table(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, symbo
 	return ret;
 }
 
+/* Returns the bytes of a table and of its names, or 0 if it is not read. */
+static uint64_t table_bytes(Elf *elf, const GElf_Shdr *header)
+{
+	GElf_Shdr names;
+
+	return is_bounded(elf, header) && gelf_getshdr(elf_getscn(elf, header->sh_link), &names) ?
+		       header->sh_size + names.sh_size :
+		       0;
+}
+
+static bool is_table(const GElf_Shdr *header)
+{
+	return header->sh_type == SHT_SYMTAB || header->sh_type == SHT_DYNSYM;
+}
+
+uint64_t symbols_bytes(Elf *elf)
+{
+	Elf_Scn *section = NULL;
+	unsigned int tables = 0;
+	GElf_Shdr header;
+	uint64_t ret = 0;
+
+	while (tables < MAX_TABLES && (section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &header) && is_table(&header)) {
+			ret += table_bytes(elf, &header);
+			tables++;
+		}
+	return ret;
+}
+
 int symbols_walk(Elf *elf, symbol_fn *fn, void *arg)
 {
 	Elf_Scn *section = NULL;
@@ -53,8 +83,7 @@ int symbols_walk(Elf *elf, symbol_fn *fn, void *arg)
 	int ret = 0;
 
 	while (!ret && tables < MAX_TABLES && (section = elf_nextscn(elf, section)))
-		if (gelf_getshdr(section, &header) &&
-		    (header.sh_type == SHT_SYMTAB || header.sh_type == SHT_DYNSYM)) {
+		if (gelf_getshdr(section, &header) && is_table(&header)) {
 			ret = walk_table(elf, section, &header, fn, arg);
 			tables++;
 		}

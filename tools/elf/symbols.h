@@ -22,6 +22,9 @@ int symbols_walk(Elf *elf,
 		 int (*fn)(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name),
 		 void *arg);
 
+/* Returns how many bytes symbols_walk() reads into memory. */
+uint64_t symbols_bytes(Elf *elf);
+
 /**
  * symbols_bias() - get the difference between addresses and symbol values of a mapped file
  * @elf: the file.

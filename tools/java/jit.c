@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "libshstk/symbol/budget.h"
 #include "tools/java/codecache.h"
 #include "tools/java/hotspot.h"
 #include "tools/java/jit.h"
@@ -85,6 +86,24 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 /* The time before which no process's tables are searched, CLOCK_MONOTONIC in ns. */
 static uint64_t next_search;
 
+/* Reads the tables with what the process's account has left. */
+static void read_tables(struct jit *jit, struct shstk_account *account)
+{
+	const struct vm_memory memory = { read_memory, jit };
+	struct vm_tables tables;
+	uint64_t start, offset;
+	struct vmstructs vm;
+	bool found;
+	int fd = jit->process.open(jit->process.arg, &start, &offset);
+
+	if (fd < 0)
+		return;
+	found = vm_tables_find(fd, start, offset, account, &tables);
+	close(fd);
+	if (found && shstk_account_on(account) && !vmstructs_read(&memory, &tables, &vm))
+		jit->cache = codecache_create(&vm);
+}
+
 /*
  * Searches the tables. A process that has just begun may not have them yet, so this is repeated.
  * Somebody who means harm may run many processes whose search takes long, so after a search in vain
@@ -92,24 +111,18 @@ static uint64_t next_search;
  */
 static void find_cache(struct jit *jit)
 {
-	const struct vm_memory memory = { read_memory, jit };
-	struct vm_tables tables;
-	uint64_t start, offset;
-	struct vmstructs vm;
-	bool found;
-	int fd;
+	struct shstk_account *account;
 
 	if (jit->time < jit->next || jit->time < next_search)
 		return;
 	jit->rest = !jit->rest ? FRESH : 2 * jit->rest < MAX_REST ? 2 * jit->rest : MAX_REST;
 	jit->next = jit->time + jit->rest;
-	fd = jit->process.open(jit->process.arg, &start, &offset);
-	if (fd < 0)
+	account = jit->process.account(jit->process.arg);
+	if (!account)
 		return;
-	found = vm_tables_find(fd, start, offset, &tables);
-	close(fd);
-	if (found && !vmstructs_read(&memory, &tables, &vm))
-		jit->cache = codecache_create(&vm);
+	if (shstk_account_begin(account))
+		read_tables(jit, account);
+	shstk_account_end(account);
 	if (!jit->cache)
 		next_search = jit->time + (REST + 1) * (now_ns(CLOCK_MONOTONIC) - jit->time);
 }

@@ -21,11 +21,14 @@ struct jit;
  * @open: opens the file of a mapping for which jit_is_known() is true. Returns a descriptor, which
  *	the caller closes, or a negative errno. Sets @start to the address of the mapping and
  *	@offset to its offset in the file.
- * @arg: first argument of both functions.
+ * @account: returns the account from which the search for the tables draws time and memory, or NULL
+ *	without memory.
+ * @arg: first argument of these functions.
  */
 struct jit_process {
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
 	int (*open)(void *arg, uint64_t *start, uint64_t *offset);
+	struct shstk_account *(*account)(void *arg);
 	void *arg;
 };
 

@@ -5,6 +5,7 @@
 #include <libelf.h>
 #include <string.h>
 
+#include "libshstk/symbol/budget.h"
 #include "tools/elf/symbols.h"
 #include "tools/java/vmstructs.h"
 
@@ -240,9 +241,10 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 	return t->structs && t->types;
 }
 
-bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *ret)
+bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct shstk_account *account,
+		    struct vm_tables *ret)
 {
-	uint64_t bias = 0;
+	uint64_t bias = 0, bytes;
 	Elf *elf;
 
 	*ret = (struct vm_tables){ 0 };
@@ -250,8 +252,11 @@ bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *r
 	elf = elf_begin(fd, ELF_C_READ, NULL);
 	if (!elf)
 		return false;
-	if (symbols_bias(elf, start, offset, &bias))
+	bytes = symbols_bytes(elf);
+	if (symbols_bias(elf, start, offset, &bias) && shstk_account_take(account, bytes)) {
 		symbols_walk(elf, take_symbol, ret);
+		shstk_account_give(account, bytes);
+	}
 	elf_end(elf);
 	if (ret->structs)
 		ret->structs += bias;

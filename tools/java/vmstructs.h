@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+struct shstk_account;
+
 #define VM_TEXT 32 /* bytes of a name that are read and compared, with the final 0 */
 
 /* The members that are used. vmstructs.c has their names in the tables. */
@@ -93,11 +95,13 @@ struct vm_tables {
  * @fd: the open file libjvm.so.
  * @start: address of a mapping of the file that is code.
  * @offset: offset of @start in the file.
+ * @account: the account from which reading the file's symbols draws memory.
  * @ret: receives the addresses.
  *
  * Return: true if the file has both tables.
  */
-bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct vm_tables *ret);
+bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct shstk_account *account,
+		    struct vm_tables *ret);
 
 /**
  * vmstructs_read() - read the tables

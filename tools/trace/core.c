@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libshstk/address_space.h"
+#include "libshstk/symbol/budget.h"
 #include "tools/elf/core.h"
 #include "tools/elf/image.h"
 #include "tools/java/jit.h"
@@ -395,9 +396,16 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	return -ENOENT;
 }
 
+static struct shstk_account *jit_account(void *arg)
+{
+	const struct dump *d = arg;
+
+	return shstk_symbols_account(d->symbols, d->core->path);
+}
+
 static int find_jit(struct dump *d)
 {
-	const struct jit_process process = { read_memory, open_jit, d };
+	const struct jit_process process = { read_memory, open_jit, jit_account, d };
 
 	return d->core->arch == SHSTK_ARCH_X86 ? jit_attach(d->space, &process, &d->jit) : 0;
 }

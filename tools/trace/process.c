@@ -35,6 +35,7 @@
 
 #include "libshstk/address_space.h"
 #include "libshstk/shstk.h"
+#include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/symbol.h"
 #include "tools/convert/holes.h"
 #include "tools/convert/living_files.h"
@@ -752,16 +753,23 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 			continue;
 		*start = m.start;
 		*offset = m.offset;
-		ret = live_open(NULL, t->number, &map);
+		ret = live_open(t->symbols, t->number, &map);
 	}
 	maps_close(&maps);
 	return ret;
 }
 
+static struct shstk_account *jit_account(void *arg)
+{
+	const struct trace *t = arg;
+
+	return shstk_symbols_process_account(t->symbols, t->number);
+}
+
 /* Finds HotSpot's tables. This takes time, so it is done while the process runs. */
 static int find_jit(struct trace *t)
 {
-	const struct jit_process process = { read_live, open_jit, t };
+	const struct jit_process process = { read_live, open_jit, jit_account, t };
 
 	return OWN_ARCH == SHSTK_ARCH_X86 ? jit_attach(t->space, &process, &t->jit) : 0;
 }
@@ -790,7 +798,7 @@ static int add_missing(struct trace *t, const struct mapping *m, bool hole)
 		.dev = map.dev,
 		.inode = map.inode,
 	};
-	int fd = live_open(NULL, t->number, &map), err;
+	int fd = live_open(t->symbols, t->number, &map), err;
 	char path[64];
 
 	if (fd < 0)
@@ -816,7 +824,7 @@ static int add_rest(struct trace *t)
 
 	if (err)
 		return err;
-	holes_begin(&holes, t->number);
+	holes_begin(&holes, t->symbols, t->number);
 	while (!err && maps_next(&maps, &m)) {
 		bool hole = holes_look(&holes, &m);
 
@@ -843,9 +851,9 @@ static int prepare(struct trace *t)
 		err = shstk_space_add_pid(t->space, t->number);
 	}
 	if (err >= 0)
-		err = find_jit(t);
-	if (!err)
 		err = shstk_symbols_create(&names, &t->symbols);
+	if (!err)
+		err = find_jit(t);
 	if (!err)
 		err = shstk_symproc_create(t->symbols, t->pid, &t->proc);
 	if (!err)
