@@ -5,13 +5,18 @@
  * more (or for one in STRIDE).
  *
  *  interleave STRIDE
+ *  interleave STRIDE ends
  *
  * The handler of the program's signal has no SA_RESTART, so the call must end, whatever the order
  * of the signals. A call that has a signal mask while it waits must also end if the first signal
  * comes at any instruction before it waits. And the agent's signal may come once more, at any
  * instruction after the program's signal was delivered.
  *
- * The program is recorded, by CPU time. A child is stepped by ptrace(2). The agent's signal is sent
+ * With "ends": what ends a call comes once, at any instruction before it waits, and the agent's signal at
+ * the same one or not at all. Calls that wait for a file while all signals are blocked are ended by
+ * bytes. A wait that began because the agent did something else first would not end.
+ *
+ * The program is recorded, by CPU time or by wall-clock time. A child is stepped by ptrace(2). The agent's signal is sent
  * as its timer does it, with the facts about the timer in /proc/PID/timers. Status 1: a signal was
  * lost; a line says where.
  */
@@ -36,6 +41,7 @@
 #define LIMIT 20 /* seconds after which a child counts as hung */
 
 static int pipes[2];
+static int feed[2]; /* its bytes end a call of kind FED */
 static volatile int *result; /* result of the child's call, 0 before its end */
 static volatile sig_atomic_t handled;
 
@@ -79,6 +85,31 @@ static long in_ppoll(void)
 	return ppoll(NULL, 0, NULL, &none);
 }
 
+static long in_full_poll(void)
+{
+	struct pollfd fd = { .fd = feed[0], .events = POLLIN };
+
+	return poll(&fd, 1, -1);
+}
+
+static long in_full_ppoll(void)
+{
+	struct pollfd fd = { .fd = feed[0], .events = POLLIN };
+	sigset_t all;
+
+	sigfillset(&all);
+	return ppoll(&fd, 1, NULL, &all);
+}
+
+static long in_full_select(void)
+{
+	fd_set in;
+
+	FD_ZERO(&in);
+	FD_SET(feed[0], &in);
+	return select(feed[0] + 1, &in, NULL, NULL, NULL);
+}
+
 static const struct call {
 	const char *name;
 	long (*make)(void);
@@ -86,6 +117,7 @@ static const struct call {
 		CLOSED, /* blocks the agent's signal while it waits, and not the program's */
 		OPEN, /* blocks neither signal */
 		MASKED, /* blocks SIGUSR1, except while it waits */
+		FED, /* blocks all signals, and waits for bytes */
 	} kind;
 } calls[] = {
 	{ "nanosleep", in_nanosleep, CLOSED },
@@ -93,6 +125,9 @@ static const struct call {
 	{ "read", in_read, OPEN },
 	{ "sigsuspend", in_sigsuspend, MASKED },
 	{ "ppoll", in_ppoll, MASKED },
+	{ "poll, all blocked", in_full_poll, FED },
+	{ "ppoll, all blocked", in_full_ppoll, FED },
+	{ "select, all blocked", in_full_select, FED },
 };
 
 static void die(const char *what)
@@ -104,16 +139,24 @@ static void die(const char *what)
 static void be_child(const struct call *call)
 {
 	struct sigaction act = { .sa_handler = on_usr1 };
-	sigset_t usr1;
+	sigset_t usr1, all;
+	long ret;
 
 	sigaction(SIGUSR1, &act, NULL);
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	if (call->kind == MASKED)
 		sigprocmask(SIG_BLOCK, &usr1, NULL);
+	sigfillset(&all);
+	if (call->kind == FED)
+		sigprocmask(SIG_BLOCK, &all, NULL);
 	be_traced();
 	raise(SIGSTOP);
-	*result = call->make() < 0 && errno == EINTR && handled ? ENDED : 1;
+	ret = call->make();
+	if (call->kind == FED)
+		*result = ret == 1 ? ENDED : 1;
+	else
+		*result = ret < 0 && errno == EINTR && handled ? ENDED : 1;
 	syscall(SYS_tgkill, getpid(), getpid(), SIGSTOP);
 	_exit(0);
 }
@@ -382,26 +425,103 @@ static long every_third(const struct call *call)
 	return gap;
 }
 
+/* Waits until the child no longer sleeps, for as long as may be a moment: a page is read, say. */
+static enum event wake_up(struct run *r, enum event event, int most)
+{
+	for (int i = 0; event == SLEEPS && i < most; i++) {
+		usleep(100);
+		event = await(r);
+	}
+	return event;
+}
+
+/*
+ * Lets what ends the call come @before instructions into it: a byte if the call is of kind FED, else the
+ * program's signal; and the agent's signal there, too, if @agents. Returns 0 if the child waited
+ * before that, -1 if the call did not end, otherwise 1.
+ */
+static int ended_at(const struct call *call, int agents, long before)
+{
+	enum event event;
+	struct run r;
+	long steps;
+	int ret;
+	char c;
+
+	start(&r, call);
+	event = wake_up(&r, step_on(&r, before, &steps), 20);
+	ret = event == STEPPED;
+	if (agents)
+		send(&r, 1);
+	if (call->kind != FED)
+		send(&r, 0);
+	else if (write(feed[1], "", 1) != 1)
+		die("write");
+	event = wake_up(&r, event, 2000);
+	if (!ends(&r, event))
+		ret = -1;
+	stop(&r);
+	if (call->kind == FED && read(feed[0], &c, 1) != 1)
+		die("read");
+	return ret;
+}
+
+/* Tests all numbers of instructions up to where the call waits, or one in @stride. */
+static long every_place(const struct call *call, int agents, long stride)
+{
+	long number = 0;
+	int ret = 1;
+
+	for (long before = 0; ret; before += stride) {
+		ret = ended_at(call, agents, before);
+		number++;
+		if (ret >= 0)
+			continue;
+		printf("%s: %s %ld instructions into it%s: lost\n", call->name,
+		       call->kind == FED ? "a byte" : "own signal", before,
+		       agents ? ", and the agent's signal" : "");
+		if (++lost > 10)
+			exit(1);
+	}
+	return number;
+}
+
+static long every_order(const struct call *call, long stride)
+{
+	long number = 0;
+
+	if (call->kind == FED)
+		return 0;
+	number = every_gap(call, 0, -1, 40, stride) + every_gap(call, 1, -1, 40, stride);
+	if (call->kind == OPEN)
+		number += every_third(call);
+	for (long before = 0; call->kind == MASKED && before < 400; before += 1 + stride / 100)
+		number += every_gap(call, 1, before, 3, stride) +
+			  every_gap(call, 0, before, 3, stride);
+	return number;
+}
+
+/* What comes right before a call of another kind waits is lost without the agent, too. */
+static long every_end(const struct call *call, long stride)
+{
+	const long coarse = 1 + stride / 20;
+
+	if (call->kind != FED && call->kind != MASKED)
+		return 0;
+	return every_place(call, 0, coarse) + every_place(call, 1, coarse);
+}
+
 int main(int argc, char **argv)
 {
 	long stride = argc > 1 ? atol(argv[1]) : 1;
 
 	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
-	if (pipe(pipes) || result == MAP_FAILED)
+	if (pipe(pipes) || pipe(feed) || result == MAP_FAILED)
 		die("pipe");
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		long number = every_gap(&calls[i], 0, -1, 40, stride) +
-			      every_gap(&calls[i], 1, -1, 40, stride);
-
-		if (calls[i].kind == OPEN)
-			number += every_third(&calls[i]);
-		for (long before = 0; calls[i].kind == MASKED && before < 400;
-		     before += 1 + stride / 100)
-			number += every_gap(&calls[i], 1, before, 3, stride) +
-				  every_gap(&calls[i], 0, before, 3, stride);
-		printf("%s: %ld orders\n", calls[i].name, number);
-	}
+	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++)
+		printf("%s: %ld orders\n", calls[i].name,
+		       argc > 2 ? every_end(&calls[i], stride) : every_order(&calls[i], stride));
 	return !!lost;
 }

@@ -110,6 +110,23 @@ def orders_of_two_signals():
     check(run.returncode == 0, f'{run.returncode} {run.stdout} {run.stderr}')
 
 
+@test
+def ends_of_waits():
+    """what ends a wait may come at any instruction before it, with all signals blocked, too"""
+    if platform.machine() != 'x86_64':
+        raise Skip('steps by ptrace: on x86 only')
+    stride = os.environ.get('STORM_STRIDE')
+    for options in (), ('--wall',):
+        run = subprocess.run([SHSTK, 'record', '--via=agent', *options, '-q', '-F', '1', '-o',
+                              '/dev/null', '--format=folded', '--',
+                              os.path.join(HERE, 'interleave'), stride or '20000', 'ends'],
+                             capture_output=True, text=True, check=False,
+                             timeout=None if stride else LIMIT)
+        check(run.returncode == 0, f'{options} {run.returncode} {run.stdout} {run.stderr}')
+        orders = sum(map(int, re.findall(r': (\d+) orders$', run.stdout, re.MULTILINE)))
+        check(orders >= 5 * 2 * 2, run.stdout)
+
+
 def in_all_hooks(*options):
     """Records a program that gets the agent's signal at each instruction of the agent's hooks."""
     result = record(os.path.join(HERE, 'inside'), '1000', options=('-F', '1', *options))
