@@ -81,7 +81,7 @@ CPPFLAGS_COMMON := -D_GNU_SOURCE -I. -Iuapi -Ilibshstk
 # other programs, on little stack, perhaps beside another C library.
 MARKED_x86 := -fcf-protection=full
 MARKED_arm64 := -mbranch-protection=standard
-OWN_FLAGS = $(MARKED_$(ARCH)) -ffile-prefix-map=$(CURDIR)/=
+OWN_FLAGS = $(MARKED_$(ARCH)) -ffile-prefix-map=$(CURDIR)=.
 BARE_FLAGS := -U_FORTIFY_SOURCE -fno-stack-protector -fno-lto
 # Fortified where the compiler optimises, without which it warns, unless the caller says how.
 FORTIFIED = $(if $(findstring _FORTIFY_SOURCE,$(OPT)),,$(if $(filter-out -O0,$(filter -O%,$(OPT))),\

@@ -6,7 +6,7 @@
 
 # CO-RE needs the types (-g). The rest of the debug information is stripped.
 WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi \
-	-I/usr/include/$(MULTIARCH) -ffile-prefix-map=$(CURDIR)/=
+	-I/usr/include/$(MULTIARCH) -ffile-prefix-map=$(CURDIR)=.
 WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h)
 LLVM_STRIP	?= llvm-strip
 

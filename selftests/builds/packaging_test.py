@@ -178,6 +178,24 @@ def commands_are_fortified():
 
 
 @test
+def folders_leave_no_trace():
+    """an object is the same, bit by bit, in whatever folder the tree lies"""
+    need('gcc')
+    objects = []
+    for name in 'one', 'another/with/a/longer/name':
+        folder = os.path.join(TMP, 'folders', name)
+        for part in 'libshstk', 'uapi', 'packaging':
+            shutil.copytree(part, f'{folder}/{part}')
+        shutil.copy('Makefile', folder)
+        run('make', 'CC=gcc', 'build/lib/native/cursor.o', cwd=folder,
+            env=clean_environment(CCACHE_DISABLE='1'))
+        with open(f'{folder}/build/lib/native/cursor.o', 'rb') as file:
+            objects.append(file.read())
+    check(b'cursor.c' in objects[0], 'no debug information')
+    check(objects[0] == objects[1], 'they differ')
+
+
+@test
 def other_machines_are_refused():
     """make refuses compilers for other machines by name, before anything is built"""
     compiler = os.path.join(TMP, 'cc')
