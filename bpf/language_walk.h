@@ -18,6 +18,12 @@
 
 #define WORDS 32 /* a power of two */
 
+/*
+ * Keeps the compiler from testing another value in place of this one: the verifier would not know
+ * then that this one is bounded.
+ */
+#define KNOWN(value) asm volatile("" : "+r"(value))
+
 /* The words by which a function is known. */
 struct language_identity {
 	u64 space;
@@ -256,12 +262,13 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	const struct language_target *t = run->t;
 	struct language_walk *l = run->l;
 	struct language_entry *e;
-	u32 n = l->moment.nr_marks + l->moment.nr_frames;
+	u64 n = l->moment.nr_marks + l->moment.nr_frames;
 	u64 code;
 
 	(void)i;
 	if (!l->at)
 		return 1;
+	KNOWN(n);
 	if (n >= LANGUAGE_ENTRIES || l->moment.nr_frames >= LANGUAGE_FRAMES) {
 		l->moment.end = LANGUAGE_DEEP;
 		return 1;
@@ -317,10 +324,10 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
  */
 static __always_inline bool read_language(void *ctx, u32 pid)
 {
-	u32 zero = 0, nr, number;
+	u32 zero = 0, number;
 	struct task_struct *task = current;
 	struct language_run run = { .ctx = ctx };
-	u64 base;
+	u64 base, nr;
 
 	run.t = find_target(pid, &number);
 	run.l = bpf_map_lookup_elem(&language_walks, &zero);
@@ -338,7 +345,10 @@ static __always_inline bool read_language(void *ctx, u32 pid)
 	if (run.l->at)
 		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, &run, 0);
 	nr = run.l->moment.nr_marks + run.l->moment.nr_frames;
-	if (nr && nr <= LANGUAGE_ENTRIES)
+	if (!nr)
+		return true;
+	KNOWN(nr);
+	if (nr <= LANGUAGE_ENTRIES)
 		bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &run.l->moment.kind,
 				      sizeof(run.l->moment) - sizeof(run.l->moment.size) +
 					      nr * sizeof(run.l->entries[0]));

@@ -11,10 +11,13 @@ BPF_LIBBPF := $(firstword $(wildcard /usr/lib/$(MULTIARCH)/libbpf.so.1))
 BPF_FILES := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selftests/offline/judge $(BPF_B)/shstk-walk.bpf.o \
 	$(B)/selftests/loader/libprotobuf-c.so.1
 
+BPF_LANGUAGE := $(addprefix $(B)/selftests/language/,python_test.py truth program.py judge.py \
+	shstk-language.bpf.o)
+
 # $(1) guest
 define bpf_guest
 $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
-		$(if $(call guest_ready,$(1)),$(B)/guest/init-x86 $(BPF_FILES) $(BPF_B)/hostile_test)
+		$(if $(call guest_ready,$(1)),$(B)/guest/init-x86 $(BPF_FILES) $(BPF_LANGUAGE) $(BPF_B)/hostile_test)
 	@mkdir -p $$(@D)
 	@{ echo '#!/bin/sh'; \
 	   echo "exec selftests/guest/run $(1) --out $(B)/guest/bpf-$(1) --memory 2048 \\"; \
@@ -23,6 +26,7 @@ $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
 	   for p in $$(BPF_WORK) cp mkdir rm env; do echo "	--prog programs-x86:/usr/bin/$$$$p \\"; done; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-x86/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
 	   echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
+	   echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\"; \
 	   echo "	'bpf:walk=selftests/bpf/walk.sh $$(BPF_WORK) $(BPF_FILES)'"; } >$$@
 	@chmod +x $$@
 CHECK_BPF += $(B)/guest/check-bpf-$(1)
