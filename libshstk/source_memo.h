@@ -39,6 +39,13 @@ memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_
  * (Zen 3) with 32 KiB of first-level cache. Alternating directions take 23 % less time at 1024
  * frames on a Xeon with 48 KiB, where the trace is a little larger than the cache; far beyond
  * that, at 2000 frames, they cost 6 %.
+ *
+ * What they are worth to real programs, all allocations of which are recorded (`shstk record
+ * --heap`), is little, because allocations of one place seldom follow each other: of the captures
+ * that had a trace to compare with, memo_repeat_wide() was tried in 11 % in cc1plus (15 thousand),
+ * 17 % in python3's json with 480 nested lists, and 0.2 % in sqlite3; memo_repeat_long() in one of 89
+ * thousand in that json, and in none of the others. Without the one, the other or both, the time of
+ * json is the same to 1 %, with 30, 140 and 480 nested lists.
  */
 int memo_repeat_long(uint64_t *pcs, struct thread *t);
 int memo_repeat_wide(uint64_t *pcs, struct thread *t);
