@@ -61,7 +61,7 @@ started() # LEVEL HOW
 
 running() # LEVEL HOW
 {
-	t "$1: a running process" 0 "$2" $record --duration=1 -p $own
+	t "$1: a running process" 0 "$2" $record --duration=3 -p $own
 	whole "$1: its stacks" target main do_forever
 }
 
@@ -144,7 +144,7 @@ broker()
 	by_broker 3
 	t 'broker, 3: a command' 0 "$opened.*user mode only" $record -- ./target burn 0.5
 	whole 'broker, 3: its stacks' target main do_burn
-	t 'broker, 3: a running process' 0 "$opened" $record --duration=1 -p $own
+	t 'broker, 3: a running process' 0 "$opened" $record --duration=3 -p $own
 	whole 'broker, 3: its stacks' target main do_forever
 	by_broker 2
 	t 'broker, 2: what the kernel permits, it opens' 0 'by perf events, stacks' $record -- \
