@@ -197,10 +197,12 @@ static int parse_line(struct shstk_perfmap *map, const char *s, const char *end)
 
 int shstk_perfmap_add(struct shstk_perfmap *map, uint64_t start, uint64_t end, const char *name)
 {
-	size_t len = strnlen(name, NAME_MAX_LEN);
+	size_t len = strlen(name);
 
 	if (map->nr >= ENTRIES_MAX)
 		return 0;
+	if (len > NAME_MAX_LEN)
+		len = NAME_MAX_LEN;
 	name = shstk_pool_text(&map->pool, name, len);
 	return name ? add(map, start, end, name) : -ENOMEM;
 }
