@@ -418,7 +418,8 @@ static int get_map(struct shstk_otlp_reader *r, int32_t i, const struct shstk_sy
 	if (!new)
 		return shstk_import_no_memory(r->in);
 	kind = int_of(find(r, m->attribute_indices, m->n_attribute_indices, SHSTK_OTLP_KIND), -1);
-	if (kind >= SHSTK_SYMMAP_FILE && kind <= SHSTK_SYMMAP_NONE)
+	if ((kind >= SHSTK_SYMMAP_FILE && kind <= SHSTK_SYMMAP_NONE) ||
+	    kind == SHSTK_SYMMAP_LANGUAGE)
 		new->kind = kind;
 	if (is_true(find(r, m->attribute_indices, m->n_attribute_indices, SHSTK_OTLP_MAIN)))
 		r->in->profile->main_map = new;

@@ -33,6 +33,9 @@ enum shstk_language shstk_language_of(const struct shstk_location *location,
 	/* Addresses of the kernel have the top bit set on all machines. */
 	if (location->pc >> 63)
 		return SHSTK_LANGUAGE_KERNEL;
+	if (location->map->kind == SHSTK_SYMMAP_LANGUAGE &&
+	    !strcmp(location->map->name, "[python]"))
+		return SHSTK_LANGUAGE_PYTHON;
 	if (begins_with(frame->function, "py::") || ends_in(frame->file, ".py"))
 		return SHSTK_LANGUAGE_PYTHON;
 	if (begins_with(frame->function, "JS:") || begins_with(frame->function, "LazyCompile:") ||

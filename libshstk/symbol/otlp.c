@@ -305,7 +305,8 @@ static Mapping *make_mapping(struct builder *b, const struct shstk_symmap *map)
 
 	if (!new)
 		return NULL;
-	shstk_symmap_build_id(b->profile->symbols, map);
+	if (map->kind < SHSTK_SYMMAP_NONE)
+		shstk_symmap_build_id(b->profile->symbols, map);
 	new->memory_start = map->start;
 	new->memory_limit = map->end;
 	new->file_offset = map->offset;
@@ -330,8 +331,8 @@ static int32_t mapping_number(struct builder *b, const struct shstk_symmap *map)
 	bool is_new;
 	int32_t id;
 
-	/* That of the kernel is of no kind, but has a name. */
-	if (map->kind >= SHSTK_SYMMAP_NONE && !*map->path)
+	/* That of the kernel is of no kind, but has a name, and so has that of a language. */
+	if (map->kind >= SHSTK_SYMMAP_NONE && map->kind != SHSTK_SYMMAP_LANGUAGE && !*map->path)
 		return 0;
 	id = number_of(b, &b->mappings, &search, sizeof(search), &is_new);
 	if (is_new)
@@ -391,7 +392,7 @@ static void add_lines(struct builder *b, Location *to, const struct shstk_symbol
 static bool name_now(const struct builder *b, const struct shstk_location *from)
 {
 	return b->message->named || from->symbol || from->made || from->pc >> 63 ||
-	       from->map->kind == SHSTK_SYMMAP_VDSO;
+	       from->map->kind == SHSTK_SYMMAP_VDSO || from->map->kind > SHSTK_SYMMAP_NONE;
 }
 
 static Location *make_location(struct builder *b, const struct shstk_location *from)

@@ -281,6 +281,30 @@ def cpus():
     equal(got, sums, 'sums')
 
 
+@test
+def python():
+    """functions of Python, which have no address, are the same in what report writes"""
+    path = record('python', '-F', '999', '--', sys.executable, '-c', 'sum(i for i in range(9**6))')
+    compare('python', path)
+
+
+@test
+def perf_data():
+    """report reads a file of perf's as shstk unwind does, with times"""
+    record('perf', '--via=copies', '-F', '999', f"--perf-data={place('perf.data')}", '--',
+           TARGET, 'burn', '0.3', kept=False)
+    run = shstk('unwind', '-q', '-o', place('unwound.pb'), place('perf.data'))
+    equal(run.returncode, 0, run.stderr)
+    report('-q', '-o', place('again.pb'), place('perf.data'))
+    check(content(place('again.pb')) == content(place('unwound.pb')), 'it differs')
+    whole = total(place('perf.data'))
+    equal(total('--time=-1h', place('perf.data')), whole, 'within an hour')
+    check(0 < total('--time=0-1ms', place('perf.data')) < whole, 'in the first millisecond')
+    with open(place('bad.data'), 'wb') as file:
+        file.write(content(place('perf.data'))[:100])
+    check('bad.data' in report(place('bad.data'), status=1).stderr, 'no reason')
+
+
 def wait_for(path, size, process):
     """Waits until a file has grown, while a process lives."""
     end = time.monotonic() + LIMIT

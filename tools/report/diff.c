@@ -15,6 +15,7 @@
 #include "libshstk/symbol/json.h"
 #include "tools/read_limit.h"
 #include "tools/report/filter.h"
+#include "tools/report/perf_file.h"
 #include "tools/report/screen_name.h"
 #include "tools/report/side.h"
 #include "tools/shstk.h"
@@ -219,7 +220,7 @@ static int read_side(struct diff *d, enum side side)
 
 	d->side = side;
 	filter_next_file(&d->filter);
-	if (shstk_profile_read(d->profile, d->paths[side], &opts, err, sizeof(err))) {
+	if (report_read(d->profile, d->paths[side], &opts, err, sizeof(err))) {
 		complain("%s", err);
 		return EXIT_FAILED;
 	}

@@ -13,6 +13,7 @@
 #include "tools/read_limit.h"
 #include "tools/report/calltree.h"
 #include "tools/report/filter.h"
+#include "tools/report/perf_file.h"
 #include "tools/shstk.h"
 
 #define DEFAULT_TOP 20
@@ -120,7 +121,7 @@ const struct argp report_argp = {
 	.parser = parse,
 	.args_doc = "FILE...",
 	.doc = "Show profiles, choose among their samples, and write them in other formats.\n\v"
-	       "Files are those of -o FILE.shstk, pprof's (.pb.gz, .pb) or folded stacks; several are summed up. Without -o no file is written, and without --tree the table is printed.",
+	       "Files are those of -o FILE.shstk, pprof's (.pb.gz, .pb), perf.data or folded stacks; several are summed up. Without -o no file is written, and without --tree the table is printed.",
 	.children = children,
 };
 
@@ -180,7 +181,7 @@ static int read_files(struct report *r)
 
 	for (int i = 0; i < r->nr_files; i++) {
 		filter_next_file(&r->filter);
-		if (shstk_profile_read(r->profile, r->files[i], &opts, err, sizeof(err))) {
+		if (report_read(r->profile, r->files[i], &opts, err, sizeof(err))) {
 			complain("%s", err);
 			return EXIT_FAILED;
 		}

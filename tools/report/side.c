@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/export.h"
+#include "tools/report/perf_file.h"
 #include "tools/report/side.h"
 #include "tools/shstk.h"
 
@@ -51,7 +52,7 @@ int side_read(struct shstk_symbols *symbols, const char *path, const struct filt
 	}
 	filter_fork(&side.filter);
 	filter_next_file(&side.filter);
-	failed = shstk_profile_read(*ret, path, &opts, err, sizeof(err));
+	failed = report_read(*ret, path, &opts, err, sizeof(err));
 	filter_forget(&side.filter);
 	if (!failed && filter_had_times(&side.filter, path))
 		return EXIT_OK;
