@@ -10,13 +10,10 @@
 static int keep_one(struct shstk_keep *keep, const struct shstk_profile *profile,
 		    const struct shstk_record *record, uint64_t time, const int64_t *values)
 {
-	struct {
-		struct shstk_otlp_sample sample;
-		int64_t values[SHSTK_PROFILE_MAX_TYPES];
-	} whole = { .sample = { .record = record, .time = time, .cpu = -1 } };
+	struct shstk_otlp_sample whole = { .record = record, .time = time, .cpu = -1 };
 
 	memcpy(whole.values, values, profile->nr_types * sizeof(*values));
-	return shstk_keep_add(keep, &whole.sample);
+	return shstk_keep_add(keep, &whole);
 }
 
 static int keep_all(struct shstk_keep *keep, const struct shstk_profile *profile)

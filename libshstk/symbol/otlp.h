@@ -59,19 +59,19 @@
  * @record: its process, thread, stack and labels.
  * @time: its time in ns of the recorder's clock, 0: none.
  * @cpu: number of the CPU it was taken on, -1: not known.
- * @values: one value of each type.
+ * @values: one value of each type. A list of samples has no room for types that there are not.
  */
 struct shstk_otlp_sample {
 	const struct shstk_record *record;
 	uint64_t time;
 	int32_t cpu;
-	int64_t values[];
+	int64_t values[SHSTK_PROFILE_MAX_TYPES];
 };
 
-/* Returns the bytes of a sample with @nr_types values. */
+/* Returns the bytes that a sample with @nr_types values has in a list. */
 static inline size_t shstk_otlp_sample_size(unsigned int nr_types)
 {
-	return sizeof(struct shstk_otlp_sample) + nr_types * sizeof(int64_t);
+	return offsetof(struct shstk_otlp_sample, values) + nr_types * sizeof(int64_t);
 }
 
 /**

@@ -547,19 +547,14 @@ static struct shstk_record *add_record(struct shstk_profile *profile, struct shs
 static int keep_sample(struct shstk_profile *profile, const struct shstk_record *record,
 		       const struct shstk_sample *sample)
 {
-	struct {
-		struct shstk_otlp_sample sample;
-		int64_t values[SHSTK_PROFILE_MAX_TYPES];
-	} whole = {
-		.sample = {
-			.record = record,
-			.time = sample->time,
-			.cpu = (int32_t)sample->cpu - 1,
-		},
+	struct shstk_otlp_sample whole = {
+		.record = record,
+		.time = sample->time,
+		.cpu = (int32_t)sample->cpu - 1,
 	};
 
 	memcpy(whole.values, sample->values, profile->nr_types * sizeof(whole.values[0]));
-	return shstk_keep_add(profile->keep, &whole.sample);
+	return shstk_keep_add(profile->keep, &whole);
 }
 
 int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample)

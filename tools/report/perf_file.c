@@ -70,8 +70,8 @@ static int read_unwound(struct shstk_profile *profile, const char *path, int fd,
 	return ret;
 }
 
-int report_read(struct shstk_profile *profile, const char *path,
-		const struct shstk_read_opts *opts, char *err, size_t err_size)
+int report_read(struct shstk_profile *profile, const char *path, const struct shstk_read_opts *opts,
+		char *err, size_t err_size)
 {
 	int fd, ret;
 
