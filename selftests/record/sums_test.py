@@ -393,12 +393,23 @@ def record_chain(**who):
     return float(found[1]), float(found[2] or found[1]), err
 
 
+def check_chain(**who):
+    """Checks that such threads have samples; the kernel may take most of so short threads' time."""
+    sampled, counted, err = record_chain(**who)
+    check(counted > 0.2 and sampled > 0.2 * counted, err)
+
+
 @test
 def threads_that_begin_each_other():
     """-p of a program whose threads each begin the next one and end: they are found"""
-    for who in [{}, NOBODY][:1 + (not os.getuid())]:
-        sampled, counted, err = record_chain(**who)
-        check(counted > 0.2 and sampled > 0.5 * counted, err)
+    check_chain()
+
+
+@test
+def threads_that_begin_each_other_for_users():
+    """the same by an ordinary user, who has events of his threads only"""
+    need_nobody()
+    check_chain(**NOBODY)
 
 
 def off_cpu(option):

@@ -125,7 +125,7 @@ static noinline void start(void)
 	count = 0;
 }
 
-static int step(void)
+static noinline int step(void)
 {
 #ifdef __x86_64__
 	if (probe((uintptr_t)stepped_here, 0) < 0) {
