@@ -94,10 +94,22 @@ $(FUZZ_B)/hotspot_fuzz: tools/java/hotspot.c tools/java/hotspot.h
 $(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \
 		tools/java/vmstructs.c tools/java/vmstructs.h tools/elf/symbols.c \
 		libshstk/symbol/budget.c libshstk/symbol/pool.c
+# convert_fuzz has all that makes a profile of a perf.data file.
+CONVERT_FUZZ_OBJ := $(patsubst %.c,$(FUZZ_B)/%.o,$(wildcard $(addprefix tools/,\
+	convert/*.c perf/*.c proc/*.c java/*.c elf/*.c)))
+$(CONVERT_FUZZ_OBJ): $(FUZZ_B)/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) -MMD -MP -c -o $@ $<
+$(FUZZ_B)/convert_fuzz: selftests/fuzz/convert_fuzz.c $(CONVERT_FUZZ_OBJ) \
+		$(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)
-fuzz selftests/fuzz/run: | $(OFF_FUZZ) $(FUZZ_B)/core_seed-x86
+fuzz selftests/fuzz/run: | $(OFF_FUZZ) $(FUZZ_B)/convert_fuzz $(FUZZ_B)/core_seed-x86
 
 # Dumps, which the library alone unwinds.
 $(OFF)/dump_test: selftests/offline/dump_test.c $(B)/lib/asan/libshstk.a

@@ -78,25 +78,36 @@ def record(kind, misc, body):
     return struct.pack('<IHH', kind, misc, len(body) + 8) + body
 
 
-def attribute(ids):
-    """Returns a perf_event_attr with these IDs."""
-    # IP, TID, TIME, PERIOD, CALLCHAIN, REGS_USER, STACK_USER, IDENTIFIER
-    kinds = 0x1 | 0x2 | 0x4 | 0x100 | 0x20 | 0x1000 | 0x2000 | 0x10000
+def attribute(ids, copies=True):
+    """Returns a perf_event_attr with these IDs, with copies of stacks or callchains alone."""
+    # IP, TID, TIME, PERIOD, CALLCHAIN, IDENTIFIER
+    kinds = 0x1 | 0x2 | 0x4 | 0x100 | 0x20 | 0x10000
+    if copies:
+        kinds |= 0x1000 | 0x2000    # REGS_USER, STACK_USER
     attr = bytearray(112)
     struct.pack_into('<IIQQQQQ', attr, 0, 1, 112, 0, 4000, kinds, 4,
                      1 << 10 | 1 << 18)
-    struct.pack_into('<QIi', attr, 80, 0xff0fff, 64, 0)
+    if copies:
+        struct.pack_into('<QIi', attr, 80, 0xff0fff, 64, 0)
     return bytes(attr), ids
 
 
-def records():
+def sample_body(copies):
+    """Returns a sample: with a copy of the stack, or a callchain of the kernel and the program."""
+    head = struct.pack('<QQIIQQ', 1, 0x400010, 100, 100, 6, 1000)
+    if not copies:
+        return head + struct.pack('<7Q', 6, 2**64 - 128, 0xffffffff81000010, 2**64 - 512, 0x400010,
+                                  0x400021, 0x400101)
+    return (head + struct.pack('<QQ', 1, 0x400010) + struct.pack('<Q', 2) +
+            struct.pack('<20Q', *range(0x7ff000, 0x7ff000 + 20)) +
+            struct.pack('<Q', 64) + bytes(64) + struct.pack('<Q', 48))
+
+
+def records(copies=True):
     """Returns records: a program with two samples that forks."""
     tail = struct.pack('<IIQQ', 100, 100, 5, 1)
     mmap = struct.pack('<IIQQQ', 100, 100, 0x400000, 0x2000, 0) + bytes(24)
-    regs = struct.pack('<20Q', *range(0x7ff000, 0x7ff000 + 20))
-    sample = (struct.pack('<QQIIQQ', 1, 0x400010, 100, 100, 6, 1000) +
-              struct.pack('<QQ', 1, 0x400010) + struct.pack('<Q', 2) + regs +
-              struct.pack('<Q', 64) + bytes(64) + struct.pack('<Q', 48))
+    sample = sample_body(copies)
     return (record(3, 1 << 13, struct.pack('<II', 100, 100) + b'program\0' + tail) +
             record(10, 2, mmap + struct.pack('<II', 5, 2) + pad(b'/bin/program\0', 8) + tail) +
             record(10, 2 | 1 << 14, mmap[:32] + bytes([20, 0, 0, 0]) + bytes(20) +
@@ -108,9 +119,8 @@ def records():
             record(13, 0, struct.pack('<Q', 3) + tail) + record(68, 0, b''))
 
 
-def packed():
+def packed(data):
     """Returns the same records as perf record -z writes them: a stream, here with raw blocks."""
-    data = records()
     half = len(data) // 2 - 3
     blocks = [struct.pack('<I', len(part) << 3)[:3] + part for part in (data[:half], data[half:])]
     first = b'\x28\xb5\x2f\xfd\x00\x38' + blocks[0]
@@ -119,9 +129,9 @@ def packed():
     return struct.pack('<IHH', 81, 0, len(first) + 8) + first + record(83, 0, second)
 
 
-def perfdata(data):
+def perfdata(data, copies=True):
     """Returns a file with these records as perf record writes it."""
-    attr, ids = attribute(struct.pack('<QQ', 1, 2))
+    attr, ids = attribute(struct.pack('<QQ', 1, 2), copies)
     at = 104
     attrs_at = at + len(ids)
     attrs = attr + struct.pack('<QQ', at, len(ids))
@@ -142,20 +152,30 @@ def perfdata(data):
     return head + struct.pack('<4Q', bits, 0, 0, 0) + ids + attrs + data + where + parts
 
 
-def pipe(data):
+def pipe(data, copies=True):
     """Returns a file with these records as perf record -o - writes it."""
-    attr, ids = attribute(struct.pack('<QQ', 1, 2))
+    attr, ids = attribute(struct.pack('<QQ', 1, 2), copies)
     return (b'PERFILE2' + struct.pack('<Q', 16) + record(64, 0, attr + ids) + data)
 
 
+def perf_files():
+    """Returns {name: data} of perf.data files of every form."""
+    files = {}
+    for copies, tail in (True, ''), (False, '-chains'):
+        data = records(copies)
+        for packing, form in (data, ''), (packed(data), '-z'):
+            files[f'file{form}{tail}'] = perfdata(packing, copies)
+            files[f'pipe{form}{tail}'] = pipe(packing, copies)
+    return files
+
+
 def main():
-    """Writes all files."""
-    for name, data in (('core_seed-x86', core(62)), ('core_seed-arm64', core(183)),
-                       ('core_seed-riscv', core(243)),
-                       ('perfdata_seed-file', perfdata(records())),
-                       ('perfdata_seed-file-z', perfdata(packed())),
-                       ('perfdata_seed-pipe', pipe(records())),
-                       ('perfdata_seed-pipe-z', pipe(packed()))):
+    """Writes all files. Those of perf.data are read by two targets."""
+    files = {f'core_seed-{name}': core(machine)
+             for name, machine in (('x86', 62), ('arm64', 183), ('riscv', 243))}
+    for name, data in perf_files().items():
+        files[f'perfdata_seed-{name}'] = files[f'convert_seed-{name}'] = data
+    for name, data in files.items():
         with open(os.path.join(sys.argv[1], name), 'wb') as file:
             file.write(data)
 

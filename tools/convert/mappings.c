@@ -187,10 +187,11 @@ static int make_own(struct layout **layout)
 /* Removes @gone mappings from index @at on. */
 static void take_out(struct layout *layout, size_t at, size_t gone)
 {
-	struct layout_map *m = layout->maps + at;
+	struct layout_map *m;
 
 	if (!gone)
 		return;
+	m = layout->maps + at;
 	for (size_t i = 0; i < gone; i++) {
 		layout->nr_jit -= jit_is_known(m[i].path);
 		count_language(layout, m[i].path, -1);
@@ -254,10 +255,11 @@ static bool same_file(const struct layout_map *a, const struct layout_map *b)
 
 static bool has(const struct layout *layout, const struct layout_map *map)
 {
-	const struct layout_map *m = layout->maps + first_behind(layout, map->start);
+	size_t at = first_behind(layout, map->start);
+	const struct layout_map *m = at < layout->nr ? &layout->maps[at] : NULL;
 
-	return m < layout->maps + layout->nr && m->start == map->start && m->end == map->end &&
-	       m->offset == map->offset && same_file(m, map) && !strcmp(m->path, map->path);
+	return m && m->start == map->start && m->end == map->end && m->offset == map->offset &&
+	       same_file(m, map) && !strcmp(m->path, map->path);
 }
 
 bool layout_has(const struct layout *layout, uint64_t addr)
