@@ -45,8 +45,10 @@
  * @pid: the process.
  * @reading: frames are read.
  * @set: the place of the word was told.
- * @placed: after so many samples with functions it ends; 0: any number.
- * @read: the same for samples of which frames were read.
+ * @placed: after so many samples with functions it ends, not counting those from before the program
+ *	wrote its word first; 0: any number.
+ * @read: after so many samples of which frames were read it ends; 0: any number.
+ * @printed: number of samples that count for @placed so far.
  */
 struct truth {
 	struct population all;
@@ -59,6 +61,7 @@ struct truth {
 	bool set;
 	uint64_t placed;
 	uint64_t read;
+	uint64_t printed;
 };
 
 static void die(const char *what, const char *why)
@@ -142,8 +145,10 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 		return;
 	find_word(t, number);
 	nr = languages_place(t->languages, &of, &native, pcs, marks, STACKS_MAX);
-	if (nr && t->set)
-		print(t, pcs, nr);
+	if (!nr || !t->set)
+		return;
+	print(t, pcs, nr);
+	t->printed += languages_truth(t->languages) != 0;
 }
 
 static int take_sample(struct truth *t, const struct perf_record *r)
@@ -200,7 +205,7 @@ static void read_all(struct truth *t)
 				die("events", "the program does not run there");
 		}
 		languages_count(t->languages, &counts);
-		if ((t->placed && counts.placed >= t->placed) ||
+		if (languages_refused(t->languages) || (t->placed && t->printed >= t->placed) ||
 		    (t->read && counts.samples >= t->read))
 			break;
 	}
