@@ -303,7 +303,7 @@ static bool chooses(struct record_opts o, enum via via, bool mixed)
 	o.freq = 199;
 	o.depth = 127;
 	o.targets.nr_pids = 1;
-	via_choose(&o, &backend);
+	sampler_choose(&o, &backend);
 	return backend == &backend_perf && o.via == via && o.mixed == mixed;
 }
 

@@ -263,9 +263,9 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 		l->bare_longest = known > l->bare_longest ? known : l->bare_longest;
 	}
 	c->counts.bare += s->bare;
-	c->counts.continued += s->by == BEYOND_BEFORE;
-	c->counts.read += s->by == BEYOND_READ;
-	c->counts.chained += s->by == BEYOND_CALLCHAIN;
+	c->counts.continued += s->by == OUTER_BEFORE;
+	c->counts.read += s->by == OUTER_READ;
+	c->counts.chained += s->by == OUTER_CALLCHAIN;
 	c->counts.goroutines += s->by_pieces;
 }
 

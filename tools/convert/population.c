@@ -281,7 +281,7 @@ static void drop_task(struct population *all, struct task *t)
 	if (t->exited)
 		DL_DELETE(all->exited, t);
 	task_forget_stack(t);
-	beyond_deinit(&t->beyond);
+	outer_deinit(&t->whole);
 	above_deinit(&t->above);
 	set_process(all, t, NULL);
 	free(t);
@@ -358,7 +358,7 @@ int population_comm(struct population *all, const struct perf_comm *c)
 	set_comm(t, c->comm, strlen(c->comm));
 	if (!c->exec)
 		return 0;
-	t->beyond.nr = 0;
+	t->whole.nr = 0;
 	above_forget(&t->above);
 	return execute(all, t, p);
 }

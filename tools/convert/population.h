@@ -78,7 +78,7 @@ struct process {
  * @note: enum shstk_note.
  * @too_short: it goes on behind its copy.
  * @elsewhere: it continues on another stack that was not copied.
- * @by: enum beyond_by: where its outer part is from.
+ * @by: enum outer_source: where its outer part is from.
  * @by_pieces: it goes on with the stack of its goroutine, which was copied at the same moment.
  * @spliced: it goes on with the kernel's callchain, in code of Go.
  * @bare: it has only the innermost entry, as the process has no shadow stack.
@@ -126,7 +126,7 @@ struct stack {
  * @woken: when it was woken since then, in ns; 0: not known.
  * @waker: thread ID of the thread that woke it; 0: an interrupt did.
  * @proc: its program when it left its CPU; NULL: it left before this profile began.
- * @beyond: its last stack that was seen to its end.
+ * @whole: its last stack that was seen to its end.
  * @above: what lay above a copy of its stack that ended too soon.
  * @stack: the stack at which it left its CPU, in one allocation at @pcs, or NULL there.
  */
@@ -145,7 +145,7 @@ struct task {
 	uint64_t woken;
 	int waker;
 	struct shstk_symproc *proc;
-	struct beyond beyond;
+	struct whole_stack whole;
 	struct above above;
 	struct stack stack;
 };

@@ -8,22 +8,22 @@
 
 #include "tools/convert/stack_outer.h"
 
-void beyond_deinit(struct beyond *b)
+void outer_deinit(struct whole_stack *b)
 {
 	free(b->pcs);
 	free(b->sps);
-	*b = (struct beyond){ 0 };
+	*b = (struct whole_stack){ 0 };
 }
 
 /* Remembers a stack. Without memory it is not remembered. */
-static void remember(struct beyond *b, const struct unwound *stack)
+static void remember(struct whole_stack *b, const struct unwound *stack)
 {
 	if (stack->nr > b->max) {
-		beyond_deinit(b);
+		outer_deinit(b);
 		b->pcs = calloc(stack->nr, sizeof(*b->pcs));
 		b->sps = calloc(stack->nr, sizeof(*b->sps));
 		if (!b->pcs || !b->sps) {
-			beyond_deinit(b);
+			outer_deinit(b);
 			return;
 		}
 		b->max = stack->nr;
@@ -37,7 +37,7 @@ static void remember(struct beyond *b, const struct unwound *stack)
  * Returns the index of the remembered entry that is equal to the last entry of @stack; @b->nr if
  * there is none.
  */
-static unsigned int find_last(const struct beyond *b, const struct unwound *stack)
+static unsigned int find_last(const struct whole_stack *b, const struct unwound *stack)
 {
 	unsigned int lo = 0, n = b->nr, last = stack->nr - 1;
 
@@ -68,7 +68,8 @@ static void append(struct unwound *stack, uint64_t pc, uint64_t sp)
  * Returns whether the remembered stack has all entries of @rest, in this order, from entry @from
  * on.
  */
-static bool confirms(const struct beyond *b, unsigned int from, const uint64_t *rest, size_t nr)
+static bool confirms(const struct whole_stack *b, unsigned int from, const uint64_t *rest,
+		     size_t nr)
 {
 	size_t n = 0;
 
@@ -81,7 +82,8 @@ static bool confirms(const struct beyond *b, unsigned int from, const uint64_t *
  * Continues the stack with the remembered one, unless the callchain has other entries. Returns
  * whether it did.
  */
-static bool complete(const struct beyond *b, struct unwound *stack, const uint64_t *rest, size_t nr)
+static bool complete(const struct whole_stack *b, struct unwound *stack, const uint64_t *rest,
+		     size_t nr)
 {
 	unsigned int from;
 
@@ -119,65 +121,66 @@ static void take_rest(struct unwound *stack, const struct layout *layout, const 
 }
 
 /* Continues a stack that did not fit into the copy. Returns where its outer part is from. */
-static enum beyond_by continue_stack(const struct beyond *b, const struct layout *layout,
-				     struct unwound *stack, const struct stack_copy *copy,
-				     const struct callchain *chain)
+static enum outer_source continue_stack(const struct whole_stack *b, const struct layout *layout,
+					struct unwound *stack, const struct stack_copy *copy,
+					const struct callchain *chain)
 {
 	const uint64_t *rest = NULL;
 	size_t nr = callchain_rest(chain, copy, stack, layout, &rest);
 
 	if (b->nr && complete(b, stack, rest, nr))
-		return BEYOND_BEFORE;
+		return OUTER_BEFORE;
 	if (!nr || stack->nr == stack->max)
-		return BEYOND_NOTHING;
+		return OUTER_NOTHING;
 	take_rest(stack, layout, rest, nr,
 		  rest + nr == chain->ips + chain->nr && chain->nr < chain->max);
-	return BEYOND_CALLCHAIN;
+	return OUTER_CALLCHAIN;
 }
 
-size_t beyond_label(enum beyond_by by, char *buf)
+size_t outer_label(enum outer_source by, char *buf)
 {
 	static const struct {
 		const char *text;
 		size_t size;
 	} labels[] = {
-		[BEYOND_BEFORE] = { "outer\0remembered", sizeof("outer\0remembered") },
-		[BEYOND_CALLCHAIN] = { "outer\0frame-pointers", sizeof("outer\0frame-pointers") },
-		[BEYOND_READ] = { "outer\0read-twice", sizeof("outer\0read-twice") },
+		[OUTER_BEFORE] = { "outer\0remembered", sizeof("outer\0remembered") },
+		[OUTER_CALLCHAIN] = { "outer\0frame-pointers", sizeof("outer\0frame-pointers") },
+		[OUTER_READ] = { "outer\0read-twice", sizeof("outer\0read-twice") },
 	};
 
-	_Static_assert(sizeof("outer\0frame-pointers") <= BEYOND_LABEL, "no room for the label");
-	if (by == BEYOND_NOTHING)
+	_Static_assert(sizeof("outer\0frame-pointers") <= OUTER_LABEL, "no room for the label");
+	if (by == OUTER_NOTHING)
 		return 0;
 	memcpy(buf, labels[by].text, labels[by].size);
 	return labels[by].size;
 }
 
-const char *beyond_words(enum beyond_by by)
+const char *outer_words(enum outer_source by)
 {
 	static const char *const words[] = {
-		[BEYOND_NOTHING] = "",
-		[BEYOND_BEFORE] =
+		[OUTER_NOTHING] = "",
+		[OUTER_BEFORE] =
 			"have an outer part that was not copied: it is taken from an earlier sample of the thread",
-		[BEYOND_CALLCHAIN] =
+		[OUTER_CALLCHAIN] =
 			"have an outer part that was not copied: it is the one that the kernel found by frame pointers",
-		[BEYOND_READ] =
+		[OUTER_READ] =
 			"have an outer part that was not copied: it was read from the process before and after, and was the same",
 	};
 
 	return words[by];
 }
 
-enum beyond_by beyond_continue(struct beyond *b, struct layout *layout, struct unwound *stack,
-			       const struct stack_copy *copy, const struct callchain *chain)
+enum outer_source outer_continue(struct whole_stack *b, struct layout *layout,
+				 struct unwound *stack, const struct stack_copy *copy,
+				 const struct callchain *chain)
 {
-	enum beyond_by by = BEYOND_NOTHING;
+	enum outer_source by = OUTER_NOTHING;
 
 	if (stack->end == SHSTK_END_COMPLETE && stack->nr)
 		layout_keep_outermost(layout, stack);
 	if (stack->end == SHSTK_END_READ && stack->nr)
 		by = continue_stack(b, layout, stack, copy, chain);
-	if (by != BEYOND_CALLCHAIN && stack->nr && stack->end == SHSTK_END_COMPLETE &&
+	if (by != OUTER_CALLCHAIN && stack->nr && stack->end == SHSTK_END_COMPLETE &&
 	    stack->sps[stack->nr - 1] - stack->sps[0] > copy->size / 2)
 		remember(b, stack);
 	return by;

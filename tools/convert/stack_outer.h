@@ -10,54 +10,54 @@
 #include "tools/convert/mappings.h"
 
 /**
- * struct beyond - a thread's last stack that was seen to its end; all 0 if there was none
+ * struct whole_stack - a thread's last stack that was seen to its end; all 0 if there was none
  * @pcs: its entries, innermost first.
  * @sps: the stack pointer of each entry.
  * @nr: number of entries.
  * @max: number of entries for which there is room.
  */
-struct beyond {
+struct whole_stack {
 	uint64_t *pcs;
 	uint64_t *sps;
 	unsigned int nr;
 	unsigned int max;
 };
 
-void beyond_deinit(struct beyond *b);
+void outer_deinit(struct whole_stack *b);
 
 /**
- * enum beyond_by - where the outer part of a stack is from
- * @BEYOND_NOTHING: there is no part that is not from the copy.
- * @BEYOND_BEFORE: from the thread's last stack that was seen to its end.
- * @BEYOND_CALLCHAIN: from the kernel's callchain, as far as that goes.
- * @BEYOND_READ: read from the process before and after the sample, with the same result
+ * enum outer_source - where the outer part of a stack is from
+ * @OUTER_NOTHING: there is no part that is not from the copy.
+ * @OUTER_BEFORE: from the thread's last stack that was seen to its end.
+ * @OUTER_CALLCHAIN: from the kernel's callchain, as far as that goes.
+ * @OUTER_READ: read from the process before and after the sample, with the same result
  *   (stack_read_twice.h).
  */
-enum beyond_by {
-	BEYOND_NOTHING,
-	BEYOND_BEFORE,
-	BEYOND_CALLCHAIN,
-	BEYOND_READ,
+enum outer_source {
+	OUTER_NOTHING,
+	OUTER_BEFORE,
+	OUTER_CALLCHAIN,
+	OUTER_READ,
 };
 
-/* Bytes of a label of beyond_label(), at most. */
-#define BEYOND_LABEL 24
+/* Bytes of a label of outer_label(), at most. */
+#define OUTER_LABEL 24
 
 /**
- * beyond_label() - make the label of a sample whose stack has an outer part that is not from its
+ * outer_label() - make the label of a sample whose stack has an outer part that is not from its
  * copy
  * @by: where the outer part is from.
- * @buf: receives "outer" and a word for @by, each followed by a 0; BEYOND_LABEL bytes.
+ * @buf: receives "outer" and a word for @by, each followed by a 0; OUTER_LABEL bytes.
  *
  * Return: bytes in @buf; 0 if no label is needed.
  */
-size_t beyond_label(enum beyond_by by, char *buf);
+size_t outer_label(enum outer_source by, char *buf);
 
 /* Returns what is said of stacks with such an outer part, to be printed behind their number. */
-const char *beyond_words(enum beyond_by by);
+const char *outer_words(enum outer_source by);
 
 /**
- * beyond_continue() - continue a stack that goes on behind its copy, or remember a stack
+ * outer_continue() - continue a stack that goes on behind its copy, or remember a stack
  * @b: the remembered stack of this thread, in this program.
  * @layout: what the program has mapped.
  * @stack: the stack, with @sps.
@@ -74,7 +74,8 @@ const char *beyond_words(enum beyond_by by);
  *
  * Return: where the outer part of the stack is from.
  */
-enum beyond_by beyond_continue(struct beyond *b, struct layout *layout, struct unwound *stack,
-			       const struct stack_copy *copy, const struct callchain *chain);
+enum outer_source outer_continue(struct whole_stack *b, struct layout *layout,
+				 struct unwound *stack, const struct stack_copy *copy,
+				 const struct callchain *chain);
 
 #endif

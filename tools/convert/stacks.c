@@ -140,10 +140,10 @@ static void find_labels(struct stacks *st, const struct population *all, struct 
 
 static void add_outer_label(struct stacks *st, struct stack *s)
 {
-	if (!st->labels || s->by == BEYOND_NOTHING)
+	if (!st->labels || s->by == OUTER_NOTHING)
 		return;
 	s->labels = st->label_text;
-	s->labels_size += beyond_label(s->by, st->label_text + s->labels_size);
+	s->labels_size += outer_label(s->by, st->label_text + s->labels_size);
 }
 
 /* ---- Copies ---- */
@@ -167,9 +167,9 @@ static void add_outer(const struct population *all, struct task *t,
 	s->too_short = !s->spliced && unwound_too_short(user);
 	if (user->end == SHSTK_END_READ && !s->spliced && all->live && !layout_has_go(layout) &&
 	    above_continue(&t->above, layout, t->process->pid, sample->time, copy, user))
-		s->by = BEYOND_READ;
+		s->by = OUTER_READ;
 	else if (!s->spliced)
-		s->by = beyond_continue(&t->beyond, layout, user, copy, &chain);
+		s->by = outer_continue(&t->whole, layout, user, copy, &chain);
 }
 
 /* Unwinds the copy of the stack. Returns 0 or a negative errno. */

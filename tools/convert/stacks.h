@@ -65,7 +65,7 @@ struct stacks {
 	uint64_t pcs[STACKS_MAX];
 	uint64_t sps[STACKS_MAX];
 	uint8_t marks[STACKS_MAX];
-	char label_text[GOLABELS_MAX + BEYOND_LABEL + WAKERS_LABEL];
+	char label_text[GOLABELS_MAX + OUTER_LABEL + WAKERS_LABEL];
 };
 
 /* Returns whether samples need copies of stacks. */

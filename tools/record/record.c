@@ -251,7 +251,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 		if (r->opts->live)
 			ret = top_update(&p->top, r, at);
 		else if (!p->stopped && is_due(r, p, at))
-			ret = parts_next(r);
+			ret = series_next(r);
 		if (ret)
 			return ret;
 	}
@@ -266,8 +266,8 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 
 	if (ret)
 		complain("out of memory: the profile is not complete");
-	parts_finish(r);
-	if (o->every > 0 && parts_end(r))
+	series_finish(r);
+	if (o->every > 0 && series_end(r))
 		return EXIT_OWN;
 	r->backend->report_gaps(r, ended, usage);
 	if (o->live ? top_end(top, r) : !output_write(&o->output, r->profile, record_title(o)))
@@ -360,7 +360,7 @@ static int run(struct recording *r)
 	own = start(r);
 	if (own)
 		return own;
-	parts_begin(r);
+	series_begin(r);
 	if (output_keep(&r->opts->output, r->profile, record_title(r->opts)))
 		complain("out of memory: samples are written at the end");
 	progress.shown = !r->opts->quiet && !r->opts->live && isatty(STDERR_FILENO);
@@ -413,7 +413,7 @@ static int record(struct recording *r)
 		status = run(r);
 	r->backend->end(r);
 	output_keep_drop(&r->opts->output);
-	parts_forget(r);
+	series_forget(r);
 	cautions_forget(r);
 	shstk_profile_destroy(r->profile);
 	shstk_symbols_destroy(r->symbols);
@@ -451,7 +451,7 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 		complain(
 			"%u children are other users' or have other rights: only root may record them",
 			opts->targets.refused);
-	via_choose(opts, &r.backend);
+	sampler_choose(opts, &r.backend);
 	return record(&r);
 }
 

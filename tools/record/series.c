@@ -65,16 +65,16 @@ static pid_t main_process(const struct recording *r)
 	return r->pid ? r->pid : t->given == 1 ? t->pids[0] : 0;
 }
 
-void parts_begin(struct recording *r)
+void series_begin(struct recording *r)
 {
 	shstk_profile_set_main(r->profile, main_process(r));
 	shstk_profile_set_time(r->profile, r->realtime, 0);
 	shstk_profile_set_origin(r->profile, r->started);
 }
 
-void parts_finish(struct recording *r)
+void series_finish(struct recording *r)
 {
-	parts_begin(r);
+	series_begin(r);
 	comment_command(r);
 	comment_machine(r);
 	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
@@ -147,14 +147,14 @@ static int keep_last(struct recording *r)
 	return *place ? 0 : -ENOMEM;
 }
 
-void parts_forget(struct recording *r)
+void series_forget(struct recording *r)
 {
 	for (unsigned long i = 0; r->kept && i < r->opts->keep; i++)
 		free(r->kept[i]);
 	free(r->kept);
 }
 
-int parts_end(struct recording *r)
+int series_end(struct recording *r)
 {
 	int ret;
 
@@ -163,7 +163,7 @@ int parts_end(struct recording *r)
 	return ret ? ret : keep_last(r);
 }
 
-int parts_renew(struct recording *r)
+int series_renew(struct recording *r)
 {
 	struct shstk_profile *profile = r->profile;
 	struct shstk_symbols *symbols = r->symbols;
@@ -177,21 +177,21 @@ int parts_renew(struct recording *r)
 	return ret;
 }
 
-int parts_next(struct recording *r)
+int series_next(struct recording *r)
 {
 	const struct rusage usage = { 0 };
-	int ret = parts_end(r);
+	int ret = series_end(r);
 
 	if (!ret && r->backend->complete)
 		ret = r->backend->complete(r);
 	if (!ret) {
-		parts_finish(r);
+		series_finish(r);
 		r->backend->report_gaps(r, false, &usage);
 		ret = start_writer(r);
 	}
 	if (ret)
 		return ret;
-	ret = parts_renew(r);
+	ret = series_renew(r);
 	r->part = now_ns(CLOCK_MONOTONIC);
 	if (r->backend->cumulative)
 		return ret;

@@ -8,7 +8,7 @@
 #include "tools/record/backend.h"
 
 /**
- * parts_next() - write the profile and begin the next one
+ * series_next() - write the profile and begin the next one
  * @r: the recording.
  *
  * The profile holds what was recorded since the previous one, or all so far if the back end is
@@ -17,24 +17,24 @@
  *
  * Return: 0 or -ENOMEM.
  */
-int parts_next(struct recording *r);
+int series_next(struct recording *r);
 
 /* Makes a new profile and new symbols, and releases the old ones. Returns 0 or a negative errno. */
-int parts_renew(struct recording *r);
+int series_renew(struct recording *r);
 
 /* Says in a profile without samples when it begins and which process it is of. */
-void parts_begin(struct recording *r);
+void series_begin(struct recording *r);
 
 /* Adds to a profile, which has all its samples, what was recorded, where, when and for how long. */
-void parts_finish(struct recording *r);
+void series_finish(struct recording *r);
 
 /* Releases the names of kept files when the recording is over. */
-void parts_forget(struct recording *r);
+void series_forget(struct recording *r);
 
 /*
  * Waits for the writer of the previous profile, and names the files of the profile that is about to
  * be written. Returns 0 or a negative errno.
  */
-int parts_end(struct recording *r);
+int series_end(struct recording *r);
 
 #endif

@@ -123,7 +123,7 @@ static int compile(struct rows *rows, const char *path, struct rules_table *ret)
 	rows_sort(rows);
 	add_known_code(rows);
 	if (!rows->n)
-		add_bare(rows);
+		add_undescribed(rows);
 	add_entry(rows);
 	if (rows->err)
 		return rows->err;

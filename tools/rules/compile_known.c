@@ -71,11 +71,11 @@ void add_entry(struct rows *rows)
 	rows_sort(rows);
 }
 
-void add_bare(struct rows *rows)
+void add_undescribed(struct rows *rows)
 {
-	const struct bare bare = { rows->img, add_found, rows };
+	const struct undescribed search = { rows->img, add_found, rows };
 
-	bare_rules(&bare);
+	undescribed_rules(&search);
 	rows_sort(rows);
 }
 

@@ -43,7 +43,7 @@ void add_start_files(struct rows *rows);
 void add_known_code(struct rows *rows);
 
 /* Adds rules for an image that describes nothing, to rows that are empty. */
-void add_bare(struct rows *rows);
+void add_undescribed(struct rows *rows);
 
 /* Makes the entry point the outermost frame, because nothing has called it. The rows are sorted. */
 void add_entry(struct rows *rows);

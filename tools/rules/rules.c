@@ -326,7 +326,7 @@ static int fill_cache(struct options *o, char **files)
 	return end_output() || o->failed ? EXIT_FAILED : EXIT_OK;
 }
 
-static int do_serve(struct options *o, char **files)
+static int action_serve(struct options *o, char **files)
 {
 	if (*files || o->output || o->pid || o->all || o->vdso || o->packages)
 		return usage_error("serve takes no files, and no option but --cache");
@@ -336,7 +336,7 @@ static int do_serve(struct options *o, char **files)
 							       rules_serve(o->device, o->cache, -1);
 }
 
-static int do_compile(struct options *o, char **files)
+static int action_compile(struct options *o, char **files)
 {
 	if (o->packages || o->folder) {
 		if (o->output || o->vdso || o->all || o->pid)
@@ -355,7 +355,7 @@ static int do_compile(struct options *o, char **files)
 	return use_all(o, files);
 }
 
-static int do_load(struct options *o, char **files)
+static int action_load(struct options *o, char **files)
 {
 	if (o->output)
 		return usage_error("-o is an option of compile");
@@ -391,7 +391,7 @@ static int drop_file(const struct options *o, const char *path)
 	return err;
 }
 
-static int do_drop(struct options *o, char **files)
+static int action_drop(struct options *o, char **files)
 {
 	int err = 0;
 
@@ -422,7 +422,7 @@ static void print_listed(const struct shstk_rules_list *t)
 	       (unsigned int)(t->dev & 0xfffff), (uint64_t)t->ino);
 }
 
-static int do_list(struct options *o, char **files)
+static int action_list(struct options *o, char **files)
 {
 	struct shstk_rules_list arg = { 0 };
 
@@ -442,7 +442,7 @@ static int do_list(struct options *o, char **files)
 	return end_output();
 }
 
-static int do_status(struct options *o, char **files)
+static int action_status(struct options *o, char **files)
 {
 	int err;
 
@@ -463,8 +463,8 @@ static const struct {
 	const char *name;
 	int (*run)(struct options *o, char **files);
 } actions[] = {
-	{ "compile", do_compile }, { "load", do_load },	    { "list", do_list },
-	{ "drop", do_drop },	   { "status", do_status }, { "serve", do_serve },
+	{ "compile", action_compile }, { "load", action_load },	    { "list", action_list },
+	{ "drop", action_drop },       { "status", action_status }, { "serve", action_serve },
 };
 
 int cmd_rules(int argc, char **argv)

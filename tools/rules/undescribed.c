@@ -71,7 +71,7 @@ static bool is_signal_return(const struct machine *m, const uint8_t *code, size_
 	       (at >= call && m->is_sigtramp(code + at - call, size - at + call));
 }
 
-static void read_segment(const struct bare *b, const struct load *l)
+static void read_segment(const struct undescribed *b, const struct load *l)
 {
 	const struct machine *m = b->img->m;
 	bool frames = m->arch == SHSTK_ARCH_ARM64 && l->filesz <= MAX_BYTES;
@@ -95,7 +95,7 @@ static void read_segment(const struct bare *b, const struct load *l)
 		b->add(b->arg, l->vaddr + size, SHSTK_RULE_NONE);
 }
 
-void bare_rules(const struct bare *b)
+void undescribed_rules(const struct undescribed *b)
 {
 	for (unsigned int i = 0; i < b->img->nload; i++)
 		if (b->img->load[i].exec && b->img->load[i].filesz)

@@ -226,11 +226,11 @@ static void say(struct unwind *u, int (*keep)(struct shstk_profile *profile, con
 }
 
 /* Reports stacks whose outer part does not come from their copy. */
-static void report_outer(struct unwind *u, uint64_t nr, enum beyond_by by)
+static void report_outer(struct unwind *u, uint64_t nr, enum outer_source by)
 {
 	if (nr)
 		say(u, shstk_profile_comment, "%llu of %llu stacks %s", count(nr),
-		    count(u->convert->counts.samples), beyond_words(by));
+		    count(u->convert->counts.samples), outer_words(by));
 }
 
 /* Reports stacks that are not complete, or whose parts come from different sources. */
@@ -254,8 +254,8 @@ static void report_stacks(struct unwind *u)
 	if (c->elsewhere)
 		say(u, shstk_profile_comment, "%llu stacks " UNWOUND_ELSEWHERE,
 		    count(c->elsewhere));
-	report_outer(u, c->continued, BEYOND_BEFORE);
-	report_outer(u, c->chained, BEYOND_CALLCHAIN);
+	report_outer(u, c->continued, OUTER_BEFORE);
+	report_outer(u, c->chained, OUTER_CALLCHAIN);
 }
 
 /* Reports what the profile does not hold, each in one line. */

@@ -16,23 +16,23 @@
 static int begin(struct recording *r)
 {
 	struct heap_opts opts = allocations_options(r->opts);
-	struct heap_drain *drain = NULL;
+	struct heap_recording *drain = NULL;
 	int err = allocations_begin(r);
 
 	if (!err)
-		err = heap_drain_create(&opts, r->symbols, r->profile, &drain);
+		err = heap_recording_create(&opts, r->symbols, r->profile, &drain);
 	r->state = drain;
 	return err;
 }
 
 static void end(struct recording *r)
 {
-	heap_drain_destroy(r->state);
+	heap_recording_destroy(r->state);
 }
 
 static const char *env(const struct recording *r)
 {
-	return heap_drain_env(r->state);
+	return heap_recording_env(r->state);
 }
 
 /*
@@ -41,38 +41,38 @@ static const char *env(const struct recording *r)
  */
 static int take(struct recording *r)
 {
-	return heap_drain_watch(r->state);
+	return heap_recording_watch(r->state);
 }
 
 static int complete(struct recording *r)
 {
-	return heap_drain_part(r->state);
+	return heap_recording_part(r->state);
 }
 
 static int renew(struct recording *r)
 {
 	int err = allocations_begin(r);
 
-	return err ? err : heap_drain_renew(r->state, r->symbols, r->profile);
+	return err ? err : heap_recording_renew(r->state, r->symbols, r->profile);
 }
 
 static int stop(struct recording *r, bool ended, const struct rusage *usage)
 {
 	(void)ended;
 	(void)usage;
-	return heap_drain_stop(r->state);
+	return heap_recording_stop(r->state);
 }
 
 static uint64_t shared(const struct recording *r)
 {
-	return heap_drain_shared(r->state);
+	return heap_recording_shared(r->state);
 }
 
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct heap_counts c;
 
-	heap_drain_count(r->state, &c);
+	heap_recording_count(r->state, &c);
 	allocations_describe(r, &c, buf, size);
 }
 
@@ -98,7 +98,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 
 	(void)ended;
 	(void)usage;
-	heap_drain_count(r->state, &c);
+	heap_recording_count(r->state, &c);
 	if (!c.processes)
 		complain("nothing recorded: %s did not load the agent", *r->opts->command);
 	if (c.lost)
@@ -123,7 +123,7 @@ static void report(struct recording *r, bool ended, const struct rusage *usage)
 	struct heap_counts c;
 
 	(void)usage;
-	heap_drain_count(r->state, &c);
+	heap_recording_count(r->state, &c);
 	allocations_report(r, &c, ended);
 }
 

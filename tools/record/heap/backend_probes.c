@@ -16,30 +16,30 @@
 
 static void end(struct recording *r)
 {
-	probed_destroy(r->state);
+	probe_recording_destroy(r->state);
 }
 
 static int start(struct recording *r, const struct target *target)
 {
 	const struct record_opts *o = r->opts;
-	struct probed_opts opts = {
+	struct probe_recording_opts opts = {
 		.heap = allocations_options(o),
 		.pids = o->targets.pids,
 		.nr_pids = o->targets.nr_pids,
 		.ring_size = o->buffer ? (size_t)o->buffer * 1024 : RING,
 	};
-	struct probed_counts more;
+	struct probe_recording_counts more;
 	struct heap_counts c;
-	struct probed *probed;
+	struct probe_recording *p;
 	struct reason why;
 
 	(void)target;
-	if (probed_create(&opts, r->symbols, &probed, &why)) {
+	if (probe_recording_create(&opts, r->symbols, &p, &why)) {
 		complain("%s", why.text);
 		return EXIT_OWN;
 	}
-	r->state = probed;
-	probed_count(probed, &c, &more);
+	r->state = p;
+	probe_recording_count(p, &c, &more);
 	if (!o->quiet)
 		complain(
 			"allocations from now on, by probes at %u functions; for %g s, or until Ctrl-C",
@@ -49,22 +49,22 @@ static int start(struct recording *r, const struct target *target)
 
 static bool all_gone(const struct recording *r)
 {
-	return !probed_alive(r->state);
+	return !probe_recording_alive(r->state);
 }
 
 static int take(struct recording *r)
 {
-	return probed_take(r->state);
+	return probe_recording_take(r->state);
 }
 
 static void watch(struct recording *r)
 {
-	probed_watch(r->state);
+	probe_recording_watch(r->state);
 }
 
 static int complete(struct recording *r)
 {
-	return probed_report(r->state, r->profile);
+	return probe_recording_report(r->state, r->profile);
 }
 
 static int renew(struct recording *r)
@@ -72,40 +72,40 @@ static int renew(struct recording *r)
 	int err = allocations_begin(r);
 
 	if (!err)
-		probed_renew(r->state, r->symbols);
+		probe_recording_renew(r->state, r->symbols);
 	return err;
 }
 
 static int stop(struct recording *r, bool ended, const struct rusage *usage)
 {
-	int err = probed_stop(r->state);
+	int err = probe_recording_stop(r->state);
 
 	(void)ended;
 	(void)usage;
-	return err ? err : probed_report(r->state, r->profile);
+	return err ? err : probe_recording_report(r->state, r->profile);
 }
 
 static uint64_t shared(const struct recording *r)
 {
-	return probed_shared(r->state);
+	return probe_recording_shared(r->state);
 }
 
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct heap_counts c;
 
-	probed_count(r->state, &c, NULL);
+	probe_recording_count(r->state, &c, NULL);
 	allocations_describe(r, &c, buf, size);
 }
 
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
-	struct probed_counts more;
+	struct probe_recording_counts more;
 	struct heap_counts c;
 
 	(void)ended;
 	(void)usage;
-	probed_count(r->state, &c, &more);
+	probe_recording_count(r->state, &c, &more);
 	if (c.lost)
 		caution(r,
 			"%llu allocations are missing: the ring was full (see --heap-sample and --buffer)",
@@ -133,7 +133,7 @@ static void report(struct recording *r, bool ended, const struct rusage *usage)
 
 	(void)ended;
 	(void)usage;
-	probed_count(r->state, &c, NULL);
+	probe_recording_count(r->state, &c, NULL);
 	allocations_report(r, &c, false);
 }
 

@@ -111,7 +111,7 @@ struct newest {
  * @window: the mapped part, CHUNK bytes, or NULL.
  */
 struct reading {
-	struct heap_drain *d;
+	struct heap_recording *d;
 	uint32_t number;
 	struct heap_image head;
 	struct shstk_symproc *proc;
@@ -129,7 +129,7 @@ struct reading {
 	uint8_t *window;
 };
 
-struct heap_drain {
+struct heap_recording {
 	struct memory memory;
 	struct heap_opts opts;
 	struct heap_header *header;
@@ -153,7 +153,7 @@ static uint64_t region_at(uint32_t i)
 	return HEAP_FIRST + i * HEAP_REGION;
 }
 
-static int map_memory(struct heap_drain *d)
+static int map_memory(struct heap_recording *d)
 {
 	struct heap_header *h;
 	int err = memory_create("shstk-heap", region_at(HEAP_MAX_IMAGES), &d->memory);
@@ -175,10 +175,10 @@ static int map_memory(struct heap_drain *d)
 	return 0;
 }
 
-int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile, struct heap_drain **ret)
+int heap_recording_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
+			  struct shstk_profile *profile, struct heap_recording **ret)
 {
-	struct heap_drain *d = calloc(1, sizeof(*d));
+	struct heap_recording *d = calloc(1, sizeof(*d));
 	int err;
 
 	if (!d)
@@ -194,14 +194,14 @@ int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbol
 		err = d->account ? 0 : -ENOMEM;
 	}
 	if (err) {
-		heap_drain_destroy(d);
+		heap_recording_destroy(d);
 		return err;
 	}
 	*ret = d;
 	return 0;
 }
 
-void heap_drain_destroy(struct heap_drain *d)
+void heap_recording_destroy(struct heap_recording *d)
 {
 	struct newest *newest, *next;
 
@@ -223,12 +223,12 @@ void heap_drain_destroy(struct heap_drain *d)
 	free(d);
 }
 
-uint64_t heap_drain_shared(const struct heap_drain *d)
+uint64_t heap_recording_shared(const struct heap_recording *d)
 {
 	return memory_filled(&d->memory);
 }
 
-const char *heap_drain_env(const struct heap_drain *d)
+const char *heap_recording_env(const struct heap_recording *d)
 {
 	return d->memory.env;
 }
@@ -236,7 +236,7 @@ const char *heap_drain_env(const struct heap_drain *d)
 /*
  * Returns the ns of one tick of the agents' clock. The time since recording began tells the rate.
  */
-static double ns_per_tick(const struct heap_drain *d)
+static double ns_per_tick(const struct heap_recording *d)
 {
 	uint64_t ticks = heap_ticks() - d->ticks;
 
@@ -395,7 +395,7 @@ static int take_thread(struct reading *r, size_t size)
 	return 0;
 }
 
-static int64_t value_of(const struct heap_drain *d, enum heap_value value, uint64_t v)
+static int64_t value_of(const struct heap_recording *d, enum heap_value value, uint64_t v)
 {
 	int shift = heap_type_counts(value) && d->opts.sample ? 10 : 0;
 
@@ -432,7 +432,7 @@ static int copy_counter(const struct reading *r, uint32_t unit, struct heap_coun
 static void take_values(struct reading *r, const struct heap_counter *t, uint64_t temporary,
 			int64_t *values)
 {
-	struct heap_drain *d = r->d;
+	struct heap_recording *d = r->d;
 	uint64_t objects = t->objects - t->freed;
 	uint64_t bytes = t->bytes - t->freed_bytes;
 	bool kept = !(r->head.peak_state & HEAP_RISING) &&
@@ -610,7 +610,7 @@ static char *program_of(const char *text, size_t size)
 }
 
 /* Returns whether the program was looked at before. Takes ownership of @program. */
-static bool looked_at(struct heap_drain *d, char *program)
+static bool looked_at(struct heap_recording *d, char *program)
 {
 	uint32_t i;
 
@@ -673,7 +673,7 @@ static void release(struct reading *r)
  * Adds what a process has counted so far to the profile. @last: the region is not read again and is
  * released. Returns 0 or a negative errno.
  */
-static int read_image(struct heap_drain *d, struct heap_region *image, bool last)
+static int read_image(struct heap_recording *d, struct heap_region *image, bool last)
 {
 	struct reading r = {
 		.d = d,
@@ -707,7 +707,7 @@ static int read_image(struct heap_drain *d, struct heap_region *image, bool last
 	return ret;
 }
 
-static int read_head(const struct heap_drain *d, uint32_t i, struct heap_image *ret)
+static int read_head(const struct heap_recording *d, uint32_t i, struct heap_image *ret)
 {
 	return pread(d->memory.fd, ret, sizeof(*ret), region_at(i)) == sizeof(*ret) ? 0 : -EIO;
 }
@@ -716,7 +716,7 @@ static int read_head(const struct heap_drain *d, uint32_t i, struct heap_image *
  * Notes the newest region of a process. The region that the process had before is not written any
  * more. Returns 0 or -ENOMEM.
  */
-static int set_newest(struct heap_drain *d, const struct heap_region *image)
+static int set_newest(struct heap_recording *d, const struct heap_region *image)
 {
 	struct newest *newest;
 
@@ -739,7 +739,7 @@ static int set_newest(struct heap_drain *d, const struct heap_region *image)
 }
 
 /* Adds the regions that were begun since the last look. Returns 0 or a negative errno. */
-static int meet_images(struct heap_drain *d)
+static int meet_images(struct heap_recording *d)
 {
 	uint32_t nr = atomic_load(&d->header->images);
 
@@ -780,7 +780,7 @@ static bool is_over(const struct heap_region *image)
 	return image->replaced || process_gone(image->pid);
 }
 
-int heap_drain_watch(struct heap_drain *d)
+int heap_recording_watch(struct heap_recording *d)
 {
 	int ret = meet_images(d);
 
@@ -794,7 +794,7 @@ int heap_drain_watch(struct heap_drain *d)
  * Notes in the profile that its peaks are sums over processes, whose peaks were at different times.
  * Returns 0 or a negative errno.
  */
-static int note_peaks(struct heap_drain *d)
+static int note_peaks(struct heap_recording *d)
 {
 	char text[80];
 	int err;
@@ -812,9 +812,9 @@ static int note_peaks(struct heap_drain *d)
 	return err;
 }
 
-int heap_drain_part(struct heap_drain *d)
+int heap_recording_part(struct heap_recording *d)
 {
-	int ret = heap_drain_watch(d);
+	int ret = heap_recording_watch(d);
 	struct heap_counts counts = d->counts;
 
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
@@ -828,8 +828,8 @@ int heap_drain_part(struct heap_drain *d)
 	return ret ? ret : note_peaks(d);
 }
 
-int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
-		     struct shstk_profile *profile)
+int heap_recording_renew(struct heap_recording *d, struct shstk_symbols *symbols,
+			 struct shstk_profile *profile)
 {
 	int ret = 0;
 
@@ -849,12 +849,12 @@ int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
 	return ret;
 }
 
-int heap_drain_stop(struct heap_drain *d)
+int heap_recording_stop(struct heap_recording *d)
 {
 	int ret;
 
 	atomic_store(&d->header->stop, 1);
-	ret = heap_drain_watch(d);
+	ret = heap_recording_watch(d);
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++) {
 		if (d->images[i].done)
 			continue;
@@ -865,7 +865,7 @@ int heap_drain_stop(struct heap_drain *d)
 	return ret ? ret : note_peaks(d);
 }
 
-void heap_drain_count(const struct heap_drain *d, struct heap_counts *ret)
+void heap_recording_count(const struct heap_recording *d, struct heap_counts *ret)
 {
 	struct heap_image head;
 

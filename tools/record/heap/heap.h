@@ -79,40 +79,40 @@ struct heap_counts {
 	uint32_t more_inside;
 };
 
-struct heap_drain;
+struct heap_recording;
 
 /* Makes the shared memory. Returns 0 or a negative errno. */
-int heap_drain_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile, struct heap_drain **ret);
-void heap_drain_destroy(struct heap_drain *d);
+int heap_recording_create(const struct heap_opts *opts, struct shstk_symbols *symbols,
+			  struct shstk_profile *profile, struct heap_recording **ret);
+void heap_recording_destroy(struct heap_recording *d);
 
 /* Returns the value of REC_ENV for the command. */
-const char *heap_drain_env(const struct heap_drain *d);
+const char *heap_recording_env(const struct heap_recording *d);
 
 /* Returns how many bytes of the shared memory are in use. */
-uint64_t heap_drain_shared(const struct heap_drain *d);
+uint64_t heap_recording_shared(const struct heap_recording *d);
 
 /* Reads processes that have ended. Returns 0 or a negative errno. */
-int heap_drain_watch(struct heap_drain *d);
+int heap_recording_watch(struct heap_recording *d);
 
 /*
  * Adds to the profile what processes that still run have counted. The profile is then a complete
  * snapshot of these and of the processes that ended since the snapshot before. Returns 0 or a
  * negative errno.
  */
-int heap_drain_part(struct heap_drain *d);
+int heap_recording_part(struct heap_recording *d);
 
 /*
  * Adds to another profile from now on. Nothing of the old one is used any more. Returns 0 or a
  * negative errno.
  */
-int heap_drain_renew(struct heap_drain *d, struct shstk_symbols *symbols,
-		     struct shstk_profile *profile);
+int heap_recording_renew(struct heap_recording *d, struct shstk_symbols *symbols,
+			 struct shstk_profile *profile);
 
 /* Has the agents stop counting, and reads all processes. Returns 0 or a negative errno. */
-int heap_drain_stop(struct heap_drain *d);
+int heap_recording_stop(struct heap_recording *d);
 
 /* Fills in the counts so far, with the present ones of processes that were not read yet. */
-void heap_drain_count(const struct heap_drain *d, struct heap_counts *ret);
+void heap_recording_count(const struct heap_recording *d, struct heap_counts *ret);
 
 #endif

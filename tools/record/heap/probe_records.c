@@ -31,7 +31,7 @@
 #define START_SIZE 512
 
 /**
- * struct probed_process - a process that is recorded
+ * struct probe_recording_process - a process that is recorded
  * @pid: its process ID.
  * @end: pidfd, which becomes readable when the process has ended.
  * @start_size: bytes in @start.
@@ -39,7 +39,7 @@
  * @comm: its name.
  * @probes: the probes at its allocators.
  */
-struct probed_process {
+struct probe_recording_process {
 	pid_t pid;
 	int end;
 	size_t start_size;
@@ -55,16 +55,16 @@ struct pending {
 	struct site *site;
 };
 
-struct probed {
-	struct probed_opts opts;
+struct probe_recording {
+	struct probe_recording_opts opts;
 	struct programs programs;
 	struct ring ring;
-	struct probed_process *targets;
+	struct probe_recording_process *targets;
 	struct population all;
 	struct blocks *blocks;
 	struct pending *pending;
 	struct probe_config config;
-	struct probed_counts counts;
+	struct probe_recording_counts counts;
 	uint64_t began;
 	uint64_t window, too_short; /* stacks since the copy grew; those longer than it */
 	uint64_t checked; /* lost records of frees that were taken into account */
@@ -127,7 +127,7 @@ static size_t read_start(pid_t pid, char buf[START_SIZE])
  * probes away. Another program is recognised by its auxiliary vector, which contains addresses, at
  * least one of its stack.
  */
-static bool is_over(const struct probed_process *t)
+static bool is_over(const struct probe_recording_process *t)
 {
 	struct pollfd end = { .fd = t->end, .events = POLLIN };
 	char start[START_SIZE];
@@ -141,7 +141,7 @@ static bool is_over(const struct probed_process *t)
  * Unwinds a stack. Does so once more with the mappings read anew, if there are addresses in no
  * known mapping. Returns 0 or a negative errno.
  */
-static int unwind(struct probed *p, const struct probed_process *target,
+static int unwind(struct probe_recording *p, const struct probe_recording_process *target,
 		  const struct stack_copy *copy, struct unwound *u)
 {
 	struct process *process = population_process(&p->all, target->pid);
@@ -157,7 +157,7 @@ static int unwind(struct probed *p, const struct probed_process *target,
 	return layout_unwind(process->layout, process->pid, copy, u);
 }
 
-static void count_end(struct probed *p, const struct unwound *u)
+static void count_end(struct probe_recording *p, const struct unwound *u)
 {
 	int end = u->end;
 
@@ -179,9 +179,9 @@ static void count_end(struct probed *p, const struct unwound *u)
 }
 
 /* Returns the site of a call, or NULL if there is no memory. */
-static struct site *find_site(struct probed *p, const struct probe_call *call)
+static struct site *find_site(struct probe_recording *p, const struct probe_call *call)
 {
-	struct probed_process *target = &p->targets[call->event.process];
+	struct probe_recording_process *target = &p->targets[call->event.process];
 	struct shstk_regs regs;
 	struct stack_copy copy = { .regs = &regs, .bytes = call->stack, .size = call->stack_size };
 	struct unwound u = { .pcs = p->pcs, .marks = p->marks, .max = p->opts.heap.max_depth };
@@ -205,7 +205,7 @@ static struct site *find_site(struct probed *p, const struct probe_call *call)
 
 /* ---- Records ---- */
 
-static struct pending *find_pending(const struct probed *p, uint32_t tid)
+static struct pending *find_pending(const struct probe_recording *p, uint32_t tid)
 {
 	struct pending *call;
 
@@ -213,7 +213,7 @@ static struct pending *find_pending(const struct probed *p, uint32_t tid)
 	return call;
 }
 
-static int take_call(struct probed *p, const struct probe_call *call)
+static int take_call(struct probe_recording *p, const struct probe_call *call)
 {
 	struct pending *pending = find_pending(p, call->event.tid);
 	struct site *site = find_site(p, call);
@@ -235,7 +235,7 @@ static int take_call(struct probed *p, const struct probe_call *call)
 	return 0;
 }
 
-static int take_end(struct probed *p, const struct probe_event *e)
+static int take_end(struct probe_recording *p, const struct probe_event *e)
 {
 	struct pending *pending = find_pending(p, e->tid);
 	int ret = 0;
@@ -253,7 +253,7 @@ static int take_record(void *arg, const void *record, size_t size)
 {
 	const struct probe_call *call = record;
 	const struct probe_event *e = record;
-	struct probed *p = arg;
+	struct probe_recording *p = arg;
 
 	if (size < sizeof(*e) || e->process >= p->opts.nr_pids)
 		return 0;
@@ -274,17 +274,17 @@ static int take_record(void *arg, const void *record, size_t size)
 
 static bool is_gone(void *arg, const struct probe_block *block)
 {
-	const struct probed *p = arg;
+	const struct probe_recording *p = arg;
 
 	return !programs_has_block(&p->programs, block);
 }
 
-uint64_t probed_shared(const struct probed *p)
+uint64_t probe_recording_shared(const struct probe_recording *p)
 {
 	return p->programs.ring_size;
 }
 
-int probed_take(struct probed *p)
+int probe_recording_take(struct probe_recording *p)
 {
 	return ring_read(&p->ring, take_record, p);
 }
@@ -293,10 +293,10 @@ int probed_take(struct probed *p)
  * Takes all records. If records of frees were lost, asks which blocks are gone. Returns 0 or a
  * negative errno.
  */
-static int take_all(struct probed *p)
+static int take_all(struct probe_recording *p)
 {
 	struct probe_counts counts = { .lost = 0 };
-	int ret = probed_take(p);
+	int ret = probe_recording_take(p);
 
 	if (ret || programs_get(&p->programs, PROBE_MAP_COUNTS, &counts) ||
 	    counts.lost_frees == p->checked)
@@ -312,7 +312,7 @@ static int take_all(struct probed *p)
  * Gives the BPF program exponentially distributed distances between sample points. Returns 0 or a
  * negative errno.
  */
-static int set_gaps(const struct probed *p)
+static int set_gaps(const struct probe_recording *p)
 {
 	int ret = 0;
 
@@ -329,9 +329,9 @@ static int set_gaps(const struct probed *p)
 	return ret;
 }
 
-static int begin_target(struct probed *p, uint32_t i, struct reason *why)
+static int begin_target(struct probe_recording *p, uint32_t i, struct reason *why)
 {
-	struct probed_process *t = &p->targets[i];
+	struct probe_recording_process *t = &p->targets[i];
 	struct task *task;
 	int ret;
 
@@ -357,7 +357,7 @@ static int begin_target(struct probed *p, uint32_t i, struct reason *why)
 	return ret;
 }
 
-static int load(struct probed *p, struct reason *why)
+static int load(struct probe_recording *p, struct reason *why)
 {
 	char path[4096];
 	int ret;
@@ -379,7 +379,7 @@ static int load(struct probed *p, struct reason *why)
 	return ret ? ret : programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
 }
 
-static int set_up(struct probed *p, struct shstk_symbols *symbols)
+static int set_up(struct probe_recording *p, struct shstk_symbols *symbols)
 {
 	p->targets = calloc(p->opts.nr_pids, sizeof(*p->targets));
 	p->pcs = calloc(p->opts.heap.max_depth, sizeof(*p->pcs));
@@ -392,10 +392,10 @@ static int set_up(struct probed *p, struct shstk_symbols *symbols)
 	return population_init(&p->all, symbols, NULL);
 }
 
-int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
-		  struct probed **ret, struct reason *why)
+int probe_recording_create(const struct probe_recording_opts *opts, struct shstk_symbols *symbols,
+			   struct probe_recording **ret, struct reason *why)
 {
-	struct probed *p = calloc(1, sizeof(*p));
+	struct probe_recording *p = calloc(1, sizeof(*p));
 	int error = p ? 0 : -ENOMEM;
 
 	because(why, "%s", strerror(ENOMEM));
@@ -419,14 +419,14 @@ int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
 	if (!error)
 		error = programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
 	if (error) {
-		probed_destroy(p);
+		probe_recording_destroy(p);
 		return error;
 	}
 	*ret = p;
 	return 0;
 }
 
-void probed_destroy(struct probed *p)
+void probe_recording_destroy(struct probe_recording *p)
 {
 	struct pending *call, *next;
 
@@ -452,7 +452,7 @@ void probed_destroy(struct probed *p)
 	free(p);
 }
 
-void probed_watch(struct probed *p)
+void probe_recording_watch(struct probe_recording *p)
 {
 	for (uint32_t i = 0; i < p->opts.nr_pids; i++) {
 		struct process *process = NULL;
@@ -464,7 +464,7 @@ void probed_watch(struct probed *p)
 	}
 }
 
-unsigned int probed_alive(const struct probed *p)
+unsigned int probe_recording_alive(const struct probe_recording *p)
 {
 	unsigned int alive = 0;
 
@@ -473,7 +473,7 @@ unsigned int probed_alive(const struct probed *p)
 	return alive;
 }
 
-int probed_stop(struct probed *p)
+int probe_recording_stop(struct probe_recording *p)
 {
 	p->config.stop = 1;
 	programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
@@ -484,14 +484,14 @@ int probed_stop(struct probed *p)
 
 /* A profile to which sites are added. */
 struct addition {
-	struct probed *p;
+	struct probe_recording *p;
 	struct shstk_profile *profile;
 };
 
 static int add_site(void *arg, const struct site_stack *stack, const int64_t *values)
 {
 	const struct addition *to = arg;
-	struct probed *p = to->p;
+	struct probe_recording *p = to->p;
 	pid_t pid = p->targets[stack->process].pid;
 	struct process *process = population_process(&p->all, pid);
 	struct shstk_symproc *proc = process ? population_names(&p->all, process) : NULL;
@@ -514,7 +514,7 @@ static int add_site(void *arg, const struct site_stack *stack, const int64_t *va
 	return shstk_profile_add(to->profile, &sample);
 }
 
-int probed_report(struct probed *p, struct shstk_profile *profile)
+int probe_recording_report(struct probe_recording *p, struct shstk_profile *profile)
 {
 	struct addition to = { p, profile };
 	int ret = take_all(p);
@@ -522,12 +522,13 @@ int probed_report(struct probed *p, struct shstk_profile *profile)
 	return ret ? ret : blocks_report(p->blocks, add_site, &to);
 }
 
-void probed_renew(struct probed *p, struct shstk_symbols *symbols)
+void probe_recording_renew(struct probe_recording *p, struct shstk_symbols *symbols)
 {
 	population_renew(&p->all, symbols);
 }
 
-void probed_count(const struct probed *p, struct heap_counts *ret, struct probed_counts *more)
+void probe_recording_count(const struct probe_recording *p, struct heap_counts *ret,
+			   struct probe_recording_counts *more)
 {
 	struct probe_counts counts = { .lost = 0 };
 

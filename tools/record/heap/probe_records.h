@@ -11,13 +11,13 @@
 #include "tools/record/heap/heap.h"
 
 /**
- * struct probed_opts - what to record
+ * struct probe_recording_opts - what to record
  * @heap: the options that the heap agent has too.
  * @pids: process IDs.
  * @nr_pids: number of @pids.
  * @ring_size: bytes of the ring between the kernel and this command.
  */
-struct probed_opts {
+struct probe_recording_opts {
 	struct heap_opts heap;
 	const pid_t *pids;
 	unsigned int nr_pids;
@@ -25,7 +25,7 @@ struct probed_opts {
 };
 
 /**
- * struct probed_counts - counts beside those of struct heap_counts
+ * struct probe_recording_counts - counts beside those of struct heap_counts
  * @functions: functions that have probes.
  * @too_short: stacks that are longer than their copy.
  * @elsewhere: stacks that continue on another stack.
@@ -33,7 +33,7 @@ struct probed_opts {
  * @copy: bytes of each stack that are copied now.
  * @unseen: allocations that are missing because their return was not seen.
  */
-struct probed_counts {
+struct probe_recording_counts {
 	unsigned int functions;
 	uint64_t too_short;
 	uint64_t elsewhere;
@@ -42,10 +42,10 @@ struct probed_counts {
 	uint64_t unseen;
 };
 
-struct probed;
+struct probe_recording;
 
 /**
- * probed_create() - begin to record
+ * probe_recording_create() - begin to record
  * @opts: what to record.
  * @symbols: finds names for addresses.
  * @ret: receives the recording.
@@ -53,32 +53,33 @@ struct probed;
  *
  * Return: 0 or a negative errno.
  */
-int probed_create(const struct probed_opts *opts, struct shstk_symbols *symbols,
-		  struct probed **ret, struct reason *why);
-void probed_destroy(struct probed *p);
+int probe_recording_create(const struct probe_recording_opts *opts, struct shstk_symbols *symbols,
+			   struct probe_recording **ret, struct reason *why);
+void probe_recording_destroy(struct probe_recording *p);
 
 /* Returns the bytes of the ring. */
-uint64_t probed_shared(const struct probed *p);
+uint64_t probe_recording_shared(const struct probe_recording *p);
 
 /* Takes what is in the ring. Returns 0 or -ENOMEM. */
-int probed_take(struct probed *p);
+int probe_recording_take(struct probe_recording *p);
 
 /* Reads what the processes have mapped now. */
-void probed_watch(struct probed *p);
+void probe_recording_watch(struct probe_recording *p);
 
 /* Returns how many of the processes still live. */
-unsigned int probed_alive(const struct probed *p);
+unsigned int probe_recording_alive(const struct probe_recording *p);
 
 /* Stops recording and takes what is left. Returns 0 or a negative errno. */
-int probed_stop(struct probed *p);
+int probe_recording_stop(struct probe_recording *p);
 
 /* Adds everything that was counted so far to a profile. Returns 0 or a negative errno. */
-int probed_report(struct probed *p, struct shstk_profile *profile);
+int probe_recording_report(struct probe_recording *p, struct shstk_profile *profile);
 
 /* Finds names of addresses by other symbols from now on. */
-void probed_renew(struct probed *p, struct shstk_symbols *symbols);
+void probe_recording_renew(struct probe_recording *p, struct shstk_symbols *symbols);
 
 /* Fills in the counts so far. @more may be NULL. */
-void probed_count(const struct probed *p, struct heap_counts *ret, struct probed_counts *more);
+void probe_recording_count(const struct probe_recording *p, struct heap_counts *ret,
+			   struct probe_recording_counts *more);
 
 #endif

@@ -37,7 +37,7 @@
  * @via: who takes the samples.
  * @walk: with VIA_COPIES: a BPF program walks the stacks, and a stack is copied where the walk does
  *	not reach its end.
- * @why: why nothing better than the agent was chosen, or NULL. via_choose() sets it.
+ * @why: why nothing better than the agent was chosen, or NULL. sampler_choose() sets it.
  * @targets: the running processes or threads that are recorded.
  * @cgroup: path of the cgroup that is recorded, or NULL.
  * @event: the first of @events, or NULL: samples are taken by cpu-clock.
@@ -51,9 +51,10 @@
  * @preempted: with @off_cpu: only waits of threads that could have run.
  * @wakers: with @off_cpu: record who woke the threads.
  * @kernel: record the kernel's functions too.
- * @kernel_alone: record the kernel's functions where there is no other stack. via_choose() sets it.
+ * @kernel_alone: record the kernel's functions where there is no other stack. sampler_choose() sets
+ *	it.
  * @mixed: callchains come from shadow stacks, and stacks are copied from the time on at which there
- *	is a process without a shadow stack. via_choose() sets it.
+ *	is a process without a shadow stack. sampler_choose() sets it.
  * @heap: record allocations instead of time.
  * @heap_mmap: with @heap: record mmap() too.
  * @heap_sample: with @heap: sample one allocation in so many bytes, 0: record all.

@@ -154,7 +154,7 @@ static bool kernel_has_names(void)
 	return found && addr;
 }
 
-void via_choose(struct record_opts *o, const struct backend **ret)
+void sampler_choose(struct record_opts *o, const struct backend **ret)
 {
 	*ret = targets_any(&o->targets) ? &backend_probes : &backend_heap;
 	if (o->heap)

@@ -19,10 +19,10 @@ struct backend;
 struct record_opts;
 
 /**
- * via_choose() - decide who records
+ * sampler_choose() - decide who records
  * @o: the options. @o->via becomes the choice, @o->why its reason.
  * @ret: receives the back end.
  */
-void via_choose(struct record_opts *o, const struct backend **ret);
+void sampler_choose(struct record_opts *o, const struct backend **ret);
 
 #endif

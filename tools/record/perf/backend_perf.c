@@ -514,11 +514,11 @@ static void report_left(struct recording *r, bool ended, bool lost)
 }
 
 /* Reports stacks whose outer part does not come from their copy. */
-static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enum beyond_by by)
+static void report_outer(struct recording *r, uint64_t nr, uint64_t samples, enum outer_source by)
 {
 	if (nr)
 		remark(r, "%llu of %llu stacks %s", (unsigned long long)nr,
-		       (unsigned long long)samples, beyond_words(by));
+		       (unsigned long long)samples, outer_words(by));
 }
 
 /* Reports how many stacks have the functions that an interpreter ran. */
@@ -562,9 +562,9 @@ static void report_stacks(struct recording *r, const struct drain_counts *c,
 		remark(r, "%llu of %llu stacks were walked in the kernel, the others copied",
 		       (unsigned long long)more->stacks.walked, (unsigned long long)c->samples);
 	report_languages(r, more);
-	report_outer(r, more->stacks.read, c->samples, BEYOND_READ);
-	report_outer(r, more->stacks.continued, c->samples, BEYOND_BEFORE);
-	report_outer(r, more->stacks.chained, c->samples, BEYOND_CALLCHAIN);
+	report_outer(r, more->stacks.read, c->samples, OUTER_READ);
+	report_outer(r, more->stacks.continued, c->samples, OUTER_BEFORE);
+	report_outer(r, more->stacks.chained, c->samples, OUTER_CALLCHAIN);
 	if (more->stacks.goroutines)
 		remark(r,
 		       "%llu of %llu stacks go on with that of their goroutine, which a BPF program copied at the same moment",

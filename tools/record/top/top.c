@@ -103,7 +103,7 @@ static int start_anew(struct top *t, struct recording *r, uint64_t at)
 		return 0;
 	}
 	t->renewed = at;
-	return parts_renew(r);
+	return series_renew(r);
 }
 
 int top_update(struct top *t, struct recording *r, uint64_t at)
