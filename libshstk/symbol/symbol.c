@@ -305,6 +305,7 @@ const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc, uint
 {
 	const struct shstk_symbol *function = shstk_symbols_function(proc->symbols, pc);
 
-	return function ? function :
-			  shstk_symbols_lookup(proc->symbols, shstk_symproc_find(proc, pc), pc, how);
+	return function ?
+		       function :
+		       shstk_symbols_lookup(proc->symbols, shstk_symproc_find(proc, pc), pc, how);
 }
