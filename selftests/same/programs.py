@@ -160,7 +160,46 @@ printf '#include <pthread.h>\n#include <stdio.h>\nint x;pthread_mutex_t m;void*f
 for(int i=0;i<4;i++)pthread_create(&t[i],0,f,0);for(int i=0;i<4;i++)pthread_join(t[i],0);printf("%%d\\n",x);}' >a.c
 for s in thread address undefined; do clang -fsanitize=$s -g a.c -o a -pthread && ./a; echo $?; done
 '''
+# What bash's and perl's own tests are about, for machines without their sources.
+BASH_BUILTINS = r'''
+trap 'echo usr1 $((n++))' USR1; for i in 1 2 3; do kill -USR1 $$; done; echo $n
+trap 'echo exit $?' EXIT; trap 'echo err' ERR; false; trap - ERR; trap 'echo chld' CHLD
+(sleep 0.1; exit 3) & wait $!; echo $?; trap - CHLD; wait -n 2>/dev/null; echo $?
+coproc C { while read -r l; do echo "got $l"; done; }; echo a >&${C[1]}; read -r x <&${C[0]}; echo $x
+eval "exec ${C[1]}>&-"; wait; mapfile -t a < <(seq 5); echo ${a[@]}; read -t 0.2 -r y < <(sleep 5); echo $?
+echo "here" | { read -r v; echo $v; } ; cat <<<"string"; diff <(seq 9) <(seq 8); echo ${PIPESTATUS[@]}
+set -m; sleep 30 & jobs -l | grep -c Running; kill %1; wait %1; echo $?; set +m; ulimit -n 64; ulimit -n
+printf '%s\n' {1..2000} | while read -r i; do ((i % 1000)) || echo $i; done; exec 7<>f; echo in >&7; cat f
+timeout 5 bash -c 'kill -STOP $$' & p=$!; sleep 0.3
+kill -CONT $p 2>/dev/null; pkill -CONT -P $p; wait $p; echo $?
+time -p true 2>/dev/null; bash -c 'kill -9 $$'; echo $?; exit 7
+'''
+PERL_BUILTINS = r'''
+perl -we '
+use strict; use POSIX ":sys_wait_h"; use IO::Select; use Socket; use Time::HiRes qw(alarm ualarm sleep);
+$| = 1; my ($hits, $n) = (0, 0);
+local $SIG{ALRM} = sub { $hits++ }; ualarm(20000, 20000); while ($hits < 5) { $n++ } ualarm(0); print "hits\n";
+eval { local $SIG{ALRM} = sub { die "late\n" }; alarm(0.1); sleep(9); }; print $@;
+socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, PF_UNSPEC); my $pid = fork;
+if (!$pid) { close $a; print $b $_ x 20000, "\n" for 1 .. 9; exit 0 } close $b; my $sum = 0;
+my $s = IO::Select->new($a);
+while ($s->can_read) { my $got = sysread $a, my $buf, 65536; last unless $got; $sum += $got }
+waitpid $pid, 0; print "$sum $?\n"; my $out = qx(sh -c "echo sub; exit 5"); print $out, $? >> 8, "\n";
+open my $p, "-|", "seq", 30000 or die; my $l; $l = $_ while <$p>; close $p; print $l;
+my $set = POSIX::SigSet->new(SIGUSR1); sigprocmask(SIG_BLOCK, $set); my $u = 0; $SIG{USR1} = sub { $u++ };
+kill USR1 => $$; print "held $u\n"; sigprocmask(SIG_UNBLOCK, $set); print "let in $u\n";
+my %h = map { $_ => $_ ** 2 } 1 .. 20000; my $t = 0;
+$t += $h{$_} for sort { $a <=> $b } keys %h; print "$t\n";
+print join(",", map { sprintf "%03b", $_ } grep { /[246]/ } 1 .. 9), "\n";
+my $r = "ab" x 20000; print length($r =~ s/a(?=b)/xyz/gr), "\n";
+$SIG{CHLD} = sub { 1 while waitpid(-1, WNOHANG) > 0 };
+for (1 .. 20) { fork or exit } sleep 0.2; print "reaped\n"; exec "sh", "-c", "exit 6";
+'
+'''
+
 LONG = [
+    case('bash: builtins, traps and jobs', BASH_BUILTINS),
+    case('perl: signals, pipes and sockets', PERL_BUILTINS, False, ['perl']),
     case('redis and its benchmark', REDIS, False, ['redis-server', 'redis-benchmark'], ['redis-server']),
     case('nginx', NGINX, False, ['nginx', 'curl'], ['nginx-light', 'curl']),
     case('postgres and pgbench', POSTGRES, False, ['/usr/lib/postgresql'],
