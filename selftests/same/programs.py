@@ -176,14 +176,15 @@ time -p true 2>/dev/null; bash -c 'kill -9 $$'; echo $?; exit 7
 '''
 PERL_BUILTINS = r'''
 perl -we '
-use strict; use POSIX ":sys_wait_h"; use IO::Select; use Socket; use Time::HiRes qw(alarm ualarm sleep);
+use strict; use POSIX qw(:sys_wait_h :signal_h); use IO::Select; use Socket;
+use Time::HiRes qw(ualarm sleep);
 $| = 1; my ($hits, $n) = (0, 0);
 local $SIG{ALRM} = sub { $hits++ }; ualarm(20000, 20000); while ($hits < 5) { $n++ } ualarm(0); print "hits\n";
-eval { local $SIG{ALRM} = sub { die "late\n" }; alarm(0.1); sleep(9); }; print $@;
-socketpair(my $a, my $b, AF_UNIX, SOCK_STREAM, PF_UNSPEC); my $pid = fork;
-if (!$pid) { close $a; print $b $_ x 20000, "\n" for 1 .. 9; exit 0 } close $b; my $sum = 0;
-my $s = IO::Select->new($a);
-while ($s->can_read) { my $got = sysread $a, my $buf, 65536; last unless $got; $sum += $got }
+eval { local $SIG{ALRM} = sub { die "late\n" }; ualarm(100000); sleep(9); }; print $@;
+socketpair(my $in, my $to, AF_UNIX, SOCK_STREAM, PF_UNSPEC); my $pid = fork;
+if (!$pid) { close $in; print $to $_ x 20000, "\n" for 1 .. 9; exit 0 } close $to; my $sum = 0;
+my $s = IO::Select->new($in);
+while ($s->can_read) { my $got = sysread $in, my $buf, 65536; last unless $got; $sum += $got }
 waitpid $pid, 0; print "$sum $?\n"; my $out = qx(sh -c "echo sub; exit 5"); print $out, $? >> 8, "\n";
 open my $p, "-|", "seq", 30000 or die; my $l; $l = $_ while <$p>; close $p; print $l;
 my $set = POSIX::SigSet->new(SIGUSR1); sigprocmask(SIG_BLOCK, $set); my $u = 0; $SIG{USR1} = sub { $u++ };
