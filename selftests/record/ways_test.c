@@ -6,7 +6,8 @@
  *
  * The rings of perf events are replaced when this is linked. The records are made here, for
  * processes that begin, execute, make threads and end. One of them is this process: the recorder
- * looks up its mappings in /proc, and no record tells of them. Prints KTAP.
+ * looks up its mappings in /proc, and no record tells of them. Samples have no labels: command lines
+ * and control groups are read from /proc, and are not in the file. Prints KTAP.
  */
 #include <execinfo.h>
 #include <fcntl.h>
@@ -205,7 +206,6 @@ static int record(const char *path, struct made *m)
 		.depth = 128,
 		.perf_data = path,
 		.keep_times = 1000,
-		.labels = true,
 	};
 	struct perf_drain *d = NULL;
 	struct reason why = { .text = "" };
@@ -232,9 +232,7 @@ static int record(const char *path, struct made *m)
 /* Converts the perf.data file. */
 static int convert(const char *path, struct made *m)
 {
-	struct convert_opts opts = {
-		.kernel = KERNEL_NEVER, .depth = 128, .labels = true, .keep_times = 1000
-	};
+	struct convert_opts opts = { .kernel = KERNEL_NEVER, .depth = 128, .keep_times = 1000 };
 	struct convert_file file = { .first = 0 };
 	struct past past = { .images.root = -1 };
 	struct reason why = { .text = "" };
