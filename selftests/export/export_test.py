@@ -778,10 +778,11 @@ def format_choice(variant, folder):
     for name in ('out', 'out.gz', '.svg.', 'out.unknown'):
         equal(profile.driver.ask('write', f'{folder}/{name}', '-')[1],
               f"cannot tell a format from the name '{folder}/{name}' "
-              '(.pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .perf, .txt, .json)')
+              '(.shstk, .pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .perf, .txt, .json)')
         assert not os.path.exists(f'{folder}/{name}')
     equal(profile.driver.ask('write', f'{folder}/out', 'jpeg')[1],
-          "unknown format 'jpeg' (there are: pprof, pb, folded, svg, html, speedscope, perf, top, json)")
+          "unknown format 'jpeg' (there are: pprof, pb, folded, svg, html, "
+          "speedscope, perf, top, json, shstk)")
     profile.driver.close()
 
 

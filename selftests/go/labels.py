@@ -2,7 +2,7 @@
 """What labels samples of named.go have to have, whoever took them and wherever."""
 
 LIMIT = 0.9         # share of a goroutine's samples that must have its labels
-OWN = ('pid', 'tid', 'thread')
+OWN = ('pid', 'tid', 'thread', 'process', 'command', 'cgroup', 'container')
 
 # The labels of the goroutines that run these functions.
 WANTED = {
