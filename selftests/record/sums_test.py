@@ -353,9 +353,10 @@ def time_of_unsampled_threads():
     (inside, outside), stacks, err = record_running(('-F', '199'), ('threads', '2'), **NOBODY)
     whole = sum(value for _, value in stacks) / 1e9
     got = seconds(stacks, '[unsampled threads]')
-    # The rest of it is the kernel's, for threads that begin and end.
+    # It also has the kernel's time, and that of main() where the kernel exchanges the events of two
+    # threads, as they run on a CPU one after the other.
     least = inside / (inside + outside)
-    check(least - 0.1 < got / whole < least + 0.3, f'{got} of {whole}, not {least}: {err}')
+    check(got / whole > least - 0.1, f'{got} of {whole}, not {least}: {err}')
     found = re.search(r'(\d+) threads ended before their first sample: ([0-9.]+) s of CPU time',
                       err)
     check(found and int(found[1]) > 100 and abs(float(found[2]) - got) < 0.02, err)
