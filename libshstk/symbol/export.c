@@ -63,7 +63,7 @@ const char *shstk_format_suffix(const char *format, int *len)
 
 const char *shstk_format_list(void)
 {
-	return "pprof, pb, folded, svg, html, speedscope, perf, top, json";
+	return "pprof, pb, folded, svg, html, speedscope, perf, top, json, shstk";
 }
 
 void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit)

@@ -400,7 +400,7 @@ const char *shstk_format_find(const char *format, const char *path);
 /**
  * shstk_format_list() - list the names of all formats, for usage texts
  *
- * Return: "pprof, pb, folded, svg, html, speedscope, perf, top, json".
+ * Return: "pprof, pb, folded, svg, html, speedscope, perf, top, json, shstk".
  */
 const char *shstk_format_list(void);
 

@@ -899,7 +899,7 @@ def out_of_memory(variant, folder):
              f'{profile.at("p", "main", 9)},{profile.evil_addr[0]:#x},0x500010,0x900001',
              'fork\tq\tp\t2', 'unmap\tq\t0x10401200\t0x10401800',
              *(f'write\t{folder}/out\t{form}' for form in ('pprof', 'folded', 'svg', 'html', 'speedscope',
-                                                           'perf', 'top'))]
+                                                           'perf', 'top', 'shstk'))]
     script = '\n'.join(lines) + '\n'
     driver = os.path.join(BUILD, 'driver-fail')
     for env in ({}, {'FAIL_ALL': '1'}):

@@ -147,7 +147,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (!size)
 		return 0;
 	nr = data[0] % MAX_SLOTS + 1;
-	opts.check = data[0] & 0x80;
 	if (shstk_symbols_create(&sopts, &symbols) || shstk_profile_create(symbols, &profile) ||
 	    drain_create(&opts, symbols, profile, &d))
 		abort();
