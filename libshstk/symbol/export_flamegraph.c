@@ -27,7 +27,10 @@
 #define CHAR_WIDTH 7.2 /* width of a character of the monospace font at 12 pixels */
 #define LEAST_WIDTH 0.1 /* narrower frames are left out */
 
+/* Global names, as the compiler may put its code elsewhere (-flto). */
 __asm__(".pushsection .rodata, \"a\"\n"
+	".globl flamegraph_script, flamegraph_script_end\n"
+	".hidden flamegraph_script, flamegraph_script_end\n"
 	"flamegraph_script:\n"
 	".incbin \"libshstk/symbol/flamegraph.js\"\n"
 	"flamegraph_script_end:\n"
