@@ -397,7 +397,7 @@ def no_profiles(_variant, folder):
                        (b'\x7fELF\x02\x01\x01' + bytes(99), 'neither pprof'),
                        ('text without numbers\n', 'line 1 has no number at its end'),
                        ('a;b 1\na;c x\n', 'line 2'),
-                       (b'PERFILE2' + bytes(99), 'shstk unwind reads it'),
+                       (b'PERFILE2' + bytes(99), 'ends within its headers'),
                        (gzip.compress(foreign())[:-20], 'cut off'),
                        (gzip.compress(foreign())[:40] + b'\xff' * 40, 'damaged'),
                        (gzip.compress(b''), 'is empty')):

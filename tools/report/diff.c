@@ -216,14 +216,11 @@ static int read_side(struct diff *d, enum side side)
 		.take = take,
 		.arg = d,
 	};
-	char err[512];
 
 	d->side = side;
 	filter_next_file(&d->filter);
-	if (report_read(d->profile, d->paths[side], &opts, err, sizeof(err))) {
-		complain("%s", err);
+	if (report_read(d->profile, d->paths[side], &opts))
 		return EXIT_FAILED;
-	}
 	if (d->failed) {
 		complain("%s", strerror(ENOMEM));
 		return EXIT_FAILED;

@@ -30,12 +30,15 @@ static bool is_perf_file(const char *path)
 	return ret;
 }
 
-/* Unwinds the stacks of a file in a child process, into @fd. Returns whether that was done. */
-static bool unwind(const char *path, int fd)
+/*
+ * Unwinds the stacks of a file in a child process, into @fd. Returns whether that was done. Else
+ * @err says why, or is empty as the child has said it.
+ */
+static bool unwind(const char *path, int fd, char *err, size_t err_size)
 {
 	char out[32];
 	char *argv[] = { "unwind", "-q", "--format=shstk", "-o", out, "--", (char *)path, NULL };
-	int status;
+	int status = 0;
 	pid_t pid;
 
 	snprintf(out, sizeof(out), "/dev/fd/%d", fd);
@@ -43,9 +46,15 @@ static bool unwind(const char *path, int fd)
 	pid = fork();
 	if (!pid)
 		exit(cmd_unwind(sizeof(argv) / sizeof(*argv) - 1, argv));
-	while (pid > 0 && waitpid(pid, &status, 0) < 0)
-		if (errno != EINTR)
-			return false;
+	while (pid > 0 && waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	if (pid < 0)
+		snprintf(err, err_size, "cannot read '%s': %s", path, strerror(errno));
+	else if (WIFSIGNALED(status))
+		snprintf(err, err_size,
+			 "cannot read '%s': what unwinds its stacks was killed by "
+			 "signal %d",
+			 path, WTERMSIG(status));
 	return pid > 0 && WIFEXITED(status) && !WEXITSTATUS(status);
 }
 
@@ -70,21 +79,24 @@ static int read_unwound(struct shstk_profile *profile, const char *path, int fd,
 	return ret;
 }
 
-int report_read(struct shstk_profile *profile, const char *path, const struct shstk_read_opts *opts,
-		char *err, size_t err_size)
+int report_read(struct shstk_profile *profile, const char *path, const struct shstk_read_opts *opts)
 {
+	char err[512] = "";
 	int fd, ret;
 
-	if (!strcmp(path, "-") || !is_perf_file(path))
-		return shstk_profile_read(profile, path, opts, err, err_size);
-	fd = memfd_create("shstk-report", 0);
-	if (fd < 0 || !unwind(path, fd)) {
-		snprintf(err, err_size, "cannot read '%s': its stacks can't be unwound", path);
-		ret = -EINVAL;
+	if (!strcmp(path, "-") || !is_perf_file(path)) {
+		ret = shstk_profile_read(profile, path, opts, err, sizeof(err));
 	} else {
-		ret = read_unwound(profile, path, fd, opts, err, err_size);
+		fd = memfd_create("shstk-report", 0);
+		if (fd < 0)
+			snprintf(err, sizeof(err), "cannot read '%s': %s", path, strerror(errno));
+		ret = fd >= 0 && unwind(path, fd, err, sizeof(err)) ?
+			      read_unwound(profile, path, fd, opts, err, sizeof(err)) :
+			      -EINVAL;
+		if (fd >= 0)
+			close(fd);
 	}
-	if (fd >= 0)
-		close(fd);
+	if (ret && *err)
+		complain("%s", err);
 	return ret;
 }

@@ -8,8 +8,8 @@
 
 #include "libshstk/symbol/profile.h"
 
-/* Does what shstk_profile_read() does, also with a file that perf record wrote. */
-int report_read(struct shstk_profile *profile, const char *path, const struct shstk_read_opts *opts,
-		char *err, size_t err_size);
+/* Does what shstk_profile_read() does, also with a file that perf record wrote. Says what failed. */
+int report_read(struct shstk_profile *profile, const char *path,
+		const struct shstk_read_opts *opts);
 
 #endif

@@ -177,14 +177,11 @@ static int read_files(struct report *r)
 		.take = take,
 		.arg = r,
 	};
-	char err[512];
 
 	for (int i = 0; i < r->nr_files; i++) {
 		filter_next_file(&r->filter);
-		if (report_read(r->profile, r->files[i], &opts, err, sizeof(err))) {
-			complain("%s", err);
+		if (report_read(r->profile, r->files[i], &opts))
 			return EXIT_FAILED;
-		}
 		if (!filter_had_times(&r->filter, r->files[i]))
 			return EXIT_FAILED;
 	}

@@ -42,7 +42,6 @@ int side_read(struct shstk_symbols *symbols, const char *path, const struct filt
 		.take = take,
 		.arg = &side,
 	};
-	char err[512];
 	int failed;
 
 	*ret = NULL;
@@ -52,12 +51,10 @@ int side_read(struct shstk_symbols *symbols, const char *path, const struct filt
 	}
 	filter_fork(&side.filter);
 	filter_next_file(&side.filter);
-	failed = report_read(*ret, path, &opts, err, sizeof(err));
+	failed = report_read(*ret, path, &opts);
 	filter_forget(&side.filter);
 	if (!failed && filter_had_times(&side.filter, path))
 		return EXIT_OK;
-	if (failed)
-		complain("%s", err);
 	shstk_profile_destroy(*ret);
 	*ret = NULL;
 	return EXIT_FAILED;
