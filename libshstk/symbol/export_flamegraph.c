@@ -29,16 +29,16 @@
 
 /* Global names, as the compiler may put its code elsewhere (-flto). */
 __asm__(".pushsection .rodata, \"a\"\n"
-	".globl flamegraph_script, flamegraph_script_end\n"
-	".hidden flamegraph_script, flamegraph_script_end\n"
-	"flamegraph_script:\n"
+	".globl shstk_flamegraph_script, shstk_flamegraph_script_end\n"
+	".hidden shstk_flamegraph_script, shstk_flamegraph_script_end\n"
+	"shstk_flamegraph_script:\n"
 	".incbin \"libshstk/symbol/flamegraph.js\"\n"
-	"flamegraph_script_end:\n"
+	"shstk_flamegraph_script_end:\n"
 	".byte 0\n"
 	".popsection");
 
-extern const char flamegraph_script[] __attribute__((visibility("hidden")));
-extern const char flamegraph_script_end[] __attribute__((visibility("hidden")));
+extern const char shstk_flamegraph_script[] __attribute__((visibility("hidden")));
+extern const char shstk_flamegraph_script_end[] __attribute__((visibility("hidden")));
 
 static const char style[] =
 	"text { font: 12px monospace; fill: #000 }\n"
@@ -350,7 +350,8 @@ static int draw(struct drawing *d, const struct shstk_profile *profile, unsigned
 	fprintf(d->out, "</g>\n<!-- %zu frames too narrow to be drawn -->\n", d->left_out);
 	put_heading(d, profile, type, title);
 	fputs("<script><![CDATA[\n", d->out);
-	fwrite(flamegraph_script, 1, flamegraph_script_end - flamegraph_script, d->out);
+	fwrite(shstk_flamegraph_script, 1, shstk_flamegraph_script_end - shstk_flamegraph_script,
+	       d->out);
 	fputs("]]></script>\n</svg>\n", d->out);
 	return err;
 }
