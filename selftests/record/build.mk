@@ -136,6 +136,8 @@ $(RECORD_B)/family: selftests/record/family.c
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
 selftests/record/targets_test.py: | $(RECORD_B)/family all
 
+selftests/record/kept_test.py: | $(RECORD_B)/target $(RECORD_B)/target-static all
+
 $(RECORD_B)/faults: selftests/record/faults.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
