@@ -34,7 +34,7 @@ result $? "make install"
 missing=0
 : >"$top/log"
 for file in bin/shstk lib/shstk/libshstk-agent.so lib/libshstk.a \
-	lib/libshstk.so lib/libshstk.so.0 include/shstk.h include/shstk_go.h include/shstk_marker.h \
+	lib/libshstk.so lib/libshstk.so.0 include/shstk.h include/shstk.hpp include/shstk_go.h include/shstk_marker.h \
 	lib/libshstk-go-symbolize.so include/shstk_go_symbolize.h \
 	lib/libshstk-symbolize.so include/shstk_symbolize.h lib/pkgconfig/libshstk-symbolize.pc \
 	lib/pkgconfig/libshstk.pc share/man/man1/shstk.1 \

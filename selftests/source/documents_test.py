@@ -20,7 +20,7 @@ except ImportError:
     publish_string = None
 
 # What is looked at of names in ``...`` or `...`: paths from the top of the tree.
-PATH = re.compile(r'`((?:kmod|uapi|libshstk|tools|selftests|Documentation|LICENSES|\.ci)'
+PATH = re.compile(r'`((?:kmod|uapi|libshstk|bindings|tools|selftests|Documentation|LICENSES|\.ci)'
                   r'/[\w./-]+)`')
 LINK = re.compile(r'\]\(([^)#:]+)\)')      # Markdown's, within the tree
 MANUAL = re.compile(r'\.[1-8]\.rst$')

@@ -25,7 +25,7 @@ esac
 # Assembler (.S) is not for clang-format; *.mod.c is the kernel's build's.
 sources()	# folder
 {
-	find "$1" -type f \( -name '*.[ch]' -o -name '*.cc' \) ! -name '*.mod.c' -print0 |
+	find "$1" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp' \) ! -name '*.mod.c' -print0 |
 		LC_ALL=C sort -z
 }
 
@@ -48,7 +48,7 @@ done
 [ -n "$format" ] || refuse "the tree is formatted by clang-format $major, Debian's package \
 clang-format-$major; here is ${found-none}"
 
-folders=(kmod uapi bpf libshstk tools selftests examples)
+folders=(kmod uapi bpf libshstk bindings tools selftests examples)
 if [ -n "$write" ]; then
 	for folder in "${folders[@]}"; do
 		sources "$folder"
