@@ -2,7 +2,7 @@
 #
 # bindings/: what the library gives to other languages, beside what it gives to C.
 
-BINDINGS_TESTS := $(addprefix selftests/bindings/,cpp_test.py ctypes_test.py)
+BINDINGS_TESTS := $(addprefix selftests/bindings/,cpp_test.py ctypes_test.py rust_test.py)
 
 $(BINDINGS_TESTS): | all man
 
