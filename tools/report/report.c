@@ -11,6 +11,7 @@
 #include "libshstk/symbol/profile.h"
 #include "tools/output.h"
 #include "tools/read_limit.h"
+#include "tools/report/annotate.h"
 #include "tools/report/calltree.h"
 #include "tools/report/filter.h"
 #include "tools/report/perf_file.h"
@@ -22,6 +23,7 @@
 struct report {
 	struct output output;
 	struct filter filter;
+	struct annotate annotate;
 	struct read_limit read_limit;
 	bool inverted;
 	bool tree;
@@ -76,6 +78,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case ARGP_KEY_INIT:
 		state->child_inputs[0] = &r->output;
 		state->child_inputs[1] = &r->filter;
+		state->child_inputs[2] = &r->annotate;
 		return 0;
 	case OPT_TREE:
 		r->tree = true;
@@ -113,6 +116,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &output_argp, 0, NULL, 0 },
 	{ &filter_argp, 0, NULL, 0 },
+	{ &annotate_argp, 0, NULL, 0 },
 	{ 0 },
 };
 
@@ -121,7 +125,7 @@ const struct argp report_argp = {
 	.parser = parse,
 	.args_doc = "FILE...",
 	.doc = "Show profiles, choose among their samples, and write them in other formats.\n\v"
-	       "Files are those of -o FILE.shstk, pprof's (.pb.gz, .pb), perf.data or folded stacks; several are summed up. Without -o no file is written, and without --tree the table is printed.",
+	       "Files are those of -o FILE.shstk, pprof's (.pb.gz, .pb), perf.data or folded stacks; several are summed up. Without -o no file is written, and without --tree and --annotate the table is printed.",
 	.children = children,
 };
 
@@ -206,6 +210,17 @@ static int print_tree(struct report *r)
 	return end_output();
 }
 
+static int print_annotated(struct report *r)
+{
+	/* What say_done() prints is the reason. */
+	if (shstk_profile_empty(r->profile))
+		return EXIT_FAILED;
+	r->annotate.type = r->output.type ? r->output.type - 1 : 0;
+	r->annotate.full_names = r->output.full_names;
+	r->annotate.file = r->files[0];
+	return annotate_print(r->profile, &r->annotate);
+}
+
 static int make_profile(struct report *r)
 {
 	struct shstk_symbols_opts opts = { .no_servers = true };
@@ -257,6 +272,8 @@ static int run(struct report *r)
 		return EXIT_FAILED;
 	if (r->tree)
 		status = print_tree(r);
+	if (r->annotate.function && status == EXIT_OK)
+		status = print_annotated(r);
 	say_done(r);
 	return status;
 }
@@ -274,7 +291,7 @@ int cmd_report(int argc, char **argv)
 	r.by_cpu = r.output.by && has_word(r.output.by, "cpu");
 	r.output.inverted = r.inverted;
 	/* Without any other output, the table is printed. */
-	if (!r.output.nr && !r.tree && !r.output.top)
+	if (!r.output.nr && !r.tree && !r.output.top && !r.annotate.function)
 		r.output.top = DEFAULT_TOP;
 	if (r.output.nr)
 		status = output_check(&r.output, EXIT_FAILED);
