@@ -128,6 +128,14 @@ $(FUZZ_B)/python_seed: selftests/fuzz/python_seed.py
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/python_fuzz $(FUZZ_B)/python_seed
 
+# annotate_fuzz gets source files, and what objdump prints.
+$(FUZZ_B)/annotate_fuzz: selftests/fuzz/annotate_fuzz.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $<
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/annotate_fuzz
+
 # dump_fuzz starts from dumps of two programs: x86 with frames of every kind, and arm64.
 FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
 

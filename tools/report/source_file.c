@@ -10,7 +10,7 @@
 #include "tools/report/source_file.h"
 
 #define MOST_BYTES (64u << 20) /* of a file */
-#define MOST_LINE 8192 /* bytes of a line that are kept */
+#define KEPT_LINE 8192 /* bytes of a line that are kept */
 
 /**
  * struct source_file - a source file that is read
@@ -29,7 +29,7 @@ struct source_file {
 	int64_t changed;
 	uint64_t number;
 	size_t len;
-	char line[MOST_LINE];
+	char line[KEPT_LINE];
 	size_t done;
 	size_t at;
 	size_t nr;
