@@ -43,13 +43,13 @@ $(foreach g,$(KMOD_GUESTS),$(eval $(call kmod_guest,$(g))))
 
 # Builds the modules for the debug kernels that selftests/debug/kernel makes.
 kmod_debug = -C $(SHSTK_CACHE)/debug-$(1)/linux \
-	$(if $(filter arm64,$(1)),ARCH=arm64 CROSS_COMPILE=$(ARM64))
+	$(if $(filter arm64,$(1)),ARCH=arm64 CROSS_COMPILE=$(ARM64)) $(if $(filter %-clang,$(1)),LLVM=-19)
 define kmod_debug_rule
 $(B)/kmod/debug-$(1)/.built: $(KMOD_SRC) kmod/build.mk $(wildcard $(SHSTK_CACHE)/debug-$(1)/done)
 	$$(call say,KBUILD,$$(@D))
 	$$(call kmod_build,$$(@D),$$(MAKE) $$(call kmod_debug,$(1)))
 endef
-$(foreach a,arm64 x86,$(eval $(call kmod_debug_rule,$(a))))
+$(foreach a,arm64 x86 x86-clang,$(eval $(call kmod_debug_rule,$(a))))
 
 ifneq ($(KMOD_RUNNING),)
 $(B)/kmod/$(KMOD_RUNNING)/.built: $(KMOD_SRC) kmod/build.mk

@@ -5,6 +5,8 @@
 #   make debug-kernel  build kernels that watch themselves (KASAN, lockdep, RCU,
 #                   kmemleak), once, and race and fuzz the modules on them;
 #                   debug-kernel-arm64, debug-kernel-x86: one of them
+#   make debug-kernel-x86-clang  the same as debug-kernel-x86 on a kernel that clang builds, in which
+#                   each call through a pointer is checked (kCFI, IBT)
 #   make debug-fuzz-x86  fuzz calls and tables of unwind rules on such a kernel with two CPUs,
 #                   for DEBUG_FUZZ_SECONDS of the guest's clock (3600); likewise
 #                   debug-fuzz-arm64
@@ -30,25 +32,33 @@ DEBUG_CHAINS ?= 3000
 DEBUG_FUZZ_SECONDS ?= 3600
 DEBUG_SEED ?= 1
 
+# The debug kernel for x86: x86, or x86-clang, which clang builds with kCFI.
+DEBUG_X86 ?= x86
+# The debug kernel for an architecture. $(1) is the architecture.
+debug_name = $(if $(filter arm64,$(1)),arm64,$(DEBUG_X86))
+
 debug-kernel: debug-kernel-arm64 debug-kernel-x86
 
 # $(1) architecture
-debug_prepare = .ci/packages-install build guest debug && \
+debug_prepare = .ci/packages-install build guest debug \
+		$(if $(filter %-clang,$(call debug_name,$(1))),debug-clang) && \
 	selftests/guest/setup source kernel-$(1)-7.2 root-$(1) $(if $(filter x86,$(1)),qemu-x86) && \
-	selftests/debug/kernel $(1) -j$(shell nproc)
+	selftests/debug/kernel $(call debug_name,$(1)) -j$(shell nproc)
 debug-kernel-arm64 debug-kernel-x86: debug-kernel-%:
 	$(Q)$(call debug_prepare,$*)
 	$(Q)$(MAKE) --no-print-directory run-debug-$*
+debug-kernel-x86-clang:
+	$(Q)$(MAKE) --no-print-directory DEBUG_X86=x86-clang debug-kernel-x86
 debug-fuzz-arm64 debug-fuzz-x86: debug-fuzz-%:
 	$(Q)$(call debug_prepare,$*)
 	$(Q)$(MAKE) --no-print-directory run-debug-fuzz-$*
 
 # $(1) architecture
 debug_test = $(B)/selftests/kmod/$(1)/$(2)_test
-debug_modules = $(patsubst %,$(B)/kmod/debug-$(1)/%.ko,shstk shstk_perf)
+debug_modules = $(patsubst %,$(B)/kmod/debug-$(call debug_name,$(1))/%.ko,shstk shstk_perf)
 debug_shstk_arm64 := $(B)/selftests/record/arm64/shstk
 debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
-debug_needs = $(B)/kmod/debug-$(1)/.built $(B)/selftests/kmod/$(1)/device_fuzz \
+debug_needs = $(B)/kmod/debug-$(call debug_name,$(1))/.built $(B)/selftests/kmod/$(1)/device_fuzz \
 	$(B)/selftests/kmod/$(1)/rules_fuzz $(debug_shstk_$(1)) \
 	$(foreach t,perf device race hostile reload rules rules_frames rules_hostile rules_miss \
 		rules_change rules_hotplug rules_unload stall replaced,\
@@ -71,7 +81,7 @@ debug_run_x86 := selftests/guest/run x86-qemu-7.2 --append "no5lvl nohpet" --sla
 	--sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 debug_run_bochs := selftests/guest/run x86-7.2 --append no5lvl --slack 50
 debug_run = $(debug_run_$(1)) --memory 1500 --timeout 1500 \
-	--kernel $(SHSTK_CACHE)/debug-$(if $(filter arm64,$(1)),arm64,x86)/Image
+	--kernel $(SHSTK_CACHE)/debug-$(call debug_name,$(1))/Image
 
 $(B)/guest/leak/leak.ko: selftests/guest/leak.c $(SHSTK_CACHE)/debug-arm64/done
 	@mkdir -p $(@D)
@@ -79,11 +89,17 @@ $(B)/guest/leak/leak.ko: selftests/guest/leak.c $(SHSTK_CACHE)/debug-arm64/done
 	$(call say,KBUILD,$@)$(MAKE) -s -C $(SHSTK_CACHE)/debug-arm64/linux ARCH=arm64 \
 		CROSS_COMPILE=$(ARM64) M=$(CURDIR)/$(@D) modules
 
-debug_nmi := $(B)/selftests/kmod/nmi/debug-x86/shstk_nmi.ko
-$(debug_nmi): selftests/kmod/nmi/shstk_nmi.c $(SHSTK_CACHE)/debug-x86/done
-	@mkdir -p $(@D)
-	$(Q)cp $< $(@D)/ && echo 'obj-m := shstk_nmi.o' >$(@D)/Kbuild
-	$(call say,KBUILD,$@)$(MAKE) -s -C $(SHSTK_CACHE)/debug-x86/linux M=$(CURDIR)/$(@D) modules
+# Modules for tests, built for the debug kernel for x86. $(1) is the name.
+debug_module = $(B)/selftests/kmod/$(1)/debug-$(DEBUG_X86)/shstk_$(1).ko
+define debug_module_rule
+$(call debug_module,$(1)): selftests/kmod/$(1)/shstk_$(1).c \
+		$(SHSTK_CACHE)/debug-$(DEBUG_X86)/done
+	@mkdir -p $$(@D)
+	$$(Q)cp $$< $$(@D)/ && echo 'obj-m := shstk_$(1).o' >$$(@D)/Kbuild
+	$$(call say,KBUILD,$$@)$$(MAKE) -s $$(call kmod_debug,$(DEBUG_X86)) M=$(CURDIR)/$$(@D) modules
+endef
+DEBUG_MODULES := nmi hold
+$(foreach m,$(DEBUG_MODULES),$(eval $(call debug_module_rule,$(m))))
 
 # Lost memory has to be seen, where it was lost. Last: a scan may miss some of it.
 run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(call debug_test,arm64,device)
@@ -113,26 +129,28 @@ run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm6
 	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
 
 # Unwind rules, NMIs and reloading on two CPUs, and all that needs shadow stacks in Bochs.
-debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-x86-2 \
-	'unload=$(call debug_test,x86,rules_unload) $(B)/kmod/debug-x86/shstk_perf.ko $(debug_shstk_x86)' \
-	$(B)/kmod/debug-x86/shstk_perf.ko $(debug_nmi) \
+debug_perf_x86 = $(B)/kmod/debug-$(DEBUG_X86)/shstk_perf.ko
+debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-$(DEBUG_X86)-2 \
+	'unload=$(call debug_test,x86,rules_unload) $(debug_perf_x86) $(debug_shstk_x86) $(call debug_module,hold)' \
+	$(debug_perf_x86) $(call debug_module,nmi) \
 	'nmi=$(call debug_test,x86,nmi) $(DEBUG_CHAINS) 2000 $(debug_shstk_x86)' \
 	$(call debug_hostile,x86) -shstk_nmi $(call debug_rules,x86) \
 	'hotplug=$(call debug_test,x86,rules_hotplug) 50 $(debug_shstk_x86)' -shstk_perf \
-	'reload=$(call debug_test,x86,reload) 3 2000 30 $(debug_shstk_x86) $(B)/kmod/debug-x86/shstk_perf.ko'
-debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-x86-bochs \
+	'reload=$(call debug_test,x86,reload) 3 2000 30 $(debug_shstk_x86) $(debug_perf_x86)'
+debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-$(DEBUG_X86)-bochs \
 	$(call debug_modules,x86) $(foreach t,perf device stall replaced,\
 	$(t)=$(call debug_test,x86,$(t))) 'race=$(call debug_test,x86,race) 15' \
 	'fuzz=$(B)/selftests/kmod/x86/device_fuzz 0.2' \
 	'hostile=$(call debug_test,x86,hostile) $(call debug_modules,x86)'
-run-debug-x86: $(call debug_needs,x86) $(debug_nmi) $(call debug_test,x86,nmi)
+run-debug-x86: $(call debug_needs,x86) $(foreach m,$(DEBUG_MODULES),$(call debug_module,$(m))) \
+		$(call debug_test,x86,nmi)
 	$(call debug_build_bpf,x86)
 	$(Q)$(debug_x86)
 	$(Q)$(debug_bochs)
 
 # $(1) architecture
 debug_fuzz = $(call debug_run,$(1)) --timeout 14400 --cpus 2 --out $(B)/guest/debug-fuzz-$(1) \
-	$(B)/kmod/debug-$(1)/shstk_perf.ko \
+	$(B)/kmod/debug-$(call debug_name,$(1))/shstk_perf.ko \
 	'rules-fuzz=$(B)/selftests/kmod/$(1)/rules_fuzz $(DEBUG_FUZZ_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))'
 run-debug-fuzz-arm64: $(call debug_needs,arm64)
 run-debug-fuzz-x86: $(call debug_needs,x86)
@@ -325,5 +343,5 @@ check-systemd: module all $(B)/selftests/record/target
 
 .PHONY: check-kernels run-check-kernels check-machine run-check-machine check-nmi check-harm check-systemd
 .PHONY: bpftrace-guest check-dkms reload-guest
-.PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 run-debug-arm64 run-debug-x86 run-debug-leak \
+.PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 debug-kernel-x86-clang run-debug-arm64 run-debug-x86 run-debug-leak \
 	debug-fuzz-arm64 debug-fuzz-x86 run-debug-fuzz-arm64 run-debug-fuzz-x86 fuzz-guest run-fuzz-guest

@@ -26,6 +26,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 #include <linux/ptrace.h>
+#include <linux/sched/task_stack.h>
 #include <asm/nmi.h>
 
 #define IOAPIC_ADDRESS 0xfec00000
