@@ -18,7 +18,7 @@ MAKEFLAGS += --no-builtin-rules
 .DEFAULT_GOAL := all
 
 VERSION	:= 0.1.0
-# The day of that version, for the manual pages.
+# The date of this version, which the manual pages show.
 VERSION_DATE := 2026-11-26
 B	:= build
 PREFIX	?= /usr/local
@@ -33,7 +33,7 @@ endif
 ifeq ($(origin CXX),default)
 CXX	:= g++
 endif
-# The compiler knows the tools for what it makes programs for.
+# The compiler tells which tools belong to the machine that it compiles for.
 tool_of_compiler = $(shell $(CC) -print-prog-name=$(1))
 ifeq ($(origin AR),default)
 AR	:= $(call tool_of_compiler,ar)
@@ -47,7 +47,7 @@ endif
 CLANG	?= clang
 ARM64	?= aarch64-linux-gnu-
 RISCV	?= riscv64-linux-gnu-
-# What is built for is what the compiler makes programs for, which need not be this machine:
+# The build is for the machine that the compiler compiles for, which need not be this one:
 #     make CC=aarch64-linux-gnu-gcc
 MACHINE	:= $(firstword $(subst -, ,$(shell $(CC) -dumpmachine)))
 ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64,x86,$(filter \
@@ -56,47 +56,50 @@ ARCH	:= $(or $(patsubst riscv64,riscv,$(patsubst aarch64,arm64,$(patsubst x86_64
 comma	:= ,
 # Where the compiler looks for libraries and headers, such as x86_64-linux-gnu.
 MULTIARCH := $(MACHINE)-linux-gnu
-# What runs the programs that are built, if this machine can't.
+# The emulator that runs the programs that are built, if this machine can't run them.
 ifeq ($(origin EMULATOR),undefined)
 EMULATOR := $(if $(filter-out $(shell uname -m),$(MACHINE)),$(shell \
 	command -v qemu-$(MACHINE)-static || command -v qemu-$(MACHINE)))
 endif
 
-# The caller's CPPFLAGS, CFLAGS and LDFLAGS reach all that is installed. What tests build
-# for other machines has flags of its own.
+# The caller's CPPFLAGS, CFLAGS and LDFLAGS are used for all that is installed. Tests that build for
+# other machines have flags of their own.
 CFLAGS	?= -O2 -g
 OPT	= $(CPPFLAGS) $(CFLAGS)
-# Programs with short pointers (-m32, -mx32) have their own stacks, though the machine's name fits.
+# Programs with pointers of 32 bits (-m32, -mx32) have other stack frames, though the compiler names
+# the same machine for them.
 ifeq ($(shell echo __SIZEOF_POINTER__ | $(CC) $(OPT) -E -P - 2>/dev/null),4)
 $(error $(CC) $(OPT) makes programs with pointers of 32 bits: shstk is for those of 64 bits)
 endif
-# Warnings are errors for our own checks (make WERROR=1), never for who only builds.
+# Warnings are errors in the project's own checks (make WERROR=1), but not for users who build it.
 WERROR	?=
 WARN	:= -Wall -Wextra $(if $(WERROR),-Werror)
 CSTD	:= -std=gnu11
 CPPFLAGS_COMMON := -D_GNU_SOURCE -I. -Iuapi -Ilibshstk
 
-# What is installed is marked as ready for shadow stacks and branch targets, and names no folder
-# of the machine that built it. Only commands are hardened further: captures run in handlers of
-# other programs, on little stack, perhaps beside another C library.
+# Installed files are marked as ready for shadow stacks and branch targets, and contain no path of
+# the machine that built them. Only commands are hardened further: captures run in signal handlers
+# of other programs, where the stack may be small and the C library another one.
 MARKED_x86 := -fcf-protection=full
 MARKED_arm64 := -mbranch-protection=standard
 OWN_FLAGS = $(MARKED_$(ARCH)) -ffile-prefix-map=$(CURDIR)=.
 BARE_FLAGS := -U_FORTIFY_SOURCE -fno-stack-protector -fno-lto
-# Fortified where the compiler optimises, without which it warns, unless the caller says how.
+# Without optimisation the compiler warns of _FORTIFY_SOURCE, so it is set only with -O1 and more,
+# and only if the caller's flags do not set it.
 FORTIFIED = $(if $(findstring _FORTIFY_SOURCE,$(OPT)),,$(if $(filter-out -O0,$(filter -O%,$(OPT))),\
 	-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2))
 HARDENED = -fstack-protector-strong $(FORTIFIED)
 
-# Debian's start files of x86 carry no mark, which takes it from all that is linked with them.
-# SHSTK is true all the same: their code calls and returns in pairs. IBT is not: .init and
-# .fini (crti.o, crtn.o) lack the endbr64. So shared objects do without these two, and
-# programs are marked IBT where the start files are.
+# Debian's start files for x86 have no mark, so nothing that is linked with them gets one. The SHSTK
+# mark would be true, because each call in their code has its return. The IBT mark would be
+# wrong, because .init and .fini (crti.o, crtn.o) lack the endbr64. So shared objects are linked
+# without these two files, and programs are marked IBT only if the start files are.
 CRT = $(shell $(CC) -print-file-name=$(1))
 SHARED_BEGIN_x86 = -nostartfiles $(call CRT,crtbeginS.o) -Wl,-z,shstk -Wl,-z,ibt
 SHARED_END_x86 = -lc $(call CRT,crtendS.o)
 PROGRAM_x86 := -Wl,-z,shstk
-# On arm64 what calls and returns is ready for GCS as it is: newer linkers give the mark.
+# On arm64 all code that calls and returns in the usual way is ready for GCS; newer linkers can mark
+# it.
 ifeq ($(ARCH),arm64)
 GCS_MARK := $(if $(findstring gcs=always,$(shell $(CC) -Wl,--help 2>/dev/null)),\
 	-Wl$(comma)-z$(comma)gcs=always)
@@ -104,12 +107,11 @@ endif
 SHARED_BEGIN_arm64 = $(GCS_MARK)
 PROGRAM_arm64 = $(GCS_MARK)
 LINK_FLAGS = $(OPT) $(LDFLAGS) -Wl,-z,now -Wl,-z,relro
-# $(1): objects and options. A shared object that is installed; a program that is.
+# These link an installed shared object and an installed program. $(1): objects and options.
 link_shared = $(CC) $(LINK_FLAGS) -shared -o $@ $(SHARED_BEGIN_$(ARCH)) $(1) $(SHARED_END_$(ARCH))
 link_program = $(CC) $(LINK_FLAGS) -o $@ $(PROGRAM_$(ARCH)) $(1)
 
-# Where kselftest_harness.h lies; taken from Debian's linux-source by
-# selftests/guest/setup.
+# The folder of kselftest_harness.h, which selftests/guest/setup takes from Debian's linux-source.
 KSELFTEST_INC ?= $(SHSTK_CACHE)/kselftest
 
 Q	:= $(if $(V),,@)
@@ -124,8 +126,9 @@ include $(wildcard kmod/build.mk)
 include $(wildcard Documentation/build.mk)
 include packaging/build.mk
 
-# "make TARGET text" in the comments at the top of a file, once for each target; a text may
-# go on in further lines, which are indented more. What most people need stands in this file.
+# Prints the lines "make TARGET text" of the comments at the top of files, each target once. A text
+# may go on in further lines, which are indented more. The targets that most people need are listed
+# in this file.
 HELP_ALL = $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk selftests/bpf/guest.mk)
 help_of = @awk '/^\#   make / { \
 			name = /^\#   make   / ? "" : $$3; \
@@ -150,5 +153,5 @@ clean:
 
 .PHONY: all help help-all clean install check demo bench
 
-# Not those of whole trees that make check-builds builds in there.
+# make check-builds builds whole trees below $(B)/builds: their .d files are left out.
 -include $(shell test -d $(B) && find $(B) -path $(B)/builds -prune -o -type f -name '*.d' -print)

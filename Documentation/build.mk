@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Manual pages: every Documentation/NAME.N.rst becomes $(B)/man/NAME.N.
+# Builds the manual pages: every Documentation/NAME.N.rst becomes $(B)/man/NAME.N.
 #
 #   make man        build the manual pages
 
 RST2MAN		?= rst2man
 MAN_PAGES	:= $(patsubst Documentation/%.rst,$(B)/man/%,$(wildcard Documentation/*.[1-8].rst))
 
-# What rst2man leaves out: the date, the version, names of fonts that all readers know.
+# Adds what rst2man leaves out: the date, the version, and names of fonts that all readers know.
 $(B)/man/%: Documentation/%.rst Documentation/man.sed Makefile
 	@mkdir -p $(@D)
 	$(call say,MAN,$@)$(RST2MAN) --strict $< $@.raw && \

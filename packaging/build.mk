@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What is installed and where, for packages and for make install.
+# Says which files are installed and where, for packages and for make install.
 #
 #   make uninstall  remove what make install put there: same PREFIX, DESTDIR and others
 #   make sbom       write a list of all files with their licences (SPDX) into build/shstk.spdx
@@ -17,16 +17,18 @@ FISHDIR		?= $(DATADIR)/fish/vendor_completions.d
 PKGCONFIGDIR	?= $(LIBDIR)/pkgconfig
 CMAKEDIR	?= $(LIBDIR)/cmake/shstk
 
-# $(1) mode, $(2) files, $(3) folder; and one file under another name.
+# An entry for each file, and an entry for one file that gets another name. $(1) is the mode, $(2)
+# the files, $(3) the folder or the new path.
 to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 to_file = $(1):$(2):$(3)
-# A template: words such as @LIBDIR@ are replaced.
+# An entry for a template, in which words such as @LIBDIR@ are replaced.
 to_filled = fill:$(1):$(2)
-# $(1) a shared library in $(B), by three names: that of the file has the version.
+# The three names of a shared library in $(B): the file, whose name has the version, and two links.
+# $(1) is the library.
 to_library = $(call to_file,644,$(B)/$(1),$(LIBDIR)/$(1).$(VERSION)) \
 	link:$(1).$(VERSION):$(LIBDIR)/$(1).0 link:$(1).0:$(LIBDIR)/$(1)
 
-# One list for install and uninstall: MODE:FILE:WHERE, where MODE may be fill or link.
+# The list for install and uninstall. Its entries are MODE:FILE:WHERE; MODE may be fill or link.
 INSTALLED = \
 	$(call to,755,$(B)/shstk,$(BINDIR)) \
 	$(call to,644,$(TOOL_OBJECTS),$(LIBDIR)/shstk) \
@@ -47,7 +49,7 @@ INSTALLED = \
 	$(call to_file,644,$(B)/completion.fish,$(FISHDIR)/shstk.fish) \
 	$(call to,644,$(filter %.1,$(MAN_PAGES)),$(MANDIR)/man1) \
 	$(call to,644,$(filter %.3,$(MAN_PAGES)),$(MANDIR)/man3)
-# Folders that nobody else has.
+# Folders that only this project uses.
 INSTALLED_FOLDERS = $(LIBDIR)/shstk $(CMAKEDIR)
 INSTALL_WORDS = PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \
 	INCLUDEDIR='$(INCLUDEDIR)' VERSION='$(VERSION)'

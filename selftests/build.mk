@@ -36,19 +36,19 @@ GUEST_x86 :=
 GUEST_riscv :=
 USER_arm64 :=
 
-# make check first installs packages and fills the cache, then starts make again: what
-# is built depends on what is there now. What only guests need is fetched while the
-# native tests are built.
+# make check first installs packages and fills the cache, and then starts make again, because the
+# targets depend on what is there. What only guests need is fetched while the native tests are
+# built.
 CHECK_GUESTS := check-guest check-arm64 check-x86 check-riscv
 CHECK_ENTRIES := check check-elsewhere $(CHECK_GUESTS)
 CHECK_GOALS := $(filter run-check%,$(MAKECMDGOALS))
 CHECK_MAKE = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2)
 CHECK_NATIVE_PARTS := trixie source user
 
-# $(1) stage of four, $(2) what is done, $(3) how long on two idle cores if nothing is
-# there yet
+# Prints a line about one of the four stages. $(1) is its number, $(2) what is done, $(3) how long
+# it takes on two idle cores when nothing is there yet.
 stage = @printf '== $@, %s of 4: %s (%s)\n' '$(1)' '$(2)' '$(3)'
-# Lines with a + are executed by make -n, too.
+# make -n also executes lines with a +, so GUEST_SETUP does nothing then.
 GUEST_SETUP = $(if $(findstring n,$(firstword -$(MAKEFLAGS))),true,selftests/guest/setup)
 SKIPPED := echo 'make: what needs that part will be skipped'
 
@@ -73,7 +73,8 @@ $(CHECK_GUESTS):
 	$(Q)selftests/guest/setup || $(SKIPPED)
 	$(Q)+$(CHECK_MAKE) run-$@
 
-# The kernel's harness has too little patience for a busy machine.
+# The timeouts of the kernel's test harness are too short for a busy machine; selftests/patience
+# makes them longer.
 KSELFTEST_FLAGS := -Iselftests/patience -isystem $(KSELFTEST_INC)
 KSELFTEST_MISSING := $(if $(wildcard $(KSELFTEST_INC)/kselftest_harness.h),,1)
 
@@ -83,8 +84,8 @@ include $(wildcard selftests/*/build.mk)
 
 CHECK_ALL = $(CHECK) $(CHECK_ALONE) $(CHECK_GUEST)
 
-# Most tests can not be compiled without the kselftest headers of linux-source:
-# then run what there is and say so for each of the others.
+# Most tests cannot be compiled without the kselftest headers of linux-source. If these are missing,
+# the other tests are run, and each that could not be built is reported.
 ifneq ($(KSELFTEST_MISSING),)
 run-check: all
 	$(Q)$(MAKE) -k $(CHECK_ALL) >$(B)/check-build.log 2>&1 || :
@@ -95,8 +96,8 @@ run-check: all $(CHECK_ALL)
 	$(Q)selftests/run $(CHECK) --alone $(CHECK_ALONE) --guests $(CHECK_GUEST)
 endif
 
-# All that runs on this machine, built and not run. Not what user-mode emulation runs:
-# compilers of that are still being fetched meanwhile.
+# Builds all tests that run on this machine, but does not run them. Programs for user-mode emulation
+# are left out, because their compilers may not have been fetched yet.
 CHECK_NATIVE = $(filter-out %/check-user-arm64,$(CHECK)) $(CHECK_ALONE)
 ifneq ($(KSELFTEST_MISSING),)
 run-check-programs: all
@@ -108,7 +109,7 @@ endif
 CHECK_SECONDS ?= 150
 ELSEWHERE ?= 1
 
-# In a fresh clone the kernel's test harness comes first.
+# In a fresh clone the kernel's test harness is fetched first.
 check-quick:
 ifneq ($(KSELFTEST_MISSING),)
 	$(Q).ci/packages-install build check guest
@@ -122,8 +123,8 @@ run-check-quick: all
 		$(if $(KSELFTEST_MISSING),>$(B)/check-build.log 2>&1 || :; ,&&) \
 	selftests/run $(if $(KSELFTEST_MISSING),--missing '$(KSELFTEST_WHY)') $$short
 
-# make check TEST=NAME: one test, by its name in the output (record/copies_test), a part of it
-# (copies_test) or the name of a guest; what it needs is built, nothing else.
+# make check TEST=NAME runs one test. NAME is its name in the output (record/copies_test), the last
+# part of that (copies_test), or the name of a guest. Only what this test needs is built.
 TEST_FOUND = $(or $(filter $(addprefix %/,$(TEST) $(TEST).py $(TEST).sh),$(CHECK_ALL)),$(error no test is called \
 	$(TEST): make list-tests prints the names))
 run-check-test: all

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# libshstk-backtrace.so beside the functions that it replaces.
+# Tests that compare libshstk-backtrace.so with the functions that it replaces.
 
 DROP_B		:= $(B)/selftests/backtrace
 DROP_FLAGS	:= $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
@@ -9,7 +9,7 @@ DROP_FLAGS	:= $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
 $(DROP_B)/walkers: selftests/backtrace/walkers.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -std=c++17 $(DROP_FLAGS) -MMD -MP -o $@ $< -ldl
-# At a fixed place, so that addresses can be compared.
+# The program lies at a fixed address, so that addresses of different runs can be compared.
 $(DROP_B)/allocs $(DROP_B)/burn: $(DROP_B)/%: selftests/backtrace/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -no-pie -o $@ $<

@@ -1,17 +1,18 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The BPF walk (bpf/, tools/bpf/): its chains beside copies of the same stacks.
+# Tests of the walk in BPF (bpf/, tools/bpf/): its chains are compared with copies of the same
+# stacks.
 
 BPF_B	:= $(B)/selftests/bpf
 
-# All of the command but its main().
+# chains is linked with all of the command but its main().
 $(BPF_B)/chains: selftests/bpf/chains.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
-# Stacks that are none.
+# hostile_test has the walk read memory that is no stack.
 $(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a \
 		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
@@ -20,7 +21,7 @@ $(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-sy
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
 
-# Beside what loads it, as it is beside the command.
+# The BPF object lies beside the program that loads it, as it does in an installation.
 $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o
 $(BPF_B)/shstk: $(B)/shstk
 $(BPF_B)/judge: $(B)/selftests/offline/judge

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The BPF walk in guests of its own. selftests/guest/build.mk reads it, when guests are known.
+# Tests of the walk in BPF in guests. selftests/guest/build.mk includes this file after it has
+# defined the guests.
 #
 #   make check-bpf  run the BPF walk on other kernels (BPF_GUESTS): their verifiers, Debian's
 #                   programs and forged stacks; ten minutes a guest

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `shstk record --via=bpf`: stacks that are walked in the kernel are the program's, and what is
-# not walked is copied.
+# Tests `shstk record --via=bpf`: the stacks that are walked in the kernel are those of the program,
+# and stacks that cannot be walked are copied.
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d) || exit 1
@@ -13,7 +13,8 @@ cd "$folder" || exit 1
 shstk=$here/shstk
 spin=$here/spin
 
-# Records a run. How many stacks were walked, and of how many, is in $walked and $all then.
+# Records a run. Sets $walked to the number of stacks that were walked, and $all to that of all
+# stacks.
 record()
 {
 	"$shstk" record --via=bpf -F 999 -o out.folded "$@" >out 2>&1 || return 1
@@ -22,7 +23,8 @@ record()
 	[ -n "$walked" ] && [ -n "$all" ]
 }
 
-# Until the program's file has its table: that takes as long as it takes.
+# Records until a stack was walked: the program's file has no table before that, and nothing says
+# when it is made.
 record_walked()
 {
 	tries=30
@@ -32,14 +34,15 @@ record_walked()
 	done
 }
 
-# Each stack of the innermost function has all its callers, and nothing else.
+# Succeeds if each stack of the innermost function has all its callers and no other function.
 whole()
 {
 	grep -q ';innermost ' out.folded &&
 		! grep ';innermost ' out.folded | grep -qv ';main;outer;middle;innermost '
 }
 
-# Overlays may have other inode numbers than the kernel tells: their files get no tables.
+# Succeeds if the program lies on an overlay. The inode numbers that an overlay shows may differ
+# from those in the kernel, and then its files get no tables.
 is_overlay()
 {
 	[ "$(stat -f -c %T "$spin")" = overlayfs ]

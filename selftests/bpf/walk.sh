@@ -3,13 +3,14 @@
 #
 #   walk.sh PROGRAM... [FILE...]
 #
-# Also runs in a guest, where the files only have to be there. Programs of Debian, unmodified, are sampled with two stacks each time: the chain that the BPF
-# walk makes by unwind rules, and a copy, which `shstk unwind` unwinds. They must be the same,
-# entry by entry, as far as the walk goes; and it goes to the outermost frame.
+# Samples unmodified programs of Debian. Each sample has two stacks: the chain that the walk in BPF
+# makes by unwind rules, and a copy, which `shstk unwind` unwinds. The chain must have the same
+# entries as the unwound copy, as far as it goes, and it must reach the outermost frame. The script
+# also runs in guests: the FILEs are arguments so that they are copied there.
 #
-# The first run of a program is only there so that its files get their tables. One that it used
-# in no sampled moment has none yet in the second: chains that end there are told, and do not
-# count; nor do those that end where memory is not present.
+# In the first run of a program its files get their tables. A file that no sample of that run was
+# in has no table in the second run: chains that end there are reported, but do not count. Chains
+# that end because memory is not present do not count either.
 
 . ./cases.sh
 export PATH=/usr/bin:/bin
@@ -49,7 +50,8 @@ for i in 1 2 3 4 5 6; do printf "%s\n" $i {1..20000} >f$i; done && git add . &&
 git commit -q -m one && for f in f*; do echo 5 >>$f; done && git diff >/dev/null &&
 git commit -q -a -m two && git log -p >/dev/null'
 
-# With both stacks, into both.data. The end of "said" is what became of the walks.
+# Records both stacks of each sample into both.data. The last lines of "said" count how the walks
+# ended.
 record() # PROGRAM
 {
 	case $1 in
@@ -63,7 +65,7 @@ record() # PROGRAM
 	./chains both.data "$@" >said 2>&1
 }
 
-# So many of these ends.
+# Prints how many walks ended in the way HOW.
 ended() # HOW
 {
 	sed -n "s/^$1: //p" said | tail -n 1
@@ -108,7 +110,7 @@ one() # PROGRAM
 		return
 	fi
 	cat said odd >out
-	# A sample in a few instructions where a program begins that nothing describes is luck.
+	# Nothing describes the first few instructions of a program, so a few samples may be cut.
 	[ $(((whole + 3) * 1000)) -ge $(((whole + cut) * 995)) ] && [ "$whole" -gt 0 ]
 	point $? "$1: chains go to the outermost frame"
 	echo "# $1: $samples samples, $whole chains whole, $cut cut, $shorter shorter than the copy's," \

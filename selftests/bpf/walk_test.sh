@@ -1,7 +1,7 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The BPF walk of this machine's kernel, if it permits that: see walk.sh.
+# Runs walk.sh on this machine, if its kernel permits that.
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d) || exit 1

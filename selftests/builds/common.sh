@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# What run and packages share: folders of the cache with Debian suites. They set $top (the tree)
-# and $log (what commands print), and have read selftests/guest/common.sh.
+# Functions that run and packages share, for folders of the cache that hold a Debian suite. Those
+# scripts set $top (the tree) and $log (a file for what commands print), and read
+# selftests/guest/common.sh before.
 
-# Runs a command in the folder of suite $1, in the current directory.
-# A cache of the caller's (CCACHE_DIR) is used there, too.
+# Runs a command in the folder of suite $1, in the current directory. If the caller uses ccache
+# (CCACHE_DIR), the command uses it, too.
 inside()
 {
 	local suite=$1
@@ -24,7 +25,7 @@ quiet()
 	"$@" >>"$log" 2>&1
 }
 
-# Folder $2 with the smallest system of suite $1.
+# Makes the smallest system of suite $1 in folder $2.
 make_base()
 {
 	local key=/usr/share/keyrings/debian-archive-keyring.gpg
@@ -37,13 +38,13 @@ make_base()
 		--aptopt='APT::Install-Recommends "false"' \
 		--aptopt='Acquire::Languages "none"' --include=ca-certificates \
 		"$1" "$2" "deb [signed-by=$key] $MIRROR/debian $1 main" || return 1
-	# No service is started in there.
+	# Packages that are installed in the folder must not start services.
 	printf '#!/bin/sh\nexit 101\n' >"$2/usr/sbin/policy-rc.d"
 	chmod 755 "$2/usr/sbin/policy-rc.d"
 	: >"$2.base"
 }
 
-# The folder of suite $1, whose packages for the README's two commands are installed.
+# Makes the folder of suite $1, with the packages that building and testing need.
 make_folder()
 {
 	local d=$SHSTK_CACHE/builds/$1 sum
@@ -56,7 +57,7 @@ make_folder()
 	echo "$sum" >"$d.made"
 }
 
-# Packages $2 (with commas) in the folder of suite $1.
+# Installs the packages $2 (separated by commas) in the folder of suite $1.
 add_packages()
 {
 	[ "$2" != - ] || return 0
@@ -70,7 +71,7 @@ add_packages()
 		done' sh ${2//,/ }
 }
 
-# The tree as it is committed, at $1; of another commit if $2 is one.
+# Copies the committed tree to $1; $2 is the commit, HEAD without it.
 copy_tree()
 {
 	rm -rf "$1"

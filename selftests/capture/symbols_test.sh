@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the built library is made of: exported symbols, dependencies, nothing
-# bound at its first call, no allocator in what a capture runs through.
+# Tests the built library: which symbols it exports, what it depends on, that nothing is bound at
+# its first call, and that a capture calls no allocator.
 
 lib=${1:-build/lib/native/libshstk.so}
 map=libshstk/libshstk.map
@@ -41,13 +41,12 @@ point "the soname carries the ABI version" \
 point "it needs nothing but the C library" \
 	"$(readelf -d "$lib" | grep NEEDED | grep -v -e 'libc\.so' -e 'ld-linux')"
 
-# libc's own pthread_atfork(), which a constructor calls, has a PLT entry: it is the one exception.
+# The only exception is libc's own pthread_atfork(), which has a PLT entry; a constructor calls it.
 point "no function is bound at its first call" \
 	"$(readelf -rW "$lib" | grep -e JUMP_SLO | grep -v __register_atfork
 	   readelf -d "$lib" | grep -q -e BIND_NOW -e 'Flags:.*NOW' || echo lazy)"
 
-# address_space.c, shadow_remote.c and go_context.c are left out, as they work for their caller and
-# never in handlers; the loader's list is read by a constructor only.
+# These objects are left out, because no capture in a signal handler calls their functions.
 point "what captures run through has no allocator, lock or stdio" \
 	"$(nm -A -u "$(dirname "$lib")/libshstk.a" |
 		grep -v -E ':(address_space|shadow_remote|device|shadow_control|go_context)\.o:' |

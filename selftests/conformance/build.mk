@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The kernel's own selftests for shadow stacks, built from Debian's
-# linux-source and run in the guests under the name upstream:TEST. Failures
-# that are known, and why, are listed in the file known.
+# Builds the kernel's own selftests for shadow stacks from Debian's linux-source, and runs them in
+# the guests under the name upstream:TEST. The file known lists the known failures and their
+# reasons.
 
 UP	:= $(SHSTK_CACHE)/source/tools/testing/selftests
 UPINC	:= $(SHSTK_CACHE)/source/tools/include
 UPB	:= $(B)/selftests/conformance
-# Current kernel headers and a compiler that knows these extensions.
+# Debian 14's folder has current kernel headers, and a compiler that knows these extensions.
 FORKY	:= selftests/guest/in forky
 UPFLAGS	:= -w -O2 -g -static -I$(UP) -I$(UPINC)
 
@@ -23,7 +23,7 @@ GUEST_riscv += upstream:cfitests=$(UPB)/cfitests \
 USER_arm64 += $(foreach t,basic-gcs libc-gcs gcs-locking,upstream:$(t)=$(UPB)/$(t))
 GUEST_STYLE += upstream:test_shadow_stack=brackets upstream:test_shadow_stack-no-uffd=brackets \
 	$(foreach t,gcspushm gcsstr $(UP_ARM64_SIGNAL),upstream:$(t)=exit)
-# Debian 14's programs, for glibc's own support.
+# Debian 14's programs are run to test glibc's own support.
 GUEST_arm64 += glibc=bash,selftests/conformance/glibc.sh
 GUEST_OPTIONS_arm64 += --prog root-arm64:/usr/bin/bash --prog root-arm64:/usr/bin/sqlite3
 GUEST_KNOWN += selftests/conformance/known
@@ -34,7 +34,7 @@ $(UPSTREAM): selftests/conformance/build.mk | $(UPB)/
 $(UPB)/:
 	@mkdir -p $@
 
-# Shadow stacks are switched on here, so without libc.
+# This test switches shadow stacks on itself, so it is built without libc.
 $(UPB)/basic-gcs: $(UP)/arm64/gcs/basic-gcs.c
 	$(call say,GUESTCC,$@)$(FORKY) aarch64-linux-gnu-gcc -w -O2 -g -I$(UP) \
 		-fno-asynchronous-unwind-tables -fno-ident -s -nostdlib -nostdinc -static \
@@ -56,8 +56,8 @@ $(addprefix $(UPB)/,$(UP_ARM64_SIGNAL)): $(UPB)/%: $(UP)/arm64/signal/testcases/
 $(UPB)/test_shadow_stack: $(UP)/x86/test_shadow_stack.c
 	$(call say,GUESTCC,$@)selftests/guest/in trixie gcc $(UPFLAGS) -pthread -o $@ $<
 
-# It stops at its first failure, and the userfaultfd one is known: once more
-# without that system call, so that the checks after it are run.
+# This test stops at its first failure, and its use of userfaultfd is known to fail. So it is built
+# once more without that system call, and then the checks behind it run, too.
 $(UPB)/test_shadow_stack-no-uffd: $(UP)/x86/test_shadow_stack.c selftests/conformance/no-uffd.h
 	$(call say,GUESTCC,$@)selftests/guest/in trixie gcc $(UPFLAGS) -pthread \
 		-include selftests/conformance/no-uffd.h -o $@ $<
@@ -66,8 +66,8 @@ $(UPB)/cfitests: $(UP)/riscv/cfi/cfitests.c $(UP)/riscv/cfi/shadowstack.c
 	$(call say,GUESTCC,$@)$(FORKY) riscv64-linux-gnu-gcc $(UPFLAGS) \
 		-march=rv64gc_zicfilp_zicfiss -fcf-protection=full -o $@ $(filter %.c,$^)
 
-# The shadow stack part of cfitests, switched on by us as Debian's riscv64 libc
-# does not do it.
+# This is the part of cfitests about shadow stacks. Our program switches them on, because Debian's
+# C library for riscv64 does not.
 $(UPB)/cfi-shadowstack: selftests/conformance/cfi-shadowstack.c $(UP)/riscv/cfi/shadowstack.c
 	$(call say,GUESTCC,$@)$(FORKY) riscv64-linux-gnu-gcc $(UPFLAGS) -I$(UP)/riscv/cfi \
 		-march=rv64gc_zicfiss -fcf-protection=return -o $@ $(filter %.c,$^)

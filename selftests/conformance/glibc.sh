@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# glibc 2.43's own support for arm64 shadow stacks, with Debian's programs as
-# they are: what the tunable does to a marked program and to one that is not.
-# Only bash's own commands are used: each other program would be a new process.
+# Tests glibc 2.43's own support for arm64 shadow stacks with unmodified programs of Debian: what
+# the tunable does to a program that is marked, and to one that is not. The script uses only bash's
+# builtin commands, because every other command would run in a new process.
 
 count=0
 result()
@@ -16,7 +16,7 @@ result()
 	fi
 }
 
-# Succeeds if this very process has a shadow stack. $(<) reads without a program.
+# Succeeds if this process itself has a shadow stack. $(<) reads a file without another program.
 on='[[ $(</proc/$$/smaps) == *VmFlags:*" ss "* ]] && exit 0; exit 1'
 
 tunable()

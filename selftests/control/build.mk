@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The control calls of the library: natively what they refuse, in guests all.
+# Tests of the calls that control shadow stacks. On this machine they test what the calls refuse, in
+# guests everything.
 
 CONTROL := $(B)/selftests/control
 CONTROL_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g -I. $(KSELFTEST_FLAGS)
@@ -19,7 +20,7 @@ $(CONTROL)/riscv/%_test: selftests/control/%_test.c $(CONTROL_H) $(B)/lib/riscv/
 $(CONTROL)/throw_test: selftests/control/throw_test.cc tools/inject/preload/ssp.h $(B)/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -g -I. -static -o $@ $(filter-out %.h,$^) -pthread
-# Not static: exceptions need an unwinder that knows GCS, the guest's.
+# This program is not static, because exceptions need an unwinder that knows GCS: the guest has one.
 $(CONTROL)/arm64/throw_test: selftests/control/throw_test.cc tools/inject/preload/ssp.h \
 		$(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Not part of make check, for they take long:
+# Tests that are not part of make check, because they take long:
 #
 #   make debug-kernel  build kernels that watch themselves (KASAN, lockdep, RCU,
 #                   kmemleak), once, and race and fuzz the modules on them;
@@ -64,9 +64,10 @@ debug_needs = $(B)/kmod/debug-$(call debug_name,$(1))/.built $(B)/selftests/kmod
 		rules_change rules_hotplug rules_unload stall replaced,\
 		$(call debug_test,$(1),$(t)))
 
-# What walks do in every kind of frame, for BPF programs, and where all is made to hurt.
+# The test of walks for BPF programs, and the other tests of unwind rules, hostile ones last.
 debug_bpf_files = $(if $(KMOD_BPF_$(1)),$(call debug_test,$(1),rules_bpf) $(B)/selftests/kmod/rules.bpf.o)
-# Whether there can be any is not known yet when the lists of needs are read.
+# When make reads the prerequisites it does not know yet whether BPF programs can be built, so they
+# are built in the recipe.
 debug_build_bpf = $(if $(call debug_bpf_files,$(1)),$(Q)+$(MAKE) --no-print-directory $(call debug_bpf_files,$(1)))
 debug_rules = 'rules=$(call debug_test,$(1),rules) $(debug_shstk_$(1))' \
 	'miss=$(call debug_test,$(1),rules_miss)' 'change=$(call debug_test,$(1),rules_change)' \
@@ -75,7 +76,7 @@ debug_rules = 'rules=$(call debug_test,$(1),rules) $(debug_shstk_$(1))' \
 	$(if $(KMOD_BPF_$(1)),'bpf=$(call debug_bpf_files,$(1)) $(debug_shstk_$(1))')
 debug_hostile = 'rules-hostile=$(call debug_test,$(1),rules_hostile) $(DEBUG_SECONDS) $(DEBUG_SEED) $(debug_shstk_$(1))'
 
-# 5-level page tables make KASAN's shadow of the addresses too large.
+# no5lvl: with page tables of 5 levels KASAN's shadow memory would be too large.
 debug_run_arm64 := selftests/guest/run arm64-7.2 --slack 4
 debug_run_x86 := selftests/guest/run x86-qemu-7.2 --append "no5lvl nohpet" --slack 4 \
 	--sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
@@ -101,14 +102,15 @@ endef
 DEBUG_MODULES := nmi hold
 $(foreach m,$(DEBUG_MODULES),$(eval $(call debug_module_rule,$(m))))
 
-# Lost memory has to be seen, where it was lost. Last: a scan may miss some of it.
+# Tests that kmemleak reports the memory that the module leak loses, and nothing of shstk.ko. The
+# module is unloaded last, because one scan may miss some memory.
 run-debug-leak: $(B)/guest/leak/leak.ko $(B)/kmod/debug-arm64/.built $(call debug_test,arm64,device)
 	$(Q)! $(call debug_run,arm64) --out $(B)/guest/debug-leak $(B)/kmod/debug-arm64/shstk.ko \
 		device=$(call debug_test,arm64,device) -shstk $< -leak
 	$(Q)[ "$$(grep -c '^not ok' $(B)/guest/debug-leak/results.tap)" = 1 ] && \
 		grep '^not ok .*unload leak: .*kmemleak: unreferenced' $(B)/guest/debug-leak/results.tap
 
-# $(1) CPUs
+# $(1) is the number of CPUs.
 debug_arm64 = $(call debug_run,arm64) --cpus $(1) --out $(B)/guest/debug-arm64-$(1) \
 	'reload=$(call debug_test,arm64,reload) 10 500 30 $(call debug_modules,arm64)' \
 	$(call debug_modules,arm64) perf=$(call debug_test,arm64,perf) \
@@ -117,18 +119,19 @@ debug_arm64 = $(call debug_run,arm64) --cpus $(1) --out $(B)/guest/debug-arm64-$
 	$(call debug_rules,arm64) $(call debug_hostile,arm64) \
 	'fuzz=$(B)/selftests/kmod/arm64/device_fuzz $(DEBUG_SECONDS)' || exit 1;
 
-# Callchains in pseudo-NMIs, which Debian's kernels for arm64 do not have.
+# Takes callchains in pseudo-NMIs, which Debian's kernels for arm64 do not have.
 debug_nmi_arm64 = $(call debug_run,arm64) --cpus 2 --out $(B)/guest/debug-arm64-nmi \
 	--board gic-version=3 --append irqchip.gicv3_pseudo_nmi=1 $(call debug_modules,arm64) \
 	'nmi=$(call debug_test,arm64,nmi) $(DEBUG_CHAINS) 2000'
 
-# Twice: on one CPU, where what is timed is regular, and on two.
+# The tests run twice: with one CPU, where timing is regular, and with two.
 run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm64,nmi)
 	$(call debug_build_bpf,arm64)
 	$(Q)$(debug_nmi_arm64)
 	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
 
-# Unwind rules, NMIs and reloading on two CPUs, and all that needs shadow stacks in Bochs.
+# Unwind rules, NMIs and reloading are tested with two CPUs in QEMU, and all that needs shadow
+# stacks in Bochs.
 debug_perf_x86 = $(B)/kmod/debug-$(DEBUG_X86)/shstk_perf.ko
 debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-$(DEBUG_X86)-2 \
 	'unload=$(call debug_test,x86,rules_unload) $(debug_perf_x86) $(debug_shstk_x86) $(call debug_module,hold)' \
@@ -163,7 +166,7 @@ fuzz-guest:
 	$(Q)$(MAKE) --no-print-directory run-fuzz-guest
 
 FUZZ_GUESTS ?= arm64-7.2 x86-6.12 x86-7.2
-# Calls and tables of /dev/shstk_rules
+# In these guests, calls of /dev/shstk_rules and tables are fuzzed.
 FUZZ_RULES_GUESTS ?= arm64-7.2 x86-qemu-7.2
 FUZZ_SEED ?= 1
 
@@ -186,7 +189,7 @@ BPFTRACE_arm64 := $(B)/selftests/record/arm64/shstk $(B)/preload/arm64/libshstk-
 	$(B)/selftests/loader/arm64/violate
 BPFTRACE_x86 := $(B)/shstk $(B)/libshstk-start.so $(B)/selftests/loader/violate
 
-# Programs of Debian find their libraries in two folders. $(1) guest
+# The libraries of Debian's programs are in two folders of the cache. $(1) is the guest.
 bpftrace_arch = $(call guest_arch,$(1))
 bpftrace_lib = $(if $(filter arm64,$(1)),aarch64,x86_64)-linux-gnu
 bpftrace_guest = selftests/guest/setup bpftrace-$(bpftrace_arch) && \
@@ -198,7 +201,7 @@ bpftrace_guest = selftests/guest/setup bpftrace-$(bpftrace_arch) && \
 	'bpftrace=selftests/kmod/bpftrace.sh shadow $(filter-out %_prctl.ko,$(KMOD_$(1))) \
 	selftests/loader/cases.sh $(BPFTRACE_$(bpftrace_arch))' || exit 1;
 
-# The same by unwind rules, where there are no shadow stacks.
+# The same test by unwind rules, in a guest without shadow stacks.
 BPFTRACE_RULES_GUESTS ?= x86-qemu-7.2
 bpftrace_rules_guest = selftests/guest/setup programs-x86 && \
 	selftests/guest/run $(1) --cpus 2 --append nohpet --memory 2000 --timeout 3000 --slack 8 \
@@ -219,21 +222,24 @@ check-dkms: $(foreach t,$(DKMS_TESTS),$(lastword $(subst =, ,$(t))))
 	$(Q)selftests/guest/run x86-6.12 --out $(B)/guest/dkms --timeout 600 --slack 8 \
 		$(foreach m,shstk shstk_perf shstk_prctl,$(B)/dkms/$(m).ko) $(DKMS_TESTS)
 
-# What nmi_test needs: its module, and in QEMU the command that compiles unwind rules.
+# nmi_test needs its module and, in QEMU, the command, which compiles unwind rules.
 NMI_RULES := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 nmi_module = $(B)/selftests/kmod/nmi/$(subst -qemu-,-,$(1))/shstk_nmi.ko
 nmi_qemu = --cpus 2 --append nohpet --sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader
 
-# Kernels that no other test runs on: W=1 builds, and what matters most, loaded.
+# On these kernels no other test runs. The modules are built with W=1, loaded, and the most
+# important tests run.
 KERNELS_MORE := arm64-7.3 x86-7.3 arm64-6.18 x86-6.18 x86-6.12-rt
-# The preemptible one is Debian's for all machines, too large for Bochs.
+# The PREEMPT_RT kernel exists only as Debian's kernel for all machines, which is too large for
+# Bochs.
 KERNELS_GUESTS := $(filter-out %-rt,$(KERNELS_MORE)) x86-qemu-7.3 x86-qemu-6.18 x86-qemu-6.12-rt
 check-kernels:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup qemu-x86 root-x86 $(KERNELS_MORE:%=kernel-%)
 	$(Q)$(MAKE) --no-print-directory run-check-kernels
 
-# $(1) guest, $(2) test. guest_arch and KMOD_* are not known yet when the list of needs is read.
+# $(1) is the guest, $(2) the test. This does not use guest_arch and KMOD_*, which are not defined
+# yet when make reads the prerequisites.
 kernels_test = $(B)/selftests/kmod/$(firstword $(subst -, ,$(1)))/$(2)_test
 kernels_tests = $(KMOD_$(1)) $(foreach t,device perf map hostile,\
 	'$(t)=$(call kernels_test,$(1),$(t)) $(if $(filter hostile,$(t)),$(KMOD_$(1)))')
@@ -252,19 +258,20 @@ run-check-kernels: module $(foreach g,$(KERNELS_MORE),\
 	$(Q)KERNELS='$(KERNELS_MORE)' selftests/kmod/source_test.sh
 	$(Q)$(foreach g,$(KERNELS_GUESTS),$(call kernels_guest,$(g)))
 
-# Debian's preemptible kernel has the test of going to sleep that those of clouds have not.
+# The sleep test needs /sys/power/pm_test, which Debian's PREEMPT_RT kernel has and its cloud
+# kernels do not.
 MACHINE_KERNELS := x86-7.2 x86-6.12 x86-6.12-rt
 check-machine:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup qemu-x86 root-x86 $(MACHINE_KERNELS:%=kernel-%)
 	$(Q)$(MAKE) --no-print-directory run-check-machine
 
-# $(1) guest, $(2) name of the folder
+# $(1) is the guest, $(2) the name of the output folder.
 machine_run = selftests/guest/run $(1) --timeout 600 --slack 8 --out $(B)/guest/machine-$(2)
 machine_test = $(B)/selftests/kmod/x86/$(1)_test
 machine_fault = $(B)/selftests/kmod/fault/$(1)/shstk_fault.ko
 machine_perf = $(filter %/shstk_perf.ko,$(KMOD_$(1)))
-# In Bochs, where there are shadow stacks, the modules that need these.
+# The modules that need shadow stacks are tested in Bochs, the others in QEMU.
 run-check-machine: module $(foreach t,fault kexec suspend,$(call machine_test,$(t))) $(NMI_RULES) \
 		$(foreach k,x86-7.2 x86-6.12,$(call machine_fault,$(k)))
 	$(Q)$(call machine_run,x86-qemu-7.2,fault) $(nmi_qemu) $(call machine_fault,x86-7.2) \
@@ -278,8 +285,8 @@ run-check-machine: module $(foreach t,fault kexec suspend,$(call machine_test,$(
 		'fault=$(call machine_test,fault) $(filter %/shstk.ko %/shstk_prctl.ko,$(KMOD_x86-6.12))' \
 		-shstk_fault
 
-# Callchains in NMIs, many: by unwind rules with two CPUs in QEMU, and from shadow stacks
-# in Bochs, which is slow: a hundredth as many.
+# Takes many callchains in NMIs: by unwind rules with two CPUs in QEMU, and from shadow stacks in
+# Bochs, which is slow, so that a hundredth of the number has to do there.
 NMI_GUESTS ?= x86-qemu-6.12 x86-qemu-7.2 x86-6.12 x86-7.2
 NMI_CHAINS ?= 1000000
 nmi_chains = $(if $(filter x86-qemu-%,$(1)),$(NMI_CHAINS) 120 $(NMI_RULES),$(NMI_CHAINS:00=) 1000)
@@ -294,8 +301,8 @@ check-nmi: module $(B)/selftests/kmod/x86/nmi_test $(NMI_RULES) \
 RELOAD_GUESTS ?= arm64-7.2 x86-6.12
 RELOAD_ROUNDS ?= 100
 
-# $(1) guest. Period of the samples in microseconds of the guest's clock, and share
-# of the time in which the processes work.
+# Runs reload_test in the guest $(1). The two numbers are the period of the samples, in microseconds
+# of the guest's clock, and the percentage of the time in which the processes work.
 reload_guest = selftests/guest/run $(1) --timeout 7200 --slack 20 --out $(B)/guest/reload-$(1) \
 	'reload=$(B)/selftests/kmod/$(call guest_arch,$(1))/reload_test $(RELOAD_ROUNDS) \
 	$(if $(filter x86-%,$(1)),50 20,100 0) $(KMOD_$(1))' || exit 1;
@@ -323,7 +330,7 @@ check-harm: module $(HARM_x86) $(HARM_arm64) \
 		$(foreach a,x86 arm64,$(B)/selftests/kmod/$(a)/reload_test)
 	$(Q)$(foreach g,$(HARM_GUESTS),$(call harm_guest,$(g)))
 
-# Installed as a package would, but for the modules, which dkms would build there.
+# The files are where a package would install them, and the module where dkms would.
 SYSTEMD_B := $(B)/guest/systemd-root
 systemd_version = $(notdir $(patsubst %/,%,$(dir $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)))))
 systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The library wherever it may be: its names, several copies of it, closed again;
-# far more frames, threads and modules than usual; without memory; linked in
-# every way.
+# Tests of the library in unusual surroundings: its global names; several copies of it in one
+# process, also closed again; far more frames, threads and modules than usual; without memory;
+# linked in every way.
 
 EVERY := $(B)/selftests/everywhere
 EVERY_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g $(KSELFTEST_FLAGS) -Wno-unused-parameter
@@ -38,8 +38,8 @@ selftests/everywhere/names_test.sh: | $(B)/libshstk.a $(B)/libshstk.so $(B)/libs
 CHECK += selftests/everywhere/names_test.sh $(EVERY)/copies_test $(EVERY)/scale_test $(EVERY)/fail_test
 USER_arm64 += $(EVERY)/arm64/fail_test
 
-# The capture tests in programs of every kind: static and not, at a fixed address
-# and not; musl dynamically linked (capture/ has it static).
+# The capture tests in programs of every kind: static or dynamic, at a fixed address or position
+# independent. With musl the program is dynamic here, and static in selftests/capture.
 KINDS := static static-pie no-pie
 static_KIND := -static -no-pie
 static-pie_KIND := -static-pie -fPIE
@@ -62,7 +62,7 @@ $(EVERY)/musl/musl_test: selftests/capture/musl_test.c selftests/capture/tree.c 
 CHECK += $(KINDS:%=$(EVERY)/%/capture_test) $(EVERY)/static/signal_test $(EVERY)/musl/musl_test
 USER_arm64 += $(EVERY)/arm64-static-pie/capture_test
 
-# What is built here runs with the C libraries of later releases too.
+# Tests that programs built here also run with the C libraries of later releases.
 GLIBC_TESTS := $(B)/capture/native/capture_test $(B)/capture/native/module_test \
 	$(EVERY)/copies_test
 

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# glibc.sh - run the test programs given with the C libraries of Debian 13 and 14.
-# Prints KTAP.
+# glibc.sh PROGRAM... - runs the test programs with the C libraries of Debian 13 and 14. Prints
+# KTAP.
 
 run()
 {

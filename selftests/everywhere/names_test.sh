@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# names_test - the libraries' global names: the static ones clash with nothing
-# that a program may define, whatever its own functions are called.
+# names_test - tests the global names of the libraries: those of the static libraries clash with no
+# name that a program may define.
 
 b=${B:-build}
 work=$b/selftests/everywhere/names
@@ -42,7 +42,7 @@ point 'libshstk.so has the same' "$(diff "$work/map" "$work/shared" 2>&1)"
 point 'libshstk-symbol.a has names with shstk_ in front' \
 	"$(globals "$b/libshstk-symbol.a" | grep -v '^shstk_')"
 
-# A program with functions of every name that the library has inside.
+# Makes a program that defines functions with all the names that the library uses internally.
 globals "$b"/lib/native/*.o "$b"/lib/native/arch/*/*.o | grep -v '^shstk_' |
 	sed 's/.*/void &(void); void &(void) { __builtin_trap(); }/' >"$work/clash.c"
 cat >"$work/main.c" <<-END

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# examples/: built and run here as their comments say, and the loader in guests, where there are
-# shadow stacks.
+# Tests of examples/: they are built and run on this machine as their comments say. The loader also
+# runs in guests, which have shadow stacks.
 
 EXAMPLES_B := $(B)/selftests/examples
 EXAMPLES_LIB_x86 := $(B)/lib/native/libshstk.a
@@ -14,7 +14,7 @@ $(EXAMPLES_B)/examples_test: selftests/examples/examples_test.sh $(wildcard exam
 
 CHECK += $(EXAMPLES_B)/examples_test
 
-# The loader must lie elsewhere than the programs that it loads: it is position independent.
+# The loader is position independent, so that it is not where the programs that it loads must lie.
 # $(1) architecture
 define examples_guest
 $(EXAMPLES_B)/$(1)/loader: examples/loader.c $$(EXAMPLES_LIB_$(1))

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# examples/: each file is built by the command in its own comment against what `make install`
-# installs, and does what it says. Prints KTAP.
+# Tests examples/: each file is built by the command in its own comment, with what `make install`
+# installs, and does what the comment says. Prints KTAP.
 
 set -u
 top=$(mktemp -d "$(realpath "$(dirname "$0")")/examples.XXXXXX")
@@ -11,7 +11,7 @@ build=$(realpath --relative-to=. "$(dirname "$0")/../..")
 number=0
 failed=0
 
-# result status name: what is in the log is shown if it failed.
+# result STATUS NAME: prints the result of a test, and the log if the test failed.
 result() {
 	number=$((number + 1))
 	if [ "$1" = 0 ]; then
@@ -35,12 +35,12 @@ export PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1
 export LD_LIBRARY_PATH="$top/usr/lib"
 ulimit -c 0
 
-# What the comment of NAME.c says is typed: the line with cc, and those it goes on in.
+# Prints the command in the comment of NAME.c: the line that begins with cc, and its further lines.
 command_of() {
 	sed -n '/^ \*   cc .*[^\\]$/{p;q}; /^ \*   cc /,/[^\\]$/p' "$1.c" | sed 's/^ \*//'
 }
 
-# compile NAME: by that command, without a warning.
+# compile NAME: runs that command; it must print no warning.
 compile() {
 	said=$(command_of "$1")
 	case $said in
@@ -55,7 +55,8 @@ for name in profiler crash allocations loader; do
 	result $? "examples/$name.c builds as its comment says"
 done
 
-# Of the 20 samples and more, all begin at the outermost frame, and nearly all are of one place.
+# All of the 20 or more samples must begin at the outermost frame, and nearly all be in one
+# function.
 (./profiler >out && cat out && [ "$(wc -l <out)" -ge 20 ] && ! grep -v '^_start;.* 1$' out &&
 	[ "$(grep -c ';main;work;divide 1$' out)" -ge 10 ]) >log 2>&1
 result $? "the profiler names the functions of whole stacks"
@@ -112,7 +113,7 @@ done
 cat log.* >log
 result $good "the loader refuses what it can't load, and says why"
 
-# Whether there are shadow stacks is asked of the kernel's list, not of the library.
+# Whether this machine has shadow stacks is read from /proc/cpuinfo, not asked of the library.
 want=125
 grep -qw -e user_shstk -e gcs /proc/cpuinfo && want=42
 gcc -static -o static dynamic.c

@@ -1,13 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What the library and the modules rely on, as tests: one source for all
-# architectures, run in the guests with real shadow stacks. absent_test is for
-# the others and runs on this machine.
+# Tests of the facts on which the library and the modules rely. All architectures share one source,
+# and the tests run in the guests that have shadow stacks. absent_test is for machines without and
+# runs on this one.
 
 FACTS_TESTS	:= control layout signal thread token fault access
 FACTS_CFLAGS	:= $(CSTD) $(WARN) -Wno-missing-field-initializers -O2 -g \
 	-D_GNU_SOURCE $(KSELFTEST_FLAGS)
-# Assembly in leaf functions pushes, so there must be no red zone.
+# The tests' inline assembly pushes in leaf functions, so there must be no red zone.
 FACTS_CFLAGS_x86 := -mno-red-zone
 FACTS_CFLAGS_arm64 := -mbranch-protection=standard
 
@@ -24,9 +24,8 @@ $(foreach a,x86 arm64 riscv,$(eval $(call facts_arch,$(a))))
 
 CHECK += $(B)/facts/$(ARCH)/absent_test
 
-# Dynamic programs with a C library that turns shadow stacks on itself: arm64
-# glibc 2.43, which wants libgcc_s for pthread_exit(). The second and third are
-# not marked for it.
+# These are dynamic programs with a C library that switches shadow stacks on itself, glibc 2.43 for
+# arm64. It needs libgcc_s for pthread_exit(). The second and the third file are not marked.
 FACTS_GLIBC	:= $(addprefix $(B)/facts/arm64/,glibc_test glibc_plain libplain.so)
 FACTS_FORKY	:= selftests/guest/in forky aarch64-linux-gnu-gcc $(FACTS_CFLAGS) \
 	-mbranch-protection=standard -Iselftests/facts/arm64

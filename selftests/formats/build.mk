@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Formats of unwind information, each against another reader of the same file.
+# Tests of the formats of unwind information. Each is compared with another reader of the same file.
 
 FORMATS_B := $(B)/selftests/formats
 
@@ -12,7 +12,7 @@ selftests/formats/sframe_test.py: | $(FORMATS_B)/rules $(B)/lib/native/libshstk.
 
 CHECK += selftests/formats/sframe_test.py
 
-# The program's own functions have no .eh_frame.
+# The functions of this program itself have no .eh_frame.
 $(FORMATS_B)/debugdata: selftests/formats/debugdata.c $(B)/libshstk.a $(B)/libshstk-symbol.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g -gz=none -fomit-frame-pointer \

@@ -1,10 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# debug_test - unwind information outside of the mapped file: compressed, in
-# .gnu_debugdata, in a separate debug file by build ID or .gnu_debuglink. The
-# program says itself if its trace was exact; without the information every frame
-# is guessed from the code, whatever the dynamic linker left on the stack.
+# debug_test - tests unwind information that is not in the mapped part of a file: it is compressed,
+# in .gnu_debugdata, or in a separate debug file that is found by build ID or .gnu_debuglink. The
+# program itself says whether its trace was exact. Without the information every frame is guessed
+# from the code, whatever the dynamic linker has left on the stack.
 
 dir=${B:-build}/selftests/formats
 work=$dir/debug

@@ -1,10 +1,11 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# jit_record_test - shstk record of a program whose hot path leads through code
-# made at run time: by what it gives to __register_frame(), and by frame pointers;
-# named by its perf-map. Nine of ten samples must be whole. The last one is of code whose name
-# changes while it runs, in a perf-map that is removed at the end: each name has its time.
+# jit_record_test - tests `shstk record` with a program whose hot path leads through code that is
+# made at run time. The code is unwound by what the program gives to __register_frame(), or by frame
+# pointers, and named by the program's perf-map. Nine of ten samples must be whole. In the last test
+# the name of the code changes while it runs, and the perf-map is removed at the end: each sample
+# must have the name of its time.
 
 b=${B:-build}
 work=$b/selftests/formats

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# framehop as a library for the oracle and the benchmark. Debian 14 has it; a
-# folder of the cache with Rust in it is made when it is first asked for.
+# Builds framehop as a library for the oracle and the benchmark. Its source is in Debian 14. The
+# folder of the cache that holds it, with Rust, is made when framehop is first asked for.
 #
 #   make framehop   build framehop, an unwinder in Rust, with which make bench compares
 #                   from then on
@@ -13,7 +13,7 @@ $(FRAMEHOP)/modules.o: selftests/framehop/modules.c selftests/framehop/peer.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -c -o $@ $<
 
-# Cargo writes beside the sources, so they are copied; it asks no one on the net.
+# Cargo writes beside the sources, so they are copied. It does not use the network.
 $(FRAMEHOP_LIB): selftests/framehop/peer.rs selftests/framehop/Cargo.toml
 	$(Q)selftests/guest/setup rust
 	@mkdir -p $(FRAMEHOP)/src/.cargo

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# A fuzz target for each parser of foreign bytes, by libFuzzer.
+# Builds a target of libFuzzer for each parser of foreign bytes.
 #
-# make fuzz       run each for FUZZ_SECONDS (default 60), keeping what was
-#                   found in build/selftests/fuzz/NAME.corpus
+#   make fuzz       run each fuzz target for FUZZ_SECONDS (60), and keep the inputs that were found
+#                   in build/selftests/fuzz/NAME.corpus
 #
 # selftests/fuzz/run --minimise then puts the few inputs that matter into selftests/fuzz/corpus,
 # from which all runs begin.

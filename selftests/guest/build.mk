@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The guests' init, one per architecture, and one program per guest that runs
-# the lists of selftests/build.mk in it.
+# Builds the init of the guests, one for each architecture, and one program for each guest, which
+# runs the lists of selftests/build.mk in it.
 
 GUESTS	:= x86-7.2 x86-6.12 x86-6.12-deb12 arm64-7.2 riscv-7.2
-# Two CPUs and speed, but no shadow stacks: for lists of their own, GUEST_x86-qemu.
+# These guests are fast and have two CPUs, but no shadow stacks. They run only the GUEST_x86-qemu
+# lists.
 QEMU_GUESTS := x86-qemu-7.2 x86-qemu-6.12 x86-qemu-6.12-rt x86-qemu-6.12-deb12
 GUEST_OPTIONS_x86-qemu := --cpus 2
-# Of the steps of Debian 13's preemptible kernel, and of Debian 12's kernel, only those that are listed
-# for them by name are run.
+# The guests with Debian 13's PREEMPT_RT kernel and with Debian 12's kernel run only the steps that
+# are listed for them by name.
 GUEST_OPTIONS_x86-named := --cpus 2
 
 GUEST_CC_x86 := $(CC)
@@ -23,11 +24,11 @@ $(B)/guest/init-%: selftests/guest/init.c
 comma	:= ,
 guest_arch = $(firstword $(subst -, ,$(1)))
 guest_kind = $(if $(filter x86-qemu-%-rt x86-qemu-%-deb12,$(1)),x86-named,$(if $(filter x86-qemu-%,$(1)),x86-qemu,$(guest_arch)))
-# The files of ours among the words of such a word: they have to be made first.
+# Prints the files of this project that such a word names, because they have to be built first.
 guest_file = $(filter $(B)/% selftests/%,$(subst =, ,$(subst $(comma), ,$(1))))
 guest_name = $(if $(findstring =,$(1)),$(firstword $(subst =, ,$(1))),$(notdir $(firstword $(call guest_file,$(1)))))
 guest_step = '$(1)'
-# The same step again, under another name, for when the modules are loaded.
+# The same step under another name, which is run again after the modules are loaded.
 guest_again = 'modules+$(call guest_name,$(1))=$(lastword $(subst =, ,$(1)))'
 
 # These are evaluated in recipes and second expansion, when every fragment has been read.

@@ -46,7 +46,7 @@ lacks()
 	done
 }
 
-# gone PID: it has ended; whether anyone has asked for its status is no matter
+# gone PID: the process has ended; it may still be a zombie
 gone()
 {
 	[ -n "$1" ] || return 1

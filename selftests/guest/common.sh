@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 # shellcheck shell=bash
 #
-# What setup, in and shell share: where the cache lies, which guests there
-# are, and from which Debian package each one's kernel comes.
+# What setup, in and shell share: where the cache is, which guests there are, and which Debian
+# package has the kernel of each.
 
 SHSTK_CACHE=${SHSTK_CACHE:-$HOME/.cache/shstk}
 MIRROR=${SHSTK_MIRROR:-http://deb.debian.org}
 
-# key: architecture in Debian's words, then the package of the kernel image
-# and of its headers, as patterns over the archive's index. The newest match
-# is taken: point releases come and go.
+# For each guest: Debian's name of the architecture, and the packages of the kernel image and of its
+# headers, as patterns for the archive's index. The newest match is taken, because the archive has
+# only some point releases.
 declare -A KERNEL_ARCH=(
 	[arm64-7.2]=arm64 [x86-7.2]=amd64 [x86-6.12]=amd64
 	[x86-6.12-deb12]=amd64 [riscv-7.2]=riscv64
@@ -17,7 +17,7 @@ declare -A KERNEL_ARCH=(
 	[arm64-6.18]=arm64 [x86-6.18]=amd64
 	[x86-6.12-rt]=amd64
 )
-# The folder whose apt knows the packages and whose compiler builds modules.
+# The folder whose apt knows the guest's packages and whose compiler builds its modules.
 declare -A KERNEL_FOLDER=(
 	[arm64-7.2]=trixie [x86-7.2]=trixie [x86-6.12]=trixie
 	[x86-6.12-deb12]=trixie [riscv-7.2]=forky
@@ -41,8 +41,8 @@ GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 x86-6.12-rt riscv-7.2'
 # These guests are made only when asked for, by make check-kernels.
 MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18'
 
-# The archive still has the headers of these kernels, but no index of it names them, by
-# whose signature apt would know them. So their SHA-256 is here: kernel, file, sum.
+# The archive has the headers of these kernels, but its index does not name them, so that apt cannot
+# check them by the index's signature. Therefore their SHA-256 is here: kernel, file, sum.
 POOL=$MIRROR/debian/pool/main/l/linux
 UNLISTED='
 *-6.18 linux-headers-6.18.15+deb13-common_6.18.15-1~bpo13+1_all.deb a54ed9b3be5247fe2e003423e067cb8e8b06e4a44a09459b85cfec0afbcbd5ef

@@ -1,23 +1,22 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Tests of the test runner that need no guest: whatever goes wrong with a
-# program has to show as what it is, and a guest whose parts are missing is
-# skipped with the reason.
+# Tests of the test runner that need no guest: each way in which a program can fail has to be
+# reported as what it is, and a guest whose parts are missing is skipped with the reason.
 
 cd "$(dirname "$0")/../.." || exit 1
 . selftests/guest/check.sh
 work=$(mktemp -d "$PWD/build/count-test.XXXXXX") || exit 1
 trap 'rm -rf "$work"' EXIT
 
-# program NAME < text of a shell script
+# program NAME: makes a test program of the shell script on standard input
 program()
 {
 	{ echo '#!/bin/sh'; cat; } >"$work/$1"
 	chmod +x "$work/$1"
 }
 
-# count LIMIT PROGRAM...: run them; the output and exit code go to files
+# count LIMIT PROGRAM...: runs the programs; output and exit code go to files
 count()
 {
 	limit=$1

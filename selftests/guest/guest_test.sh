@@ -1,11 +1,10 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Tests of the guest runner, most in an arm64 guest: a broken expectation, a crash,
-# a hang, a warning and a panic of the kernel each show as what they are, the
-# tests after them still run, and no emulator is left behind. And the other ways to
-# use a guest: saved, and by hand.
-# The argument is a module that warns when it is loaded.
+# Tests of the guest runner, most of them in an arm64 guest: a failed expectation, a crash, a hang,
+# a warning and a panic of the kernel are reported as what they are, the tests behind them still
+# run, and no emulator is left behind. It also tests the other ways to use a guest: from a saved
+# state, and by hand. The argument is a module that warns when it is loaded.
 
 warn=${1-}
 [ -n "$warn" ] || warn=${B-build}/guest/warn/warn.ko

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Captures from real shadow stacks, in the guests.
+# Tests of captures from real shadow stacks, in the guests.
 #
 #   make random-guest     run random programs: a million traces, and 10000 contexts, on
 #                         arm64 and on x86, hardware against software
@@ -13,11 +13,11 @@ HARDWARE_LIB_riscv := riscv
 HARDWARE_CFLAGS_arm64 := -mbranch-protection=standard
 HARDWARE_CC_x86 := $(GUEST_CC_x86)
 HARDWARE_CC_arm64 := $(GUEST_CC_arm64)
-# There it is functions that push, if their compiler knows how to.
+# On riscv, functions push return addresses themselves, if their compiler knows how to.
 HARDWARE_CC_riscv := selftests/guest/in forky riscv64-linux-gnu-gcc
 HARDWARE_CFLAGS_riscv := -march=rv64gc_zicsr_zicfiss -fcf-protection=return
 
-# Frame pointers are one of the sources that are counted.
+# count_test also counts the instructions of a walk by frame pointers.
 HARDWARE_CFLAGS_count := -fno-omit-frame-pointer -mno-omit-leaf-frame-pointer
 
 # $(1) architecture
@@ -43,13 +43,13 @@ $(foreach a,x86 arm64,$(eval GUEST_$(a) += hardware-step=$(B)/hardware/$(a)/step
 # On arm64 a program cannot step itself.
 GUEST_x86 += hardware-trap=$(B)/hardware/x86/trap_test
 
-# Debian's ld.so starting a program: steps are slow, so not all of it.
+# Steps through the start of a program in Debian's ld.so, but not all of it, because steps are slow.
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
 GUEST_arm64-7.2 += hardware-start=$(B)/hardware/arm64/step_run,-e,GLIBC_TUNABLES=glibc.cpu.aarch64_gcs=3,3000,$(B)/selftests/record/arm64/throw,0
 endif
 
-# Random programs, with the guest's C library: started by the command, which the loader's
-# tests bring along with what it needs.
+# Random programs use the guest's C library. The command starts them; the tests of the loader copy
+# the command and what it needs into the guest.
 $(B)/hardware/%/random_test: selftests/hardware/random_test.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(subst gcc,g++,$(HARDWARE_CC_$*)) $(WARN) -O2 -g $(CPPFLAGS_COMMON) \
@@ -78,7 +78,7 @@ random-guest: $(RANDOM_FILES_arm64) $(RANDOM_FILES_x86) $(B)/selftests/loader/li
 		'$(subst $(comma), ,$(call random_step,x86,$(RANDOM_LONG)))'
 .PHONY: random-guest
 
-# Bochs counts instructions always, QEMU if time passes by them.
+# Bochs always counts instructions, QEMU only with --icount.
 GUEST_x86 += hardware-count=$(B)/hardware/x86/count_test
 
 GUEST_ICOUNT += hardware-count=$(B)/hardware/arm64/count_test
@@ -91,7 +91,7 @@ $(B)/guest/check-arm64-icount: FORCE $$(if $$(call guest_ready,arm64-7.2),\
 
 CHECK_GUEST += $(if $(CHECK_GOALS),$(B)/guest/check-arm64-icount)
 
-# The reader itself needs no shadow stack.
+# reader_test gives the reader ordinary memory, so it needs no shadow stack.
 $(B)/hardware/reader_test: selftests/hardware/reader_test.c $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(HARDWARE_CFLAGS) -Ilibshstk/arch/$(ARCH) -o $@ $^
@@ -103,7 +103,7 @@ $(B)/hardware/riscv/reader_test: selftests/hardware/reader_test.c $(B)/lib/riscv
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(HARDWARE_CC_riscv) $(HARDWARE_CFLAGS) -Ilibshstk/arch/riscv -static -o $@ $^
 
-# Nor does a thread that ends a signal handler.
+# sigreturn_test needs no shadow stack either.
 $(B)/hardware/sigreturn_test: selftests/hardware/sigreturn_test.c $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(HARDWARE_CFLAGS) -o $@ $^

@@ -1,9 +1,9 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with real shadow stacks: programs that do what comes at random, of
-# which every trace is taken from hardware and by software (random_test.cc). The other
-# arguments are only there to have the files copied in.
+# Runs in a guest with real shadow stacks: programs that call functions at random and take every
+# trace from hardware and by software (random_test.cc). The FILEs are arguments so that they are
+# copied into the guest.
 #
 #   random.sh PROGRAMS CAPTURES CONTEXTS FILE...
 

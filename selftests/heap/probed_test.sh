@@ -205,7 +205,7 @@ sampled()
 snapshots()
 {
 	begin steady
-	order + - # what making threads takes for good
+	order + - # The first threads allocate memory that is never given back.
 	rm -f grown*
 	record --every=1h --heap-show=growth_space -o grown.folded
 	order s +
@@ -215,7 +215,7 @@ snapshots()
 	before=${answer% *}
 	[ "$(sum "$first")" = "$before" ]
 	point $? 'the first snapshot has all'
-	sleep 1 # names have seconds
+	sleep 1 # The names of the files differ in the second.
 	order + +
 	stop
 	rm -f "$first"
@@ -270,7 +270,7 @@ narrow()
 filtered()
 {
 	begin steady
-	order c + - # what making threads takes for good
+	order c + - # The first threads allocate memory that is never given back.
 	case "$(uname -m) $(uname -r)" in
 	'x86_64 6.11'* | 'x86_64 6.12'* | 'x86_64 6.13'*)
 		t 'a process with a filter of system calls' 125 \

@@ -12,7 +12,7 @@ out=$PWD/build/selftests/kmod/source
 files=$(ls kmod/*.[ch] uapi/linux/*.h)
 nr=0 failed=0
 
-result()	# status, name, [log]
+result()	# STATUS NAME [LOG]
 {
 	nr=$((nr + 1))
 	if [ "$1" = 0 ]; then

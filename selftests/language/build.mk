@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Functions that interpreters run, in stacks (tools/language/, bpf/language_walk.h).
+# Tests of stacks with the functions that an interpreter runs (tools/language/,
+# bpf/language_walk.h).
 
 LANGUAGE_B	:= $(B)/selftests/language
 LANGUAGE_BPF	:= $(filter %/shstk-language.bpf.o,$(TOOL_OBJECTS))
 
-# All of the command but its main().
+# The program is linked with all of the command but its main().
 $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
@@ -13,7 +14,7 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
-# Beside what loads it, as it is beside the command.
+# The BPF object lies beside the program that loads it, as it does in an installation.
 $(LANGUAGE_B)/shstk-language.bpf.o: $(B)/shstk-language.bpf.o
 $(LANGUAGE_B)/program.py: selftests/language/program.py
 $(LANGUAGE_B)/judge.py: selftests/language/judge.py
@@ -32,7 +33,7 @@ $(LANGUAGE_B)/python_test.py: selftests/language/python_test.py $(LANGUAGE_B)/tr
 
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/python_test.py)
 
-# Its name is that of an interpreter.
+# The program has the name of an interpreter.
 $(LANGUAGE_B)/python3-forged: selftests/language/forged.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<

@@ -3,8 +3,9 @@
 #
 #   guest.sh [FILE...]
 #
-# Runs in a guest, where the files only have to be there: Python's functions in stacks, under the
-# verifier of that kernel, with the Python that is there.
+# Runs in a guest: tests Python's functions in stacks with the guest's Python, and the BPF program
+# with the verifier of the guest's kernel. The FILEs are arguments so that they are copied into the
+# guest.
 
 export PATH=/usr/bin:/bin HOME=/
 mkdir -p /tmp

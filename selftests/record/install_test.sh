@@ -7,7 +7,8 @@
 set -u
 top=$(mktemp -d "$(realpath "$(dirname "$0")")/install.XXXXXX")
 trap 'rm -rf "$top"' EXIT
-# The name that make uses: the dependencies that make writes begin with it.
+# This is the name under which make knows the folder, with which the dependencies begin that it
+# writes.
 build=$(realpath --relative-to=. "$(dirname "$0")/../..")
 number=0
 failed=0
@@ -51,7 +52,7 @@ for file in bin/shstk lib/shstk/libshstk-agent.so lib/libshstk.a \
 done
 result $missing "every file is there"
 
-# As a path of its own: a tree in /shstk is not what /dev/shstk is about.
+# The path must be a whole word: if the tree is in /shstk, /dev/shstk must not match.
 tree=$(pwd | sed 's/[].[\*^$+?(){}|]/\\&/g')
 (! grep -rE "(^|-[IL]|[^[:alnum:]_./~-])$tree(/|[^[:alnum:]_.-]|\$)" \
 	"$top/usr/lib/pkgconfig" "$top/usr/share/man") >"$top/log" 2>&1
@@ -73,7 +74,7 @@ EOF
 flags=$(PKG_CONFIG_PATH=$top/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$top \
 	PKG_CONFIG_ALLOW_SYSTEM_CFLAGS=1 PKG_CONFIG_ALLOW_SYSTEM_LIBS=1 \
 	pkg-config --cflags --libs libshstk)
-# compile NAME: compiles NAME.c with these flags
+# compile NAME: compiles NAME.c with the flags that pkg-config prints
 compile() {
 	# shellcheck disable=SC2086
 	gcc -o "$top/$1" "$top/$1.c" $flags
@@ -81,8 +82,9 @@ compile() {
 (compile try && LD_LIBRARY_PATH=$top/usr/lib "$top/try") >"$top/log" 2>&1
 result $? "a program builds by pkg-config and captures"
 
-# The examples of a manual page: each is an indented block that begins with a #define or #include.
-examples() { # of which page, and what the files are called
+# Writes each example of a manual page to a file. An example is an indented block that begins with
+# #define or #include.
+examples() { # PAGE NAME: NAME is the beginning of the files' names
 	awk -v top="$top" -v name="$2" '
 	!on && /^ +#(define|include) / { on = 1; n++; file = top "/" name n ".c" }
 	/^[^ ]/ { on = 0 }

@@ -45,7 +45,7 @@ refused() # LEVEL NAME WHY OPTION...
 	[ ! -e made/out.folded ] || say 'not ok' "$level: $name leaves a file"
 }
 
-# What all tests need: a process of the user and one of root.
+# Starts what all tests need: a process of the user and one of root.
 ./nobody ./target forever >ready 2>&1 &
 own=$!
 ./target forever >other 2>&1 &
@@ -114,7 +114,7 @@ levels()
 	done
 }
 
-# What the broker gives, and what not, under a level that forbids it to the user.
+# Tests what the broker gives and what it refuses, at a level that forbids perf events to the user.
 by_broker() # LEVEL
 {
 	opened='perf events that the broker opened, stacks copied'
@@ -162,7 +162,7 @@ broker()
 	started 3 "$agent"
 }
 
-# On a machine where a process may trace only what it has started (Yama's level 1), or nothing.
+# Tests machines where a process may trace only what it has started (Yama's level 1), or nothing.
 yama()
 {
 	scope=/proc/sys/kernel/yama/ptrace_scope

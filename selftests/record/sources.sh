@@ -34,7 +34,7 @@ long=0.2
 if [ "$(uname -m)" = aarch64 ]; then
 	rate=999
 	long=2
-	late=2	# the dynamic linker switches on before it calls anything
+	late=2	# The dynamic linker switches shadow stacks on before it calls a function.
 fi
 
 bash_more='

@@ -5,8 +5,8 @@
 #
 # Runs in a guest whose system is Debian's with systemd. shstk, its services and the modules are
 # where a package would put them. shstkd.service is started, restarted, killed and stopped by
-# systemctl, and shstk records under systemd-run; then shstk-broker.socket serves an ordinary user. systemd runs in its own process namespace, because
-# process 1 is that of the guest.
+# systemctl, and shstk records under systemd-run; then shstk-broker.socket serves an ordinary user.
+# systemd runs in its own process namespace, because process 1 is the guest's init.
 
 target=$1
 . "$2"

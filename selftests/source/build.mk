@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The sources as text: their format, the order of their folders, and the documents.
+# Tests of the sources as text: their format, the order of their folders, and the documents.
 #
 #   make format     write every C and C++ source as .clang-format wants it
 #   make check-format  name the sources whose format is another one

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Every C and C++ source is as clang-format writes it by .clang-format, that of Debian
-# 12: other versions differ in places. Prints KTAP, one point for each folder.
+# Tests that every C and C++ source is formatted as clang-format does with .clang-format. Only the
+# clang-format of Debian 12 is used, because other versions differ in places. Prints KTAP, one point
+# for each folder.
 #
-#   format_test             check
-#   format_test --write     format what is not
+#   format_test             tests only
+#   format_test --write     formats the files that differ
 
 set -u -o pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")" || exit 1
@@ -22,14 +23,14 @@ case ${1-} in
 	*) echo "usage: ${0##*/} [--write]" >&2; exit 2;;
 esac
 
-# Assembler (.S) is not for clang-format; *.mod.c is the kernel's build's.
-sources()	# folder
+# clang-format does not know assembler (.S); the kernel's build makes *.mod.c.
+sources()	# FOLDER
 {
 	find "$1" -type f \( -name '*.[ch]' -o -name '*.cc' -o -name '*.hpp' \) ! -name '*.mod.c' -print0 |
 		LC_ALL=C sort -z
 }
 
-refuse()	# why
+refuse()	# WHY
 {
 	if [ -n "$write" ]; then
 		echo "${0##*/}: $1" >&2
@@ -65,7 +66,7 @@ for folder in "${folders[@]}"; do
 		echo "ok $nr sources are formatted: $folder"
 		continue
 	fi
-	# The first place in each file; make format finds the rest.
+	# Prints the first difference in each file; make format mends all.
 	awk -F: '!/-Wclang-format-violations/ || !seen[$1]++ && sub(/: error.*/, ": make format")' \
 		<<<"$said" | grep -E '^[^[:space:]]*:|^[^[:space:]]*clang-format' | head -20 | sed 's/^/# /'
 	echo "not ok $nr sources are formatted: $folder"
