@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# What rst2man writes, as mandoc -Tlint wants it: listings by .EX and .EE instead of a font by a
-# name that only troff has, no space where there is some, and a date and a version in the first line.
+# Changes the output of rst2man so that mandoc -Tlint accepts it: listings use .EX and .EE instead
+# of a font that only troff has, no space is added where there is some already, and the first line
+# gets a date and a version.
 
 /^\.nf$/{
 	N
@@ -11,14 +12,14 @@
 	N
 	s/^\.ft P\n\.fi$/.EE/
 }
-# A section begins with a paragraph anyway.
+# A section begins with a paragraph, so it needs no other one.
 /^\.S[HS] /{
 	n
 	/^\.sp$/d
 }
 s/^\(\.TH "[^"]*" "\{0,1\}[0-9]"\{0,1\}\) "" ""/\1 "@DATE@" "shstk @VERSION@"/
-# A line may end within this name, which some column is too narrow for.
+# Allows a line to end within this name, because some columns are too narrow for it.
 s/kernel\.perf_event_paranoid/kernel.\\:perf_event_paranoid/g
-# Lines of tables are too short to be filled evenly.
+# The lines of tables are too short to be justified.
 /^\.TH /a\
 .ad l
