@@ -26,7 +26,7 @@ gcs_mark = $(if $(ld_marks_gcs),,$(call write_gcs_note,$(1)objcopy,$(2)))
 # $(1): objcopy, $(2): the object.
 write_gcs_note = $(Q)printf '$(GCS_NOTE)' >$(2).note && \
 	$(1) --update-section .note.gnu.property=$(2).note $(2) && rm $(2).note
-# The same for the machine that the build is for, whose linker was told already if it can.
+# Marks an object for the machine that the build is for, unless its linker has marked it already.
 ifeq ($(ARCH)$(GCS_MARK),arm64)
 own_link = $(GCS_PLACE)
 own_mark = $(call write_gcs_note,$(OBJCOPY),$@)

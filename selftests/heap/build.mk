@@ -160,7 +160,7 @@ HEAP_PROBED_x86	:= selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/li
 ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-qemu-7.2	+= heap:stack=$(HEAP_B)/stack_test,$(B)/shstk-heap.bpf.o \
 	heap:probed=selftests/heap/probed_test.sh$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
-# That guest's kernel shows the probes' system calls to filters.
+# The kernel of this guest shows the probes' system calls to filters.
 GUEST_x86-qemu-6.12	+= heap:probed=selftests/heap/probed_test.sh,refusals$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))
 # A program with shadow stacks is tested in a guest that has them, which is slow.
 HEAP_SHADOW_x86	:= $(HEAP_PROBED_x86) $(B)/libshstk-start.so

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# The oracle: a single-stepper that knows the true stack, and the programs it
-# steps through (selftests/unwind).
+# Builds the oracle, a single-stepper that knows the true stack, and the programs that it steps
+# through (selftests/unwind).
 #
 #   make oracle     step through all programs, with libunwind beside libshstk
 #   make oracle-framehop  the same with framehop too, which is built in a Debian
@@ -32,8 +32,8 @@ $(B)/unwind/%: selftests/unwind/%.c selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(UNWIND_CFLAGS) -o $@ $< -pthread -lm -Wl,-z,lazy
 
-# Bound at start, and linked with the libraries that exceptions and cancellation load, so that the
-# loader's work is not stepped again and again.
+# These programs are bound at start, and linked with the libraries that exceptions and cancellation
+# load, so that the loader's work is not stepped again and again.
 $(B)/unwind/except: selftests/unwind/except.cc selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) $(WARN) -O2 -g -o $@ $< -Wl,-z,now
@@ -64,7 +64,7 @@ $(B)/unwind/noinfo-static: $(NOINFO) selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(UNWIND_CFLAGS) -static -o $@ $(NOINFO)
 
-# The same for arm64: static programs, which run in an emulator that steps them.
+# Builds the same for arm64: the programs are static and run in an emulator that steps them.
 UNWIND_ARM64 := frame frame-pac sort jump string noinfo except
 UNWIND_ARM64_PROGRAMS := $(UNWIND_ARM64:%=$(B)/unwind/arm64/%)
 

@@ -175,7 +175,7 @@ $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vm
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
 
-# What is read of processes, without the rest of the command.
+# A test of the code that reads other processes, without the rest of the command.
 $(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/elf/symbols.o \
 		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
@@ -286,7 +286,7 @@ $(RECORD_B)/throw: selftests/record/throw.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -o $@ $<
 
-# What takes each sample from both, and what shows where they differ.
+# The object that takes each sample from both, and the program that shows where they differ.
 RECORD_COMPARE_CFLAGS := $(BARE_FLAGS) -fPIC -fvisibility=hidden -fno-plt
 $(RECORD_ARM64)/compare_agent.so: selftests/record/compare_agent.c selftests/record/compare.h \
 		$(B)/lib/arm64/libshstk.a
