@@ -15,7 +15,7 @@
 #include "tools/shstk.h"
 
 #define DEFAULT_TOP 20
-#define PAGE_TIMES (1 << 18) /* samples with a time of their own, in a page or for speedscope */
+#define PAGE_TIMES (1 << 18) /* samples with a time of their own, in a page or a viewer */
 #define MAX_OF_A_SECOND 1000 /* files of one name and one second: the number has three digits */
 
 enum {
@@ -29,10 +29,10 @@ enum {
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "write the profile to FILE (" OUTPUT_DEFAULT
-	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .perf .txt .json .shstk; - is standard output; may be repeated",
+	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .firefox.json .perf .txt .json .shstk; - is standard output; may be repeated",
 	  0 },
 	{ "format", OPT_FORMAT, "FORMAT", 0,
-	  "pprof, pb, folded, svg, html, speedscope, perf, top, json or shstk, whatever the suffix",
+	  "pprof, pb, folded, svg, html, speedscope, firefox, perf, top, json or shstk, whatever the suffix",
 	  0 },
 	{ "per-thread", OPT_PER_THREAD, NULL, 0,
 	  "keep threads apart in flame graphs and folded stacks", 0 },
@@ -189,7 +189,7 @@ size_t output_wants_times(const struct output *o)
 {
 	if (wants(o, "perf") || (wants(o, "shstk") && !o->streams))
 		return SIZE_MAX;
-	return wants(o, "html") || wants(o, "speedscope") ? PAGE_TIMES : 0;
+	return wants(o, "html") || wants(o, "speedscope") || wants(o, "firefox") ? PAGE_TIMES : 0;
 }
 
 static bool wants_pprof(const struct output *o)
@@ -204,7 +204,8 @@ bool output_wants_labels(const struct output *o)
 
 bool output_wants_lines(const struct output *o)
 {
-	return wants_pprof(o) || wants(o, "html") || wants(o, "speedscope") || wants(o, "shstk");
+	return wants_pprof(o) || wants(o, "html") || wants(o, "speedscope") ||
+	       wants(o, "firefox") || wants(o, "shstk");
 }
 
 static bool holds_something(const char *path)

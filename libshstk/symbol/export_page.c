@@ -30,7 +30,7 @@
 
 #include "export.h"
 #include "json.h"
-#include "language.h"
+#include "kind.h"
 #include "rows.h"
 
 #define LABEL_ROOM 60 /* characters of a name where there is some room */
@@ -58,29 +58,6 @@ EMBED(shstk_page_graph, "graph.js");
 EMBED(shstk_page_times, "times.js");
 EMBED(shstk_page_tables, "tables.js");
 EMBED(shstk_page_begin, "page.js");
-
-/* Kinds of frames in the page; the order is that of @kind_names. */
-enum kind {
-	KIND_NOTE,
-	KIND_NATIVE,
-	KIND_INLINED,
-	KIND_KERNEL,
-	KIND_MADE,
-	KIND_PYTHON,
-	KIND_JAVA,
-	KIND_JAVASCRIPT,
-	KIND_GO,
-	KIND_UNKNOWN,
-	KINDS,
-};
-
-static const char *const kind_names[KINDS] = {
-	[KIND_NOTE] = "note",	    [KIND_NATIVE] = "native",
-	[KIND_INLINED] = "inlined", [KIND_KERNEL] = "kernel",
-	[KIND_MADE] = "made",	    [KIND_PYTHON] = "python",
-	[KIND_JAVA] = "java",	    [KIND_JAVASCRIPT] = "javascript",
-	[KIND_GO] = "go",	    [KIND_UNKNOWN] = "unknown",
-};
 
 /**
  * struct column - numbers of a column
@@ -260,7 +237,7 @@ static int64_t get_frame(struct page *page, const char *name, const char *module
  * Returns the row of a frame on a stack, which is called by the row @parent, or by none if that is
  * -1.
  */
-static int64_t get_stack(struct page *page, int64_t parent, int64_t frame, enum kind kind)
+static int64_t get_stack(struct page *page, int64_t parent, int64_t frame, enum shstk_kind kind)
 {
 	const uintptr_t key[SHSTK_ROW_KEY] = { parent + 1, frame };
 	bool made;
@@ -280,50 +257,6 @@ static bool begins_with(const char *text, const char *begin)
 }
 
 /*
- * Returns whether a location is in the kernel, whose addresses have the top bit set on all
- * machines.
- */
-static bool is_kernel(const struct shstk_location *location)
-{
-	return location->pc >> 63;
-}
-
-static enum kind kind_of(const struct shstk_location *location, const struct shstk_symbol *symbol,
-			 const struct shstk_symframe *frame)
-{
-	static const enum kind languages[SHSTK_LANGUAGES] = {
-		[SHSTK_LANGUAGE_NATIVE] = KIND_NATIVE,
-		[SHSTK_LANGUAGE_KERNEL] = KIND_KERNEL,
-		[SHSTK_LANGUAGE_PYTHON] = KIND_PYTHON,
-		[SHSTK_LANGUAGE_JAVA] = KIND_JAVA,
-		[SHSTK_LANGUAGE_JAVASCRIPT] = KIND_JAVASCRIPT,
-		[SHSTK_LANGUAGE_GO] = KIND_GO,
-	};
-	enum kind language = languages[shstk_language_of(location, frame)];
-
-	if (symbol->map->kind == SHSTK_SYMMAP_LANGUAGE && !strcmp(symbol->map->name, "[python]"))
-		return KIND_PYTHON;
-	if (!symbol->resolved)
-		return KIND_UNKNOWN;
-	if (language != KIND_NATIVE)
-		return language;
-	if (frame->inlined)
-		return KIND_INLINED;
-	if (symbol->map->kind == SHSTK_SYMMAP_ANON || symbol->map->kind == SHSTK_SYMMAP_NONE)
-		return KIND_MADE;
-	return KIND_NATIVE;
-}
-
-static const char *module_of(struct page *page, const struct shstk_location *location)
-{
-	if (is_kernel(location))
-		return keep(page, "[kernel]");
-	if (location->map->kind == SHSTK_SYMMAP_LANGUAGE)
-		return keep(page, location->map->name);
-	return keep(page, location->map->kind < SHSTK_SYMMAP_NONE ? location->map->name : "");
-}
-
-/*
  * Adds the functions at an address, the innermost one last. Returns the row of the innermost one.
  */
 static int64_t add_location(struct page *page, const struct shstk_profile *profile,
@@ -331,13 +264,13 @@ static int64_t add_location(struct page *page, const struct shstk_profile *profi
 {
 	const struct shstk_location *at = profile->locations[location];
 	const struct shstk_symbol *symbol = shstk_location_symbol(profile, at);
-	const char *module = module_of(page, at);
+	const char *module = keep(page, shstk_module_of(at));
 
 	for (unsigned int i = symbol->nr; i--;) {
 		const struct shstk_symframe *frame = symbol->frames + i;
 		int64_t id = get_frame(page, frame->function, module, frame);
 
-		stack = get_stack(page, stack, id, kind_of(at, symbol, frame));
+		stack = get_stack(page, stack, id, shstk_kind_of(at, symbol, frame));
 	}
 	return stack;
 }
@@ -350,7 +283,7 @@ static int64_t add_note(struct page *page, int note)
 	if (!note)
 		return -1;
 	frame = get_frame(page, keep(page, shstk_note_name(note)), keep(page, ""), NULL);
-	return get_stack(page, -1, frame, KIND_NOTE);
+	return get_stack(page, -1, frame, SHSTK_KIND_NOTE);
 }
 
 static void keep_step(struct page *page, uint32_t location, int64_t stack)
@@ -700,7 +633,7 @@ static void put_page(struct json *json, const struct page *page,
 {
 	shstk_json_open(json, NULL, '{');
 	put_head(json, profile, opts);
-	put_lines(json, "kinds", kind_names, KINDS);
+	put_lines(json, "kinds", shstk_kind_names, SHSTK_KINDS);
 	put_lines(json, "strings", page->texts, page->nr_texts);
 	put_table(json, page, "frames", FRAME_NAME,
 		  (const char *const[]){ "name", "label", "brief", "module", "file", "line",

@@ -132,6 +132,12 @@ void shstk_json_real(struct json *json, const char *name, double value)
 	fprintf(json->out, "%.3f", value);
 }
 
+void shstk_json_millionth(struct json *json, const char *name, uint64_t value)
+{
+	begin(json, name, false);
+	fprintf(json->out, "%" PRIu64 ".%06u", value / 1000000, (unsigned int)(value % 1000000));
+}
+
 void shstk_json_address(struct json *json, const char *name, uint64_t value)
 {
 	begin(json, name, false);

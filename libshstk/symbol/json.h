@@ -60,6 +60,8 @@ void shstk_json_int(struct json *json, const char *name, int64_t value);
 void shstk_json_bool(struct json *json, const char *name, bool value);
 /* Writes a number with three decimals. */
 void shstk_json_real(struct json *json, const char *name, double value);
+/* Writes the millionth part of a number, without rounding: nanoseconds as milliseconds. */
+void shstk_json_millionth(struct json *json, const char *name, uint64_t value);
 /* Writes an address as the string "0x...", because readers of JSON round large numbers. */
 void shstk_json_address(struct json *json, const char *name, uint64_t value);
 void shstk_json_null(struct json *json, const char *name);

@@ -40,6 +40,7 @@ $(EXPORT_B)/dlang_test: selftests/export/dlang_test.c $(B)/symbol/asan/libshstk-
 CHECK += $(EXPORT_B)/dlang_test
 
 EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py \
+	selftests/export/viewers_test.py \
 	selftests/export/debuginfod_test.py selftests/export/costly_test.py
 
 $(EXPORT_TESTS): | $(foreach v,native clang asan fail,$(EXPORT_B)/driver-$(v))

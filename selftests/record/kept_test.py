@@ -22,7 +22,8 @@ from harness import (  # noqa: E402
     LIMIT, SHSTK, Skip, check, end_with_parent, equal, main, one_line, test)
 from recording import STATIC, TARGET, TMP, shstk  # noqa: E402
 
-FORMATS = ['pb.gz', 'pb', 'folded', 'svg', 'html', 'speedscope.json', 'perf', 'txt', 'json']
+FORMATS = ['pb.gz', 'pb', 'folded', 'svg', 'html', 'speedscope.json',
+           'firefox.json', 'perf', 'txt', 'json']
 REFUSED = 'perf events: |not permitted|mlock_kb|not supported|this kernel has none'
 
 
