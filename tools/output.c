@@ -29,10 +29,10 @@ enum {
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
 	  "write the profile to FILE (" OUTPUT_DEFAULT
-	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .firefox.json .perf .txt .json .shstk; - is standard output; may be repeated",
+	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .firefox.json .callgrind .perf .txt .json .shstk; - is standard output; may be repeated",
 	  0 },
 	{ "format", OPT_FORMAT, "FORMAT", 0,
-	  "pprof, pb, folded, svg, html, speedscope, firefox, perf, top, json or shstk, whatever the suffix",
+	  "pprof, pb, folded, svg, html, speedscope, firefox, callgrind, perf, top, json or shstk, whatever the suffix",
 	  0 },
 	{ "per-thread", OPT_PER_THREAD, NULL, 0,
 	  "keep threads apart in flame graphs and folded stacks", 0 },
@@ -205,7 +205,7 @@ bool output_wants_labels(const struct output *o)
 bool output_wants_lines(const struct output *o)
 {
 	return wants_pprof(o) || wants(o, "html") || wants(o, "speedscope") ||
-	       wants(o, "firefox") || wants(o, "shstk");
+	       wants(o, "firefox") || wants(o, "callgrind") || wants(o, "shstk");
 }
 
 static bool holds_something(const char *path)

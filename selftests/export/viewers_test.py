@@ -163,5 +163,186 @@ def firefox_values(variant, folder):
     driver.close()
 
 
+# ---- Callgrind ----
+
+class Callgrind:
+    """A file in callgrind's format. A function is (source file, name).
+    own: values by function and line; calls: by caller, callee, and line."""
+
+    CALLED = {'cob': 'ob', 'cfi': 'fl', 'cfn': 'fn'}
+
+    def __init__(self, path):
+        with open(path, encoding='utf-8') as file:
+            head, body = re.fullmatch(r'(.*?\nevents:[^\n]*\n)(.*)', file.read(), re.S).groups()
+        equal(head.split('\n')[:2], ['# callgrind format', 'version: 1'])
+        self.head = [tuple(line.split(': ', 1)) for line in head.splitlines()[1:]]
+        self.events = self.head[-1][1].split()
+        self.texts, self.at, self.sums = {'ob': {}, 'fl': {}, 'fn': {}}, {}, {}
+        self.own, self.calls, self.objects, self.numbers = {}, {}, {}, {}
+        lines = iter(body.splitlines())
+        for line in lines:
+            self.take(line, lines)
+
+    def take(self, line, lines):
+        name = re.fullmatch(r'(ob|fl|fn|cob|cfi|cfn)=\((\d+)\)(?: (.*))?', line)
+        if name:
+            self.take_name(*name.groups())
+        elif line.startswith('calls='):
+            count, start = re.fullmatch(r'calls=(\d+) (\d+)', line).groups()
+            callee = self.at['cfi'], self.at['cfn']
+            number, values = self.cost(next(lines))
+            key = (self.at['fl'], self.at['fn']), callee, number
+            assert int(count) and key not in self.calls, (line, key)
+            self.calls[key] = values
+            self.numbers[key] = int(count), int(start)
+        elif re.match(r'(summary|totals):', line):
+            word, *values = line.split()
+            self.sums[word] = [int(v) for v in values]
+        elif line:
+            number, values = self.cost(line)
+            key = (self.at['fl'], self.at['fn']), number
+            assert key not in self.own, key
+            self.own[key] = values
+
+    def take_name(self, what, number, name):
+        table = self.texts[self.CALLED.get(what, what)]
+        assert (name is None) == (number in table), (what, number, name)
+        if name is not None:
+            table[number] = name
+        self.at[what] = table[number]
+        if what == 'fn':
+            self.objects[self.at['fl'], self.at['fn']] = self.at['ob']
+
+    def cost(self, line):
+        assert re.fullmatch(r'\d+( \d+)*', line), line
+        number, *values = (int(w) for w in line.split())
+        equal(len(values), len(self.events), line)
+        return number, values
+
+    def sum_own(self, event):
+        ret = {}
+        for (function, _), values in self.own.items():
+            ret[function] = ret.get(function, 0) + values[event]
+        return ret
+
+    def sum_all(self, event):
+        """Values of functions with what they call."""
+        ret = self.sum_own(event)
+        for (caller, _, _), values in self.calls.items():
+            ret[caller] = ret.get(caller, 0) + values[event]
+        return ret
+
+
+def by_name(sums):
+    """Sums by name, those of threads apart; without what is 0."""
+    ret = {}
+    for (file, name), value in sums.items():
+        key = file == '[thread]', name
+        ret[key] = ret.get(key, 0) + value
+    return {k: v for k, v in ret.items() if v}
+
+
+def expected_sums(profile):
+    """Returns what each function must have itself, and with what it calls."""
+    own, both = {}, {}
+    for stack, value in profile.names().items():
+        functions = [(i == 0, name) for i, name in enumerate(stack)]
+        own[functions[-1]] = own.get(functions[-1], 0) + value
+        for function in set(functions):
+            both[function] = both.get(function, 0) + value
+    return own, both
+
+
+@case
+def callgrind(variant, folder):
+    """callgrind: sums of functions and calls are those of the stacks, in each value"""
+    profile = Profile(variant, folder)
+    profile.driver.do('caution', 'lost 7')
+    got = Callgrind(profile.write(f'{folder}/x.callgrind', '-', 'title=t'))
+    equal(got.events, ['cpu', 'samples'])
+    equal([line for line in got.head if line[0] in ('cmd', 'desc', 'event')],
+          [('cmd', 't'), ('desc', 'Caution: lost 7'), ('desc', 'Comment: prog --option <x> & more'),
+           ('event', 'cpu : cpu (nanoseconds)'), ('event', 'samples : samples (count)')])
+    equal(got.sums, {w: [profile.total, profile.count] for w in ('summary:', 'totals:')})
+    own, both = expected_sums(profile)
+    for event, unit in (0, 1), (1, PERIOD):
+        equal({k: v * unit for k, v in by_name(got.sum_own(event)).items()}, own, 'own')
+        equal({k: v * unit for k, v in by_name(got.sum_all(event)).items()}, both, 'with calls')
+    check_calls(profile, got)
+    profile.driver.close()
+
+
+def check_calls(profile, got):
+    """Checks that calls are at their lines, go to functions that have costs, and call no caller."""
+    source = next(file for file, name in got.objects if name == 'outermost')
+    equal(os.path.basename(source), 'prog.c')
+    outer, middle = (source, 'outermost'), (source, 'middle')
+    key = outer, middle, line_of(INLINE_C, '\tmiddle(x);')
+    equal(got.calls[key], [14 * PERIOD, 14])
+    equal(got.numbers[key], (14, line_of(INLINE_C, 'void middle(')))
+    equal({c for c in got.calls if c[0] == outer}, {key})
+    equal(got.objects[outer], os.path.basename(profile.elf.path))
+    assert all(caller != callee for caller, callee, _ in got.calls)
+    assert {callee for _, callee, _ in got.calls} <= set(got.objects)
+    assert ('[thread]', 'worker') in got.objects, got.objects
+
+
+# A value as callgrind_annotate prints it; versions from 3.16 on have the share behind it.
+COST = r'([\d,.]+)(?: \( *[\d.]+%\))?'
+
+
+@case
+def callgrind_annotate(variant, folder):
+    """callgrind: callgrind_annotate reads the same sums"""
+    need('callgrind_annotate')
+    profile = Profile(variant, folder)
+    path = profile.write(f'{folder}/x.callgrind')
+    got = Callgrind(path)
+    for option, sums in ('no', got.sum_own(0)), ('yes', got.sum_all(0)):
+        text = run('callgrind_annotate', '--auto=no', '--threshold=100', f'--inclusive={option}',
+                   path, cwd='/', env={**os.environ, 'LC_ALL': 'C'}, encoding='utf-8')
+        total = re.search(r'(?m)^ *([\d,]+)\b.* PROGRAM TOTALS$', text)
+        equal(number(total[1]), profile.total)
+        rows = text.split('file:function\n', 1)[1].split('\n', 1)[1].split('\n\n')[0]
+        have = {}
+        for line in rows.splitlines():
+            value, name = re.fullmatch(rf' *{COST} +{COST} +(.*)', line).group(1, 3)
+            have[name] = number(value)
+        want = {f'{f[0]}:{f[1]} [{got.objects[f]}]': v for f, v in sums.items()}
+        equal({k: v for k, v in have.items() if v}, {k: v for k, v in want.items() if v})
+    profile.driver.close()
+
+
+def number(text):
+    """A number as callgrind_annotate prints it: with commas; a dot is none."""
+    return 0 if text == '.' else int(text.replace(',', ''))
+
+
+@case
+def callgrind_recursion(variant, folder):
+    """callgrind: a stack counts once for each call, however often the call is in it"""
+    driver = Driver(variant)
+    driver.do('type', 'a-b', 'count')
+    driver.do('type', 'ab', 'count')
+    driver.do('type', '%', 'count')
+    driver.do('proc', 'p', 1)
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.writelines(f'{0x1000 * (i + 1):x} 100 {name}\n'
+                        for i, name in enumerate(['even', 'odd', '(7)']))
+    driver.do('map', 'p', '0x1000', '0x9000', 0, '')
+    driver.do('perfmap', 'p', f'{folder}/map')
+    driver.do('sample', 'p', 1, 'x', 0, 0, '3,0,1', ','.join(['0x2010p'] + ['0x1010', '0x2010'] * 5
+                                                            + ['0x1010']))
+    driver.do('sample', 'p', 1, 'x', 0, 0, '5,0,0', '0x3010p,0x2010')
+    driver.do('write', f'{folder}/x.callgrind', '-', 'type=1')
+    driver.close()
+    got = Callgrind(f'{folder}/x.callgrind')
+    equal(got.events, ['ab', 'value1', 'value2'])
+    equal({(a[1], b[1]): v[0] for (a, b, _), v in got.calls.items()},
+          {('x', 'even'): 3, ('even', 'odd'): 3, ('odd', 'even'): 3, ('x', 'odd'): 5,
+           ('odd', '(7)'): 5})
+    equal({f[1]: v[0] for (f, _), v in got.own.items()}, {'odd': 3, '(7)': 5})
+
+
 if __name__ == '__main__':
     sys.exit(main())
