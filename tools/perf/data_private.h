@@ -87,26 +87,34 @@ struct body {
 	bool bad;
 };
 
+/* Returns whether @n bytes are left. If not, @b is bad. */
+static inline bool has_left(struct body *b, uint64_t n)
+{
+	if (n > b->left)
+		b->bad = true;
+	return n <= b->left;
+}
+
 static inline const uint8_t *take(struct body *b, uint64_t n)
 {
 	const uint8_t *p = b->p;
 
-	if (n > b->left) {
-		b->bad = true;
+	if (!has_left(b, n))
 		return NULL;
-	}
 	b->p += n;
 	b->left -= n;
 	return p;
 }
 
-/* Takes a value of @size bytes. It is 0 if there are not enough bytes. */
+/*
+ * Takes a value of @size bytes. It is 0 if there are not enough bytes. That is asked of @b, not of
+ * the pointer that take() returns: else gcc also thinks of a body that begins at NULL, and warns of
+ * the value behind its first one.
+ */
 static inline void take_value(struct body *b, void *ret, size_t size)
 {
-	const uint8_t *p = take(b, size);
-
-	if (p)
-		memcpy(ret, p, size);
+	if (has_left(b, size))
+		memcpy(ret, take(b, size), size);
 	else
 		memset(ret, 0, size);
 }
