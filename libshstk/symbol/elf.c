@@ -114,6 +114,22 @@ struct shstk_bytes shstk_elf_bytes(Elf *elf, const char *section)
 	return (struct shstk_bytes){ data->d_buf, (uint8_t *)data->d_buf + data->d_size };
 }
 
+bool shstk_elf_replace(Elf_Scn *scn, const void *bytes, size_t size)
+{
+	Elf_Data *data = elf_getdata(scn, NULL);
+	/* libdw asks for the raw data since elfutils 0.190. */
+	Elf_Data *raw = elf_rawdata(scn, NULL);
+
+	if (!data || !raw)
+		return false;
+	data->d_buf = (void *)bytes;
+	data->d_size = size;
+	data->d_type = ELF_T_BYTE;
+	data->d_align = 1;
+	*raw = *data;
+	return true;
+}
+
 /* Unpacks data whose unpacked size is not known ahead: it tries with more room until they fit. */
 static void *unpack(const Elf_Data *packed, size_t *size)
 {

@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 struct Elf;
+struct Elf_Scn;
 typedef struct Elf Elf;
 struct shstk_account;
 
@@ -38,6 +39,11 @@ struct shstk_bytes {
 
 /* Returns the bytes of the section of that name (also as .zdebug_*), unless it is compressed. */
 struct shstk_bytes shstk_elf_bytes(Elf *elf, const char *section);
+/*
+ * Gives a section other bytes, which stay the caller's and must stay, for libelf and libdw. Its
+ * header and the file remain as they are. Returns false if the section cannot be read.
+ */
+bool shstk_elf_replace(struct Elf_Scn *scn, const void *bytes, size_t size);
 /*
  * Returns the ELF file packed in .gnu_debugdata, or NULL. It is unpacked into @ret (malloc'd),
  * whose memory is taken from @account, if that is not NULL.

@@ -222,16 +222,13 @@ static size_t write_headers(uint8_t *image)
 static bool fill_section(Elf *elf, enum part part, struct bytes with)
 {
 	Elf_Scn *scn = elf_getscn(elf, part + 1);
-	Elf_Data *data = elf_getdata(scn, NULL);
 	GElf_Shdr shdr;
 
-	if (!data || !gelf_getshdr(scn, &shdr))
+	if (!gelf_getshdr(scn, &shdr) || !shstk_elf_replace(scn, with.p, with.size))
 		return false;
 	if (!with.size)
 		shdr.sh_type = SHT_NOBITS;
 	shdr.sh_size = with.size;
-	data->d_buf = (void *)with.p;
-	data->d_size = with.size;
 	return gelf_update_shdr(scn, &shdr);
 }
 

@@ -177,12 +177,9 @@ static bool inflate(struct inflater *inflater, unsigned int type, const uint8_t 
 	       !inflater->lib.inflate(inflater->state, from, len, to, size, NULL);
 }
 
-/*
- * Replaces the packed bytes in @data by the unpacked ones, @size of them. Returns their memory, or
- * NULL.
- */
+/* Unpacks the bytes in @data behind @header, to @size bytes. Returns their memory, or NULL. */
 static struct shstk_unpacked *inflate_data(struct inflater *inflater, unsigned int type,
-					   Elf_Data *data, size_t header, size_t size)
+					   const Elf_Data *data, size_t header, size_t size)
 {
 	struct shstk_unpacked *ret = malloc(sizeof(*ret) + size);
 
@@ -193,10 +190,6 @@ static struct shstk_unpacked *inflate_data(struct inflater *inflater, unsigned i
 		free(ret);
 		return NULL;
 	}
-	data->d_buf = ret + 1;
-	data->d_size = size;
-	data->d_type = ELF_T_BYTE;
-	data->d_align = 1;
 	return ret;
 }
 
@@ -205,7 +198,7 @@ static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, struct infl
 			    struct shstk_unpacked **list)
 {
 	size_t header = gelf_fsize(elf, ELF_T_CHDR, 1, EV_CURRENT);
-	Elf_Data *data = elf_getdata(scn, NULL), *raw;
+	Elf_Data *data = elf_getdata(scn, NULL);
 	struct shstk_unpacked *more;
 	GElf_Chdr chdr;
 
@@ -215,12 +208,12 @@ static void inflate_section(Elf *elf, Elf_Scn *scn, GElf_Shdr *shdr, struct infl
 	more = inflate_data(inflater, chdr.ch_type, data, header, chdr.ch_size);
 	if (!more)
 		return;
+	if (!shstk_elf_replace(scn, more + 1, chdr.ch_size)) {
+		free(more);
+		return;
+	}
 	more->next = *list;
 	*list = more;
-	/* libdw asks for the raw data since elfutils 0.190. */
-	raw = elf_rawdata(scn, NULL);
-	if (raw)
-		*raw = *data;
 	shdr->sh_flags &= ~(GElf_Xword)SHF_COMPRESSED;
 	shdr->sh_size = chdr.ch_size;
 	gelf_update_shdr(scn, shdr);
