@@ -197,7 +197,7 @@ int shstk_keep_finish(struct shstk_keep *keep, unsigned int type)
 
 	if (type)
 		keep->about.type = type;
-	if (!err && keep->written)
+	if (!err)
 		err = write_end(keep);
 	if (!err)
 		err = keep->error;

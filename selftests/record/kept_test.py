@@ -61,6 +61,8 @@ def compare(name, path):
     """Compares what record wrote with what report makes of the file."""
     for suffix in FORMATS:
         again = place(f'again.{suffix}')
+        if os.path.exists(again):
+            os.unlink(again)    # an empty profile leaves it as it was
         report('-q', '-o', again, path)
         check(content(again) == content(place(f'{name}.{suffix}')),
               f'{suffix} is not what record wrote')
@@ -313,6 +315,15 @@ def wait_for(path, size, process):
         check(process.poll() is None, 'the recorder ended')
         check(time.monotonic() < end, f'{path} does not grow')
         time.sleep(0.05)
+
+
+@test
+def no_samples():
+    """a recording without samples is a file, too, which says so as the other formats do"""
+    path = record('none', '--via=agent', '-F', '1', '--', 'true')
+    equal([Message(data).scope['shstk.end'] for data in messages(content(path))][-1], True, 'the end')
+    compare('none', path)
+    equal(total(path), 0, 'the sum')
 
 
 @test
