@@ -838,20 +838,29 @@ static int read_sample(struct shstk_otlp_reader *r, Profile *const *profiles, si
 	return err;
 }
 
+/* Returns whether two samples differ in nothing but their values. */
+static bool same_sample(const Sample *a, const Sample *b)
+{
+	return a->stack_index == b->stack_index && a->n_values == b->n_values &&
+	       a->n_attribute_indices == b->n_attribute_indices &&
+	       a->n_timestamps_unix_nano == b->n_timestamps_unix_nano &&
+	       (!a->n_attribute_indices ||
+		!memcmp(a->attribute_indices, b->attribute_indices,
+			a->n_attribute_indices * sizeof(*a->attribute_indices))) &&
+	       (!a->n_timestamps_unix_nano ||
+		!memcmp(a->timestamps_unix_nano, b->timestamps_unix_nano,
+			a->n_timestamps_unix_nano * sizeof(*a->timestamps_unix_nano)));
+}
+
 /* Returns whether all Profiles have the same samples in the same order. */
 static bool in_step(Profile *const *profiles, size_t nr)
 {
 	for (size_t p = 1; p < nr; p++) {
 		if (profiles[p]->n_samples != profiles[0]->n_samples)
 			return false;
-		for (size_t i = 0; i < profiles[0]->n_samples; i++) {
-			const Sample *a = profiles[0]->samples[i], *b = profiles[p]->samples[i];
-
-			if (a->stack_index != b->stack_index ||
-			    a->n_timestamps_unix_nano != b->n_timestamps_unix_nano ||
-			    a->n_values != b->n_values)
+		for (size_t i = 0; i < profiles[0]->n_samples; i++)
+			if (!same_sample(profiles[0]->samples[i], profiles[p]->samples[i]))
 				return false;
-		}
 	}
 	return true;
 }

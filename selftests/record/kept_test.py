@@ -372,6 +372,35 @@ def cut():
     check(last, 'no part could be read')
 
 
+def field(number, value):
+    """A field of a message: a number, or bytes."""
+    if isinstance(value, int):
+        check(value < 128, 'a number of more than one byte')
+        return bytes([number << 3, value])
+    check(len(value) < 1 << 14, 'too long')
+    return bytes([number << 3 | 2, len(value) & 127 | 128, len(value) >> 7]) + value
+
+
+@test
+def apart():
+    """what is of two processes is not taken for one sample, though all else is the same"""
+    text = [b'', b'cpu', b'ns', b'wall', b'process.pid', b'work']
+    tables = [field(2, b''), field(2, field(3, field(1, 1))), field(3, b''),
+              field(3, field(1, 5)), field(7, b''), field(7, field(1, b'\1')), field(6, b''),
+              *(field(6, field(1, 4) + field(2, field(3, pid))) for pid in (1, 2)),
+              *(field(5, word) for word in text)]
+    profiles = [field(2, field(1, field(1, kind) + field(2, 2)) +
+                      field(2, field(1, 1) + field(2, bytes([who])) + field(4, bytes([value]))))
+                for kind, who, value in ((1, 1, 3), (3, 2, 5))]
+    data = field(1, field(2, b''.join(profiles))) + field(2, b''.join(tables))
+    with open(place('apart.shstk'), 'wb') as file:
+        file.write(struct.pack('>I', len(data)) + data)
+    report('-q', '-o', place('apart.pb.gz'), place('apart.shstk'))
+    got = {labels['pid']: tuple(values)
+           for _, values, labels in pprof.Decoded(place('apart.pb.gz')).samples}
+    equal(got, {1: (3, 0), 2: (0, 5)}, 'values by process')
+
+
 @test
 def options():
     """one such file can be written at a time; a diff reads two"""
