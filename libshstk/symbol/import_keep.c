@@ -178,13 +178,26 @@ static int read_message(struct kept *k, uint64_t at, enum shstk_otlp_part part, 
 	return err ? err : 1;
 }
 
+static int misplaced(struct kept *k)
+{
+	return shstk_import_fail(
+		k->in, -EINVAL,
+		"contradicts itself: its names are not where it says, as in files that were put together: give each by itself");
+}
+
+/*
+ * Reads the messages from @from to @to. If none ends at @to the file has lost some, or is several that
+ * were put together: then sums would be wrong.
+ */
 static int read_messages(struct kept *k, uint64_t from, uint64_t to, enum shstk_otlp_part part)
 {
 	int ret = 1;
 
 	while (from < to && ret > 0)
 		ret = read_message(k, from, part, &from);
-	return ret < 0 ? ret : 0;
+	if (ret < 0)
+		return ret;
+	return from == to ? 0 : misplaced(k);
 }
 
 /* Says that the end is missing, or that something follows it. */
@@ -218,7 +231,7 @@ static int read_file(struct kept *k)
 	if (err < 0)
 		return err;
 	names = shstk_otlp_names_at(k->reader);
-	if (!names || names > k->last)
+	if (!names)
 		names = k->last;
 	err = read_messages(k, names, k->last, SHSTK_OTLP_PART_NAMES);
 	if (!err)

@@ -933,13 +933,26 @@ static void close_tables(struct shstk_otlp_reader *r)
 	r->arrays = 0;
 }
 
+/* Names are read only where the last message says that there are no samples any more. */
+static int refuse_samples(struct shstk_otlp_reader *r, const ScopeProfiles *scope)
+{
+	for (size_t i = 0; i < scope->n_profiles; i++)
+		if (scope->profiles[i]->n_samples)
+			return broken(
+				r,
+				"samples follow its names, as in files that were put together: give each by itself");
+	return 0;
+}
+
 static int read_part(struct shstk_otlp_reader *r, const ScopeProfiles *scope,
 		     enum shstk_otlp_part part)
 {
-	int err = 0;
+	int err;
 
 	if (part == SHSTK_OTLP_PART_END)
 		return read_end(r, scope->scope);
+	if (part == SHSTK_OTLP_PART_NAMES)
+		return refuse_samples(r, scope);
 	err = read_scope(r, scope->scope);
 	return err ? err : read_samples(r, scope);
 }
@@ -987,7 +1000,7 @@ static int read_message(struct shstk_otlp_reader *r, const Shstk__Otlp__Profiles
 		err = begin_once(r, from, part);
 	if (!err && part == SHSTK_OTLP_PART_NAMES)
 		err = read_names(r);
-	if (!err && part == SHSTK_OTLP_PART_SAMPLES)
+	if (!err && part != SHSTK_OTLP_PART_END)
 		err = read_scopes(r, from, part);
 	close_tables(r);
 	return err;

@@ -372,6 +372,27 @@ def cut():
     check(last, 'no part could be read')
 
 
+def made(name, stacks):
+    """A file that report makes of folded stacks, without a recording."""
+    with open(place(f'{name}.folded'), 'w', encoding='utf-8') as file:
+        file.writelines(f'main;{stack} {value}\n' for stack, value in stacks)
+    report('-q', '-o', place(f'{name}.shstk'), place(f'{name}.folded'))
+    return place(f'{name}.shstk')
+
+
+@test
+def together():
+    """files that were put together are refused: the sums of a part are not taken for all"""
+    one = made('first', [(f'f{i}', i + 1) for i in range(300)])
+    two = made('second', [(f'f{i};g', 7) for i in range(200)])
+    equal(total(one, two), 300 * 301 // 2 + 200 * 7, 'both')
+    for pair in (one, one), (one, two), (two, one):
+        with open(place('both.shstk'), 'wb') as file:
+            file.write(b''.join(content(part) for part in pair))
+        line = one_line(report('-q', place('both.shstk'), status=1).stderr)
+        check('both.shstk' in line and 'contradicts itself' in line, line)
+
+
 def field(number, value):
     """A field of a message: a number, or bytes."""
     if isinstance(value, int):
