@@ -46,12 +46,21 @@ struct bytes {
 	size_t size;
 };
 
-/* A message begins with the tag of its first field, unless it is compressed. */
+static bool is_packed(const uint8_t *message)
+{
+	return !memcmp(message, zstd_magic, sizeof(zstd_magic));
+}
+
+/* Returns whether a message begins with the tag of a field of ProfilesData. */
+static bool is_plain(const uint8_t *message)
+{
+	return message[0] == 0x0a || message[0] == 0x12;
+}
+
 bool shstk_import_is_keep(const uint8_t *data, size_t size)
 {
 	return size >= SHSTK_IMPORT_KEEP_HEAD && data[0] < SHSTK_KEEP_MOST >> 24 &&
-	       (!memcmp(data + HEAD, zstd_magic, sizeof(zstd_magic)) ||
-		(!data[0] && (data[HEAD] == 0x0a || data[HEAD] == 0x12)));
+	       (is_packed(data + HEAD) || (!data[0] && is_plain(data + HEAD)));
 }
 
 /* Reads @size bytes at @at, which lie within the file. */
@@ -155,6 +164,16 @@ static int unpack(struct kept *k, const struct bytes *packed, struct bytes *ret)
 	return damaged(k);
 }
 
+/* Unpacks a message, unless it is not compressed. */
+static int unwrap(struct kept *k, const struct bytes *message, struct bytes *ret)
+{
+	if (is_packed(message->p))
+		return unpack(k, message, ret);
+	return is_plain(message->p) ?
+		       0 :
+		       shstk_import_fail(k->in, -EINVAL, "has a message that begins as none does");
+}
+
 /* Reads the message at @at, and sets @next to where it ends. Returns 1, 0 at the end, or an error. */
 static int read_message(struct kept *k, uint64_t at, enum shstk_otlp_part part, uint64_t *next)
 {
@@ -168,8 +187,8 @@ static int read_message(struct kept *k, uint64_t at, enum shstk_otlp_part part, 
 	err = take_bytes(k, &packed, size);
 	if (!err)
 		err = read_at(k, at + HEAD, packed.p, size);
-	if (!err && !memcmp(packed.p, zstd_magic, sizeof(zstd_magic)))
-		err = unpack(k, &packed, &plain);
+	if (!err)
+		err = unwrap(k, &packed, &plain);
 	if (!err)
 		err = shstk_otlp_read(k->reader, plain.p ? plain.p : packed.p,
 				      plain.p ? plain.size : packed.size, part);

@@ -99,7 +99,25 @@ static int put(struct shstk_keep *keep, const uint8_t *data, size_t size)
 	return keep->opened ? shstk_target_name(&keep->target) : 0;
 }
 
-static int compress(struct shstk_keep *keep, const uint8_t *plain, size_t size)
+/*
+ * Compresses a message, with a checksum by which a reader finds damage. Returns the number of bytes, or
+ * 0 when memory runs out.
+ */
+static size_t compress(const uint8_t *plain, size_t size, uint8_t *packed, size_t max)
+{
+	ZSTD_CCtx *context = ZSTD_createCCtx();
+	size_t n = 0;
+
+	if (!context)
+		return 0;
+	if (!ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_compressionLevel, LEVEL)) &&
+	    !ZSTD_isError(ZSTD_CCtx_setParameter(context, ZSTD_c_checksumFlag, 1)))
+		n = ZSTD_compress2(context, packed, max, plain, size);
+	ZSTD_freeCCtx(context);
+	return ZSTD_isError(n) ? 0 : n;
+}
+
+static int put_plain(struct shstk_keep *keep, const uint8_t *plain, size_t size)
 {
 	size_t max = ZSTD_compressBound(size), n;
 	uint8_t *packed = malloc(max);
@@ -107,8 +125,8 @@ static int compress(struct shstk_keep *keep, const uint8_t *plain, size_t size)
 
 	if (!packed)
 		return -ENOMEM;
-	n = ZSTD_compress(packed, max, plain, size, LEVEL);
-	if (ZSTD_isError(n))
+	n = compress(plain, size, packed, max);
+	if (!n)
 		err = -ENOMEM;
 	else
 		err = size > SHSTK_KEEP_MOST || n > SHSTK_KEEP_MOST ? -E2BIG : put(keep, packed, n);
@@ -130,7 +148,7 @@ static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *mes
 	err = shstk_otlp_pack(message, &plain, &size);
 	if (err)
 		return err;
-	err = compress(keep, plain, size);
+	err = put_plain(keep, plain, size);
 	free(plain);
 	if (err == -ENOMEM)
 		return err;

@@ -393,6 +393,24 @@ def together():
         check('both.shstk' in line and 'contradicts itself' in line, line)
 
 
+@test
+def damaged():
+    """a bit that changed is found, wherever it is: the file is refused, or its end is missing"""
+    path = made('sound', [(f'f{i % 50};g{i % 30};h{i}', i + 1) for i in range(1000)])
+    data, sound = content(path), total(path)
+    for i in range(60):
+        hurt = bytearray(data)
+        hurt[len(data) * i // 60] ^= 1 << i % 8
+        with open(place('hurt.shstk'), 'wb') as file:
+            file.write(hurt)
+        run = shstk('report', '-o', place('hurt.folded'), '-o', place('hurt.txt'),
+                    place('hurt.shstk'))
+        if run.returncode:
+            check('hurt.shstk' in one_line(run.stderr), f'bit {i}: {run.stderr}')
+        elif b'its end is missing' not in content(place('hurt.txt')):
+            equal(total(place('hurt.folded')), sound, f'bit {i}')
+
+
 def field(number, value):
     """A field of a message: a number, or bytes."""
     if isinstance(value, int):
