@@ -120,18 +120,39 @@ static size_t compress(const uint8_t *plain, size_t size, uint8_t *packed, size_
 static int put_plain(struct shstk_keep *keep, const uint8_t *plain, size_t size)
 {
 	size_t max = ZSTD_compressBound(size), n;
-	uint8_t *packed = malloc(max);
+	uint8_t *packed;
 	int err;
 
+	if (size > SHSTK_KEEP_MOST)
+		return -E2BIG;
+	packed = malloc(max);
 	if (!packed)
 		return -ENOMEM;
 	n = compress(plain, size, packed, max);
 	if (!n)
 		err = -ENOMEM;
 	else
-		err = size > SHSTK_KEEP_MOST || n > SHSTK_KEEP_MOST ? -E2BIG : put(keep, packed, n);
+		err = n > SHSTK_KEEP_MOST ? -E2BIG : put(keep, packed, n);
 	free(packed);
 	return err;
+}
+
+static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *message);
+
+/* Writes what is too large for one message as two, which may be divided again. */
+static int write_halves(struct shstk_keep *keep, struct shstk_otlp_message *first)
+{
+	struct shstk_otlp_message second = *first;
+	int err;
+
+	first->nr /= 2;
+	second.samples += first->nr * keep->size;
+	second.nr -= first->nr;
+	first->nr_names /= 2;
+	second.first_name += first->nr_names;
+	second.nr_names -= first->nr_names;
+	err = write_message(keep, first);
+	return err ? err : write_message(keep, &second);
 }
 
 /* Writes one message. Errors of writing are kept. Returns 0 or -ENOMEM. */
@@ -150,9 +171,11 @@ static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *mes
 		return err;
 	err = put_plain(keep, plain, size);
 	free(plain);
+	if (err == -E2BIG && message->nr + message->nr_names > 1)
+		return write_halves(keep, message);
 	if (err == -ENOMEM)
 		return err;
-	keep->error = err;
+	keep->error = err == -E2BIG ? -EFBIG : err;
 	return 0;
 }
 

@@ -411,6 +411,17 @@ def damaged():
             equal(total(place('hurt.folded')), sound, f'bit {i}')
 
 
+@test
+def large():
+    """what is too large for a message is in several"""
+    name = 'x' * 15900
+    path = made('large', [(f'{i}{name}', i + 1) for i in range(4300)])
+    os.unlink(place('large.folded'))
+    report('-q', '-o', place('large.txt'), path)
+    equal(total(path), 4300 * 4301 // 2, 'the sum')
+    check(b'caution' not in content(place('large.txt')), 'a caution')
+
+
 def field(number, value):
     """A field of a message: a number, or bytes."""
     if isinstance(value, int):
