@@ -8,6 +8,7 @@ Its messages are taken apart here by a decoder that shares no code with what wri
 
 import os
 import re
+import resource
 import shutil
 import signal
 import struct
@@ -420,6 +421,29 @@ def large():
     report('-q', '-o', place('large.txt'), path)
     equal(total(path), 4300 * 4301 // 2, 'the sum')
     check(b'caution' not in content(place('large.txt')), 'a caution')
+
+
+@test
+def full():
+    """a disk that is full is told with the file's name; what was written can be read"""
+    folded = place('full.folded')
+    with open(folded, 'w', encoding='utf-8') as file:
+        file.writelines(f'main;f{i % 200};g{i // 200} 1\n' for i in range(20000))
+    run = shstk('report', '-q', '--format=shstk', '-o', '/dev/full', folded,
+                env={**os.environ, 'TMPDIR': TMP})
+    equal(run.returncode, 1, run.stderr)
+    first, second = run.stderr.strip().split('\n')
+    check("cannot write '/dev/full': No space left on device" in first, first)
+    equal(total(second.split(' kept in ')[1]), 20000, 'what is kept elsewhere')
+    whole = made('whole', [(f'f{i % 200};g{i // 200}', 1) for i in range(20000)])
+    size = struct.unpack('>I', content(whole)[:4])[0]
+    run = shstk('report', '-q', '-o', place('part.shstk'), folded, preexec_fn=lambda: (
+        resource.setrlimit(resource.RLIMIT_FSIZE, (size + 1000, size + 1000))))
+    equal(run.returncode, 1, run.stderr)
+    check("part.shstk': File too large" in run.stderr, run.stderr)
+    report('-o', place('part.txt'), place('part.shstk'))
+    check(b'its end is missing' in content(place('part.txt')), 'no caution')
+    equal(total(place('part.shstk')), 16384, 'samples of the first message')
 
 
 def field(number, value):
