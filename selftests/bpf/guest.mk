@@ -12,8 +12,8 @@ BPF_LIBBPF := $(firstword $(wildcard /usr/lib/$(MULTIARCH)/libbpf.so.1))
 BPF_FILES := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selftests/offline/judge $(BPF_B)/shstk-walk.bpf.o \
 	$(B)/selftests/loader/libprotobuf-c.so.1
 
-BPF_LANGUAGE := $(addprefix $(B)/selftests/language/,python_test.py truth program.py judge.py \
-	shstk-language.bpf.o)
+BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py program.py judge.py) \
+	$(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 
 # $(1) guest
 define bpf_guest
@@ -26,6 +26,7 @@ $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
 	   echo "	--cpus 2 --append nohpet --add $$(BPF_LIBBPF):/usr/lib/x86_64-linux-gnu/libbpf.so.1 \\"; \
 	   for p in $$(BPF_WORK) cp mkdir rm env; do echo "	--prog programs-x86:/usr/bin/$$$$p \\"; done; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-x86/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
+	   echo "	--prog programs-x86:/usr/lib/x86_64-linux-gnu/libffi.so.8 \\"; \
 	   echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
 	   echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\"; \
 	   echo "	'bpf:walk=selftests/bpf/walk.sh $$(BPF_WORK) $(BPF_FILES)'"; } >$$@

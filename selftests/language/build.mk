@@ -16,38 +16,17 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(LANGUAGE_B)/shstk-language.bpf.o: $(B)/shstk-language.bpf.o
-$(LANGUAGE_B)/program.py: selftests/language/program.py
-$(LANGUAGE_B)/judge.py: selftests/language/judge.py
-$(LANGUAGE_B)/waiting.py: selftests/language/waiting.py
-$(LANGUAGE_B)/shstk: $(B)/shstk
-$(LANGUAGE_B)/shstk-language.bpf.o $(LANGUAGE_B)/program.py $(LANGUAGE_B)/judge.py \
-		$(LANGUAGE_B)/waiting.py $(LANGUAGE_B)/shstk:
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
-
-$(LANGUAGE_B)/python_test.py: selftests/language/python_test.py $(LANGUAGE_B)/truth \
-		$(LANGUAGE_B)/program.py $(LANGUAGE_B)/judge.py \
-		$(if $(LANGUAGE_BPF),$(LANGUAGE_B)/shstk-language.bpf.o)
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
-
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/python_test.py)
 
 # The program has the name of an interpreter.
 $(LANGUAGE_B)/python3-forged: selftests/language/forged.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
 
-$(LANGUAGE_B)/hostile_test.py: selftests/language/hostile_test.py $(LANGUAGE_B)/truth \
-		$(LANGUAGE_B)/python3-forged \
-		$(if $(LANGUAGE_BPF),$(LANGUAGE_B)/shstk-language.bpf.o)
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
+LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
+selftests/language/python_test.py: | $(LANGUAGE_TRUTH)
+selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged
+selftests/language/trace_test.py: | all
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/hostile_test.py)
-
-$(LANGUAGE_B)/trace_test.py: selftests/language/trace_test.py $(LANGUAGE_B)/waiting.py $(LANGUAGE_B)/shstk
-	@mkdir -p $(@D)
-	$(Q)cp $< $@
-
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/trace_test.py)
+CHECK += $(if $(filter x86,$(ARCH)),$(patsubst %,selftests/language/%_test.py,python hostile trace))

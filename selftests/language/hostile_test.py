@@ -4,66 +4,69 @@
 
 import os
 import resource
-import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-SKIP = 4
-MEMORY = 512 << 10      # KiB that the recorder may take
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, TMP, Skip, check, main, run, test    # noqa: E402
+
+SKIP = 4                # exit status of truth
+MEMORY = 512 << 10      # KiB that no recorder may take
 SAMPLES = '200'         # of which frames are read
 
-# Kinds of forged frames, and whether the functions may be shown.
-KINDS = {
-    'cycle': ('a list of frames that leads to itself', False),
-    'marks': ('a list of entries that leads to itself', False),
-    'deep': ('more frames than are read', False),
-    'lengths': ('texts that are longer than memory', True),
-    'edge': ('a frame at the end of memory', False),
-    'kernel': ('a frame in the kernel', False),
-}
 
-points = 0
-failed = False
-
-
-def point(good, name):
-    global points, failed
-    points += 1
-    failed |= not good
-    print('ok' if good else 'not ok', points, name)
-
-
-def run(kind, folder):
-    return subprocess.run([os.path.join(HERE, 'truth'), '-f', '999', '-r', SAMPLES, os.path.join(folder, 'word'),
-                           os.path.join(HERE, 'python3-forged'), kind],
-                          stdout=subprocess.PIPE, text=True)
-
-
-def judge(what, may_show, ended):
+def judge(kind, may_show=False):
+    """Records a program whose frames are forged in that way (forged.c): that ends, takes little
+    memory, and shows no function unless one may be shown."""
+    ended = run(os.path.join(HERE, 'truth'), '-f', '999', '-r', SAMPLES, os.path.join(TMP, 'word'),
+                os.path.join(HERE, 'python3-forged'), kind, stderr=None, timeout=None)
+    if ended.returncode == SKIP:
+        raise Skip(ended.stdout.strip())
     last = ended.stdout.splitlines()[-1:]
     print('#', *last)
     words = last[0].split() if last else []
-    point(ended.returncode == 0 and len(words) == 5, f'{what}: samples are taken to the end')
-    if len(words) == 5:
-        point(int(words[3]) > 0, f'{what}: frames are read')
-        point(may_show or words[1] == '0', f'{what}: no function is shown')
-
-
-def main():
-    print('TAP version 13')
-    with tempfile.TemporaryDirectory() as folder:
-        for kind, (what, may_show) in KINDS.items():
-            ended = run(kind, folder)
-            if ended.returncode == SKIP:
-                print('1..0 # SKIP', ended.stdout.strip())
-                sys.exit(SKIP)
-            judge(what, may_show, ended)
+    check(ended.returncode == 0 and len(words) == 5, 'samples are not taken to the end')
+    check(int(words[3]) > 0, 'no frames are read')
+    check(may_show or words[1] == '0', 'a function is shown')
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
-    print(f'# at most {most} KiB')
-    point(most < MEMORY, 'the recorder takes little memory')
-    print(f'1..{points}')
-    sys.exit(failed)
+    check(most < MEMORY, f'the recorder took {most} KiB of memory')
 
 
-main()
+@test
+def cycle():
+    """a list of frames that leads to itself"""
+    judge('cycle')
+
+
+@test
+def marks():
+    """a list of entries that leads to itself"""
+    judge('marks')
+
+
+@test
+def deep():
+    """more frames than are read"""
+    judge('deep')
+
+
+@test
+def lengths():
+    """texts that are longer than memory"""
+    judge('lengths', may_show=True)
+
+
+@test
+def edge():
+    """a frame at the end of memory"""
+    judge('edge')
+
+
+@test
+def kernel():
+    """a frame in the kernel"""
+    judge('kernel')
+
+
+if __name__ == '__main__':
+    sys.exit(main())

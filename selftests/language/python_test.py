@@ -2,77 +2,81 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Functions of Python programs in stacks: they are what the program itself says that runs.
 
-    python_test.py [SAMPLES [PYTHON]]
+The environment may choose how many samples are taken (SAMPLES) of which interpreter (PYTHON).
 """
 
+import functools
 import os
-import subprocess
 import sys
-import tempfile
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-sys.path.insert(0, HERE)
-from judge import Judge  # noqa: E402
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, TMP, Skip, check, main, run, test    # noqa: E402
+from judge import Judge    # noqa: E402
 
-SAMPLES = sys.argv[1] if len(sys.argv) > 1 else '1500'
-PYTHON = sys.argv[2:] or ['/usr/bin/python3']
-SKIP = 4
-
-points = 0
-failed = False
+SAMPLES = os.environ.get('SAMPLES', '1500')
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'program.py')
+SKIP = 4        # exit status of truth
 
 
-def point(good, name):
-    global points, failed
-    points += 1
-    failed |= not good
-    print('ok' if good else 'not ok', points, name)
+@functools.lru_cache(maxsize=None)
+def record():
+    """Records program.py, once for all tests: how truth ended."""
+    word = os.path.join(TMP, 'word')
+    ended = run(os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word,
+                PYTHON, PROGRAM, word, TMP, '1000', timeout=None)
+    print('#', ended.stderr.strip() or 'no complaints')
+    return ended
 
 
-def skip(why):
-    print('1..0 # SKIP', why)
-    sys.exit(SKIP)
-
-
-def run(folder):
-    program = os.path.join(HERE, 'program.py')
-    word = os.path.join(folder, 'word')
-    run = subprocess.run([os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word,
-                          *PYTHON, program, word, folder, '1000'],
-                         stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-    if run.returncode == SKIP:
-        skip(run.stdout.strip())
-    print('#', run.stderr.strip() or 'no complaints')
-    return run
-
-
-def main():
-    print('TAP version 13')
-    if not os.path.exists(PYTHON[0]):
-        skip(PYTHON[0] + ' is not installed')
-    with tempfile.TemporaryDirectory() as folder:
-        folder = os.path.realpath(folder)
-        ended = run(folder)
-        lines = ended.stdout.splitlines()
-        point(ended.returncode == 0 and lines, 'samples are taken')
-        if failed:
-            print('1..1')
-            sys.exit(1)
-        judge = Judge(folder)
-        for line in lines[:-1]:
-            judge.take(line)
-    for key, value in sorted(judge.counts.items()):
+@functools.lru_cache(maxsize=None)
+def judge():
+    """Judges the stacks, once for all tests: the judge, and the last line of truth."""
+    ended = record()
+    if ended.returncode == SKIP:
+        raise Skip(ended.stdout.strip())
+    lines = ended.stdout.splitlines()
+    check(ended.returncode == 0 and lines, 'no samples are taken')
+    ret = Judge(TMP)
+    for line in lines[:-1]:
+        ret.take(line)
+    for key, value in sorted(ret.counts.items()):
         print(f'# {key}: {value}')
     print('#', lines[-1])
-    for text in judge.wrong[:5]:
-        print('#', text[:400])
-    placed, read = (int(w) for w in lines[-1].replace(' of', '').split()[1:3])
-    point(judge.counts['stacks'] > 0, 'functions of the program are in stacks')
-    point(judge.counts['compared'] > 0, 'some are compared with what the program says')
-    point(not judge.wrong, 'none has another function, caller or line than the program')
-    point(placed > read / 2, 'most frames that are read have their place')
-    print(f'1..{points}')
-    sys.exit(failed)
+    return ret, lines[-1]
 
 
-main()
+@test
+def shown():
+    """functions of the program are in stacks"""
+    check(judge()[0].counts['stacks'] > 0, 'none is')
+
+
+@test
+def compared():
+    """some are compared with what the program says"""
+    check(judge()[0].counts['compared'] > 0, 'none is')
+
+
+@test
+def right():
+    """none has another function, caller or line than the program"""
+    wrong = judge()[0].wrong
+    check(not wrong, '\n'.join(text[:400] for text in wrong[:5]))
+
+
+@test
+def placed():
+    """most frames that are read have their place"""
+    has_place, read = (int(w) for w in judge()[1].replace(' of', '').split()[1:3])
+    check(has_place > read / 2, f'{has_place} of {read}')
+
+
+def why():
+    """Why nothing can be tested, or None."""
+    return None if os.path.exists(PYTHON) else PYTHON + ' is not installed'
+
+
+if __name__ == '__main__':
+    sys.exit(main(why))

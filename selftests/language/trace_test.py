@@ -2,36 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`shstk trace -p` of a Python program: the functions and lines where it says that it waits.
 
-    trace_test.py [PYTHON...]
+The environment may choose the interpreter (PYTHON).
 """
 
+import functools
 import json
 import os
-import subprocess
 import sys
-import tempfile
 import time
 
-HERE = os.path.dirname(os.path.realpath(__file__))
-PYTHON = sys.argv[1:] or ['/usr/bin/python3']
-PROGRAM = os.path.join(HERE, 'waiting.py')
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import TMP, Process, Skip, check, main, shstk, test    # noqa: E402
+
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.py')
+THREADS = 5         # of waiting.py that tell
 PATIENCE = 120      # seconds until all threads wait
-SKIP = 4
-
-points = 0
-failed = False
-
-
-def point(good, name):
-    global points, failed
-    points += 1
-    failed |= not good
-    print('ok' if good else 'not ok', points, name)
-
-
-def skip(why):
-    print('1..0 # SKIP', why)
-    sys.exit(SKIP)
 
 
 def await_file(path, process):
@@ -49,7 +36,7 @@ def reads(pid, tid):
         with open(f'/proc/{pid}/task/{tid}/syscall') as call:
             return call.read().split()[0] == '0'
     except OSError as error:
-        skip(f'the system calls of threads cannot be read: {error}')
+        raise Skip(f'the system calls of threads cannot be read: {error}') from error
 
 
 def await_reading(pid, tids):
@@ -70,53 +57,55 @@ def read_told(path):
 
 
 def trace(pid):
-    run = subprocess.run([os.path.join(HERE, 'shstk'), 'trace', '--json', '-p', str(pid)],
-                         capture_output=True, text=True)
-    if run.returncode:
-        skip('the process cannot be traced: ' + run.stderr.strip())
-    return json.loads(run.stdout)
+    ended = shstk('trace', '--json', '-p', str(pid))
+    check(ended.returncode >= 0, f'shstk trace ended by signal {-ended.returncode}')
+    if ended.returncode:
+        raise Skip('the process cannot be traced: ' + ended.stderr.strip())
+    return json.loads(ended.stdout)
 
 
-def shown(thread):
-    """(function, line) of a thread's functions of Python, the innermost first."""
-    for frame in thread['frames']:
+@functools.lru_cache(maxsize=None)
+def stacks():
+    """Traces waiting.py once for all tests. For each of its threads: what it told, and its stack."""
+    path = os.path.join(TMP, 'told')
+    with Process([PYTHON, PROGRAM, path]) as process:
+        check(await_file(path, process), 'the program does not wait')
+        told = read_told(path)
+        await_reading(process.pid, told)
+        found = {t['tid']: t['frames'] for t in trace(process.pid)['threads']}
+        process.kill()
+    check(len(told) == THREADS, f'{len(told)} threads told where they wait')
+    return [(told[tid], found.get(tid, [])) for tid in told]
+
+
+def shown(frames):
+    """(function, line) of the functions of Python in a stack, the innermost first."""
+    for frame in frames:
         if frame['address'] == '0x0':
             yield frame['function'].partition(' (')[0], str(frame['line'])
 
 
-def judge(threads, told):
-    found = {t['tid']: t for t in threads}
-    for tid, frames in told.items():
-        seen = list(shown(found[tid])) if tid in found else []
-        name = frames[1][0] if len(frames) > 1 else '?'
-        if seen != frames:
-            print('#', 'told:', frames)
-            print('#', 'seen:', seen)
-        point(seen == frames, f'a thread that waits in {name}: all functions and lines, in order')
-        names = [f['function'] for f in found[tid]['frames']] if tid in found else []
-        point('_PyEval_EvalFrameDefault' not in names and any('read' in n for n in names[:4]),
-              f'a thread that waits in {name}: they are among the native functions')
+@test
+def told():
+    """all functions and lines where threads say that they wait, in order"""
+    for frames, stack in stacks():
+        seen = list(shown(stack))
+        check(seen == frames, f'told: {frames}\nseen: {seen}')
 
 
-def main():
-    print('TAP version 13')
-    if not os.path.exists(PYTHON[0]):
-        skip(PYTHON[0] + ' is not installed')
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, 'told')
-        process = subprocess.Popen([*PYTHON, PROGRAM, path])
-        try:
-            if not await_file(path, process):
-                point(False, 'the program waits')
-                return
-            told = read_told(path)
-            await_reading(process.pid, told)
-            judge(trace(process.pid)['threads'], told)
-        finally:
-            process.kill()
-            process.wait()
-    print(f'1..{points}')
+@test
+def among_native():
+    """they are among the native functions, in place of the interpreter's own"""
+    for frames, stack in stacks():
+        names = [frame['function'] for frame in stack]
+        check('_PyEval_EvalFrameDefault' not in names and any('read' in n for n in names[:4]),
+              f'{frames}: {names}')
 
 
-main()
-sys.exit(failed)
+def why():
+    """Why nothing can be tested, or None."""
+    return None if os.path.exists(PYTHON) else PYTHON + ' is not installed'
+
+
+if __name__ == '__main__':
+    sys.exit(main(why))
