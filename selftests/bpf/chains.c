@@ -17,6 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "selftests/bpf/held_command.h"
 #include "tools/bpf/walker.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/sample.h"
@@ -38,33 +39,6 @@ struct both {
 	uint64_t entries[WALK_ENTRIES];
 	unsigned long paired, alone;
 };
-
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "chains: %s: %s\n", what, why);
-	exit(1);
-}
-
-/* Waits for a byte, so that events are there before the command is. */
-static pid_t start(char **command, int *go)
-{
-	int fds[2];
-	pid_t pid;
-	char c;
-
-	if (pipe(fds))
-		die("pipe", strerror(errno));
-	pid = fork();
-	if (pid) {
-		close(fds[0]);
-		*go = fds[1];
-		return pid;
-	}
-	close(fds[1]);
-	if (read(fds[0], &c, 1) == 1)
-		execvp(*command, command);
-	_exit(127);
-}
 
 /* The sample, with the chain in place of its own. */
 static void write_pair(struct both *b, const struct perf_record *r, const struct perf_sample *s)
@@ -127,7 +101,7 @@ static void run(struct both *b, const struct walker *w, struct perf_opts *opts, 
 		char **command)
 {
 	int go, ret = 0, status;
-	pid_t pid = start(command, &go);
+	pid_t pid = hold_command(command, &go);
 	struct reason why;
 
 	opts->pids = &pid;
@@ -142,9 +116,7 @@ static void run(struct both *b, const struct walker *w, struct perf_opts *opts, 
 		die("events", "no chains come from them");
 	if (path && perf_writer_create(path, opts, &b->writer))
 		die(path, strerror(errno));
-	if (write(go, "", 1) != 1)
-		die("command", strerror(errno));
-	close(go);
+	release_command(go);
 	while (!ret) {
 		usleep(10000);
 		ret = waitpid(pid, &status, WNOHANG);

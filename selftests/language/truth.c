@@ -23,6 +23,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "selftests/bpf/held_command.h"
 #include "tools/convert/population.h"
 #include "tools/convert/stacks.h"
 #include "tools/language/languages.h"
@@ -63,33 +64,6 @@ struct truth {
 	uint64_t read;
 	uint64_t printed;
 };
-
-static void die(const char *what, const char *why)
-{
-	fprintf(stderr, "truth: %s: %s\n", what, why);
-	exit(1);
-}
-
-/* Waits for a byte, so that events are there before the command is. */
-static pid_t start(char **command, int *go)
-{
-	int fds[2];
-	pid_t pid;
-	char c;
-
-	if (pipe(fds))
-		die("pipe", strerror(errno));
-	pid = fork();
-	if (pid) {
-		close(fds[0]);
-		*go = fds[1];
-		return pid;
-	}
-	close(fds[1]);
-	if (read(fds[0], &c, 1) == 1)
-		execvp(*command, command);
-	_exit(127);
-}
 
 /* Tells where the word is, once the program has mapped the file. */
 static void find_word(struct truth *t, int number)
@@ -223,7 +197,7 @@ static void run(struct truth *t, struct perf_opts *opts, char **command)
 	const char *refused;
 	int go;
 
-	t->pid = start(command, &go);
+	t->pid = hold_command(command, &go);
 	opts->pids = &t->pid;
 	opts->nr_pids = 1;
 	opts->on_exec = true;
@@ -231,9 +205,7 @@ static void run(struct truth *t, struct perf_opts *opts, char **command)
 		printf("%s\n", why.text);
 		exit(SKIP);
 	}
-	if (write(go, "", 1) != 1)
-		die("command", strerror(errno));
-	close(go);
+	release_command(go);
 	read_all(t);
 	refused = languages_refused(t->languages);
 	languages_count(t->languages, &counts);
