@@ -183,16 +183,6 @@ static __always_inline bool load_code(u8 *code, u64 addr)
 	return !bpf_probe_read_user(code, WALK_CALL_BYTES, (void *)addr);
 }
 
-/* Returns the process ID as user space sees it. */
-static __always_inline u32 own_pid(const struct walk_config *c)
-{
-	struct bpf_pidns_info here = {};
-
-	if (c->ns_ino && !bpf_get_ns_current_pid_tgid(c->ns_dev, c->ns_ino, &here, sizeof(here)))
-		return here.tgid;
-	return bpf_get_current_pid_tgid() >> 32;
-}
-
 static struct mapping *__maybe_unused find_mapping(struct walk *w, u64 addr);
 
 #endif /* BPF_HOOKS_H */

@@ -5,25 +5,10 @@
  * It runs beside copies of stacks: each sample is taken, and before it the frames of its thread are
  * written to the event in the map "output", if its process has an interpreter that is known.
  */
-#include "hooks.h"
+#include "language_walk.h"
+#include "program.h"
 
 char LICENSE[] SEC("license") = "GPL";
-
-/* One event for each CPU. libbpf sets the number of entries. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__type(key, u32);
-	__type(value, u32);
-} output SEC(".maps");
-
-#include "language_walk.h"
-
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct walk_config);
-} config SEC(".maps");
 
 SEC("perf_event")
 int language_sample(struct bpf_perf_event_data *ctx)

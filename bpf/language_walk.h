@@ -15,6 +15,7 @@
 #define BPF_LANGUAGE_WALK_H
 
 #include "language.h"
+#include "program.h"
 
 #define WORDS 32 /* a power of two */
 

@@ -10,7 +10,7 @@
  *
  * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
  */
-#include "hooks.h"
+#include "program.h"
 
 enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
 
@@ -26,6 +26,8 @@ enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
 #include "loop_arm64.h"
 #endif
 
+#include "language_walk.h"
+
 char LICENSE[] SEC("license") = "GPL";
 
 #define PERF_CONTEXT_KERNEL (-128ull)
@@ -38,13 +40,6 @@ struct {
 	__type(value, struct walk);
 } walks SEC(".maps");
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct walk_config);
-} config SEC(".maps");
-
 /*
  * Processes that are not walked. If there are too many, those that were not met for the longest
  * time are forgotten.
@@ -55,15 +50,6 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } left SEC(".maps");
-
-/* One event for each CPU. libbpf sets the number of entries. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
-	__type(key, u32);
-	__type(value, u32);
-} output SEC(".maps");
-
-#include "language_walk.h"
 
 /* Adds the frame to the chain. @guess is WALK_GUESS or 0. Returns GO_ON, or how the walk ends. */
 static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 guess)

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* program.h - what all BPF programs have: what the command tells them, and where they write. */
+#ifndef BPF_PROGRAM_H
+#define BPF_PROGRAM_H
+
+#include "hooks.h"
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walk_config);
+} config SEC(".maps");
+
+/* One event for each CPU. libbpf sets the number of entries. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+	__type(key, u32);
+	__type(value, u32);
+} output SEC(".maps");
+
+/* Returns the process ID as user space sees it. */
+static __always_inline u32 own_pid(const struct walk_config *c)
+{
+	struct bpf_pidns_info here = {};
+
+	if (c->ns_ino && !bpf_get_ns_current_pid_tgid(c->ns_dev, c->ns_ino, &here, sizeof(here)))
+		return here.tgid;
+	return bpf_get_current_pid_tgid() >> 32;
+}
+
+#endif /* BPF_PROGRAM_H */
