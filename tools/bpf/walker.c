@@ -208,10 +208,9 @@ const struct bpf_loaded *walker_loaded(const struct walker *w)
 
 int walker_leave(const struct walker *w, int pid)
 {
-	int left = bpf_loaded_map(&w->loaded, "left");
 	__u32 key = pid, value = 1;
 
-	return w->loaded.lib->map_update_elem(left, &key, &value, BPF_ANY) ? -errno : 0;
+	return bpf_loaded_set(&w->loaded, "left", &key, &value);
 }
 
 bool walker_idle(const struct walker *w)
