@@ -29,4 +29,13 @@ selftests/language/python_test.py: | $(LANGUAGE_TRUTH)
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged
 selftests/language/trace_test.py: | all
 
-CHECK += $(if $(filter x86,$(ARCH)),$(patsubst %,selftests/language/%_test.py,python hostile trace))
+# It is linked with all of the command, too.
+$(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
+
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python hostile trace))

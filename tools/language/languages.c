@@ -218,7 +218,15 @@ static int number_of(struct languages *all, const struct interpreter *it)
 	for (n = 1; n < all->nr_interpreters; n++)
 		if (!memcmp(&all->interpreters[n], it, sizeof(*it)))
 			return (int)n;
-	if (n == LANGUAGE_TARGETS || (!all->stopped_only && !tell_program(all, n, it)))
+	if (n == LANGUAGE_TARGETS) {
+		if (!all->refused)
+			because(&all->why,
+				"no more than %d interpreters at different addresses can be known",
+				LANGUAGE_TARGETS - 1);
+		all->refused = true;
+		return 0;
+	}
+	if (!all->stopped_only && !tell_program(all, n, it))
 		return 0;
 	all->interpreters[all->nr_interpreters++] = *it;
 	return (int)n;
