@@ -1,20 +1,29 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * bounds_test.c - processes that have too much for tools/language/.
+ * bounds_test.c - processes that have too much for tools/language/ and tools/trace/interpreted.c.
  *
  * This program has the symbols of Python 3.11, so its own file is one of the interpreter.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
 #include <string.h>
+#include <sys/ptrace.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/language/languages.h"
 #include "tools/proc/maps.h"
+#include "tools/trace/interpreted.h"
 
 #include "kselftest_harness.h"
 
 #define PAGE 4096
+#define BASE 0x10000 /* what all words of the forged process are */
+#define STATE_THREAD 152 /* offset in the thread state of 3.11, tools/language/python/versions.c */
+#define SLOW_MS 1 /* time that reading memory takes at least */
+#define HOLD_MS 200 /* time for which threads may be held: STOP_HOLD_MS */
 
 unsigned long Py_Version = 0x030b02f0;
 uint8_t _PyRuntime[PAGE];
@@ -33,6 +42,20 @@ static int read_version(void *arg, uint64_t addr, void *buf, size_t size)
 	if (size != sizeof(Py_Version))
 		return -EFAULT;
 	memcpy(buf, &Py_Version, size);
+	return 0;
+}
+
+/* Reads a process with lists that lead to themselves, and counts how often. */
+static int read_slowly(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const uint64_t word = addr == BASE + STATE_THREAD ? (uintptr_t)pthread_self() : BASE;
+	unsigned int *reads = arg;
+
+	++*reads;
+	usleep(SLOW_MS * 1000);
+	memset(buf, 0, size);
+	for (size_t i = 0; i + sizeof(word) <= size; i += sizeof(word))
+		memcpy((uint8_t *)buf + i, &word, sizeof(word));
 	return 0;
 }
 
@@ -74,6 +97,52 @@ TEST(more_interpreters_than_can_be_known_are_said)
 	EXPECT_EQ(LANGUAGE_TARGETS - 1, languages_find(all, &module));
 	close(module.fd);
 	languages_destroy(all);
+}
+
+/* Starts a process that stops and is traced by this one. Returns its ID, or -1. */
+static pid_t start_traced(void)
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid) {
+		if (!ptrace(PTRACE_TRACEME, 0, 0, 0))
+			raise(SIGSTOP);
+		_exit(0);
+	}
+	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status) ? pid : -1;
+}
+
+TEST(threads_are_held_for_a_time_only)
+{
+	struct trace_thread thread = { .sampled = true };
+	unsigned int reads = 0;
+	struct interpreted i = { .read = read_slowly, .arg = &reads };
+	struct language_module module;
+
+	ASSERT_TRUE(open_module(&module));
+	i.all = languages_create(NULL);
+	ASSERT_NE(NULL, i.all);
+	languages_stopped_only(i.all);
+	i.number = languages_find(i.all, &module);
+	close(module.fd);
+	ASSERT_EQ(1, i.number);
+	thread.tid = start_traced();
+	if (thread.tid < 0)
+		SKIP(return, "processes may not be traced here");
+	/* On a busy machine the time may be over before anything is read. */
+	for (int tries = 0; tries < 1000 && !reads; tries++) {
+		interpreted_stop(&i);
+		for (int n = 0; n < 3; n++)
+			interpreted_read(&i, &thread);
+	}
+	TH_LOG("%u reads", reads);
+	EXPECT_GE(HOLD_MS / SLOW_MS + 1, reads);
+	kill(thread.tid, SIGKILL);
+	waitpid(thread.tid, NULL, 0);
+	interpreted_deinit(&i);
+	if (!reads)
+		SKIP(return, "the thread pointer of a traced process cannot be read here");
 }
 
 TEST_HARNESS_MAIN

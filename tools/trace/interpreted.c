@@ -4,12 +4,17 @@
 #include <stddef.h>
 #include <sys/ptrace.h>
 #include <sys/user.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "tools/convert/living_files.h"
 #include "tools/language/read.h"
 #include "tools/proc/maps.h"
+#include "tools/proc/stop.h"
+#include "tools/shstk.h"
 #include "tools/trace/interpreted.h"
+
+#define NS_PER_MS 1000000ull
 
 /* Returns the number of the interpreter that a mapped file is, 0 if it is none. */
 static int ask_file(const struct interpreted *i, int pid, const struct mapping *m)
@@ -35,6 +40,7 @@ int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbo
 {
 	struct mapping m;
 	struct maps maps;
+	int err = 0;
 
 	if (maps_open(pid, "maps", &maps))
 		return 0;
@@ -43,15 +49,17 @@ int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbo
 			continue;
 		if (!i->all)
 			i->all = languages_create(NULL);
-		if (!i->all)
+		if (!i->all) {
+			err = -ENOMEM;
 			break;
+		}
 		languages_stopped_only(i->all);
 		i->number = ask_file(i, pid, &m);
 	}
 	maps_close(&maps);
 	if (i->number)
 		shstk_symbols_set_functions(symbols, languages_function, i->all);
-	return 0;
+	return err;
 }
 
 void interpreted_deinit(struct interpreted *i)
@@ -62,14 +70,25 @@ void interpreted_deinit(struct interpreted *i)
 void interpreted_stop(struct interpreted *i)
 {
 	i->stop++;
+	i->until = now_ns(CLOCK_MONOTONIC) + STOP_HOLD_MS * NS_PER_MS;
 }
 
 #if defined(__x86_64__)
+/* Reads memory for as long as threads may be held. A process can have lists as long as it likes. */
+static int read_in_time(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const struct interpreted *i = arg;
+
+	if (now_ns(CLOCK_MONOTONIC) > i->until)
+		return -ETIMEDOUT;
+	return i->read(i->arg, addr, buf, size);
+}
+
 void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
 {
 	struct language_thread thread = {
-		.read = i->read,
-		.arg = i->arg,
+		.read = read_in_time,
+		.arg = (void *)i,
 		.stop = i->stop,
 		.tid = t->tid,
 		.pc = t->regs.pc,

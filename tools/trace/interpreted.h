@@ -10,6 +10,7 @@
  * @all: the languages, or NULL: the process has no interpreter that is known.
  * @number: its number.
  * @stop: how often threads were stopped so far.
+ * @until: time in ns (CLOCK_MONOTONIC) after which nothing is read, because threads are held.
  * @read: reads memory of the process while it is stopped.
  * @arg: first argument of @read.
  */
@@ -17,6 +18,7 @@ struct interpreted {
 	struct languages *all;
 	int number;
 	unsigned int stop;
+	uint64_t until;
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
 	void *arg;
 };
@@ -28,7 +30,7 @@ struct interpreted {
 int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbols);
 void interpreted_deinit(struct interpreted *i);
 
-/* Begins a stop, in which memory does not change. */
+/* Begins a stop, in which memory does not change. Frames are read for STOP_HOLD_MS from now on. */
 void interpreted_stop(struct interpreted *i);
 
 /* Reads the frames of a thread that is stopped and that the caller traces. */
