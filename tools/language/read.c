@@ -92,9 +92,11 @@ static uint64_t identify(struct reading *r, uint64_t code)
 	struct language_code *c = &r->code;
 	uint64_t id = (uint64_t)r->thread->stop << STOP_SHIFT | code;
 
+	if (code >> STOP_SHIFT)
+		return 0;
 	if (languages_known(r->all, id))
 		return id;
-	if (code >> STOP_SHIFT || !read_bytes(r, code + t->code_from, c->words, sizeof(c->words)) ||
+	if (!read_bytes(r, code + t->code_from, c->words, sizeof(c->words)) ||
 	    c->words[t->type_word] != t->type)
 		return 0;
 	c->kind = LANGUAGE_CODE;
