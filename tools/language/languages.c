@@ -470,7 +470,7 @@ static bool make_entries(struct languages *all, const struct interpreter *of,
 			 const struct native_stack *native, unsigned int nr)
 {
 	for (unsigned int i = 0; i < nr; i++) {
-		const struct language_frame *frame = &all->frames[~all->order[i]];
+		const struct language_frame *frame;
 		const struct function *f;
 
 		if (all->order[i] >= 0) {
@@ -478,6 +478,7 @@ static bool make_entries(struct languages *all, const struct interpreter *of,
 			all->marks[i] = native->marks[all->order[i]];
 			continue;
 		}
+		frame = &all->frames[~all->order[i]];
 		f = (const void *)((const char *)frame->function - offsetof(struct function, it));
 		all->pcs[i] = position_of(all, f, of->language->line(&f->it, frame->entry->at));
 		all->marks[i] = SHSTK_MARK_PC;

@@ -5,6 +5,7 @@
  * All of it was copied from the memory of a process, which may hold anything.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -88,15 +89,12 @@ static char *make_text(const struct python_version *v, const uint8_t *object, si
 static bool add_file(struct language_function *f)
 {
 	const char *slash = strrchr(f->file, '/'), *base = slash ? slash + 1 : f->file;
-	size_t size = strlen(f->name) + strlen(base) + sizeof(" ()");
 	char *name;
 
 	if (*f->name != '<')
 		return true;
-	name = malloc(size);
-	if (!name)
+	if (asprintf(&name, "%s (%s)", f->name, base) < 0)
 		return false;
-	strcpy(stpcpy(stpcpy(stpcpy(stpcpy(name, f->name), " ("), base), ")"), "");
 	free(f->name);
 	f->name = name;
 	return true;
