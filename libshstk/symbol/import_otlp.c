@@ -17,11 +17,11 @@
 
 #include "demangle.h"
 #include "import_otlp.h"
+#include "import_proto.h"
 #include "otlp.h"
 #include "otlp.pb-c.h"
 #include "store.h"
 
-#define BLOCK 32 /* about the bytes that malloc() takes in addition to those requested */
 #define KNOWN_COST 256 /* about the bytes that a location takes here */
 #define NO_ENTRY UINT32_MAX
 
@@ -157,11 +157,6 @@ const char *shstk_otlp_so_far(const struct shstk_otlp_reader *r)
 	return r->so_far;
 }
 
-static int broken(struct shstk_otlp_reader *r, const char *what)
-{
-	return shstk_import_fail(r->in, -EINVAL, "contradicts itself: %s", what);
-}
-
 static const char *keep_text(struct shstk_otlp_reader *r, const char *text)
 {
 	return shstk_pool_text(r->in->profile->text, text, strlen(text));
@@ -170,9 +165,7 @@ static const char *keep_text(struct shstk_otlp_reader *r, const char *text)
 /* Returns a string of the string table, or NULL if there is no such string. */
 static const char *text(const struct shstk_otlp_reader *r, int32_t i)
 {
-	if (!i && !r->from->n_string_table)
-		return "";
-	return i >= 0 && (size_t)i < r->from->n_string_table ? r->from->string_table[i] : NULL;
+	return shstk_proto_text(r->from->string_table, r->from->n_string_table, i);
 }
 
 /* ---- Attributes ---- */
@@ -319,7 +312,7 @@ static int declare_type(struct shstk_otlp_reader *r, const Profile *from)
 	int err;
 
 	if (!type || !unit)
-		return broken(r, "a kind of values has no name");
+		return shstk_proto_broken(r->in, "a kind of values has no name");
 	if (type_of(r, from) >= 0)
 		return 0;
 	err = shstk_import_type(r->in, r->nr_types, type, unit);
@@ -399,14 +392,14 @@ static int get_map(struct shstk_otlp_reader *r, int32_t i, const struct shstk_sy
 	if (!i)
 		return 0;
 	if (i < 0 || (size_t)i >= r->from->n_mapping_table)
-		return broken(r, "a location is in a mapping that is not there");
+		return shstk_proto_broken(r->in, "a location is in a mapping that is not there");
 	*ret = r->maps[i];
 	if (*ret)
 		return 0;
 	m = r->from->mapping_table[i];
 	path = text(r, m->filename_strindex);
 	if (!path)
-		return broken(r, "the name of a mapping is not there");
+		return shstk_proto_broken(r->in, "the name of a mapping is not there");
 	build_id =
 		text_of(find(r, m->attribute_indices, m->n_attribute_indices, SHSTK_OTLP_BUILD_ID));
 	err = shstk_import_take(r->in, strlen(path) + 4 * SHSTK_IMPORT_FRAME);
@@ -490,11 +483,6 @@ static int look_up(struct shstk_otlp_reader *r, const struct shstk_symmap *map,
 	return to->symbol ? 0 : shstk_import_no_memory(r->in);
 }
 
-static int clamp(int64_t n)
-{
-	return n < 0 || n > INT32_MAX ? 0 : n;
-}
-
 /* Reads the functions of a location; @frames has room for all of them. */
 static int read_frames(struct shstk_otlp_reader *r, const Location *from,
 		       struct shstk_symframe *frames)
@@ -504,19 +492,18 @@ static int read_frames(struct shstk_otlp_reader *r, const Location *from,
 		const Function *function;
 
 		if (at < 0 || (size_t)at >= r->from->n_function_table)
-			return broken(r, "a location is in a function that is not there");
+			return shstk_proto_broken(r->in,
+						  "a location is in a function that is not there");
 		function = r->from->function_table[at];
 		frames[i] = (struct shstk_symframe){
 			.function = text(r, function->name_strindex),
 			.linkage = text(r, function->system_name_strindex),
 			.file = text(r, function->filename_strindex),
-			.line = clamp(from->lines[i]->line),
-			.start_line = clamp(function->start_line),
+			.line = shstk_proto_line(from->lines[i]->line),
+			.start_line = shstk_proto_line(function->start_line),
 		};
-		if (!frames[i].function || !frames[i].linkage || !frames[i].file)
-			return broken(r, "the name of a function is not there");
-		if (!*frames[i].function)
-			frames[i].function = frames[i].linkage;
+		if (shstk_proto_frame(r->in, &frames[i]))
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -698,7 +685,7 @@ static int enter(struct shstk_otlp_reader *r, int32_t i)
 	int64_t number;
 
 	if (i <= 0 || (size_t)i >= r->from->n_location_table)
-		return broken(r, "a stack has a location that is not there");
+		return shstk_proto_broken(r->in, "a stack has a location that is not there");
 	if (r->entries[i] != NO_ENTRY)
 		return 0;
 	number = number_of(r, r->from->location_table[i]);
@@ -716,7 +703,7 @@ static int read_stack(struct shstk_otlp_reader *r, int32_t at, struct shstk_samp
 	if (!at)
 		return 0;
 	if (at < 0 || (size_t)at >= r->from->n_stack_table)
-		return broken(r, "a sample has a stack that is not there");
+		return shstk_proto_broken(r->in, "a sample has a stack that is not there");
 	stack = r->from->stack_table[at];
 	for (size_t i = 0; i < stack->n_location_indices && !err; i++) {
 		int32_t location = stack->location_indices[i];
@@ -761,7 +748,9 @@ static int read_attribute(struct shstk_otlp_reader *r, int32_t i, struct shstk_s
 	int err = 0;
 
 	if (!a)
-		return i ? broken(r, "a sample has an attribute that is not there") : 0;
+		return i ? shstk_proto_broken(r->in,
+					      "a sample has an attribute that is not there") :
+			   0;
 	switch (r->meanings[i]) {
 	case PID:
 		*pid = int_of(a->value, 0);
@@ -825,7 +814,7 @@ static int read_sample(struct shstk_otlp_reader *r, Profile *const *profiles, si
 		shstk_profile_keep_times(r->in->profile, r->in->opts->keep_times);
 	r->timed |= times;
 	if (times && first->n_values && first->n_values != times)
-		return broken(r, "a sample has not as many values as times");
+		return shstk_proto_broken(r->in, "a sample has not as many values as times");
 	observations = times ? times : first->n_values;
 	err = read_stack(r, first->stack_index, &sample);
 	r->nr_labels = 0;
@@ -887,29 +876,22 @@ static int read_samples(struct shstk_otlp_reader *r, const ScopeProfiles *scope)
 
 /* ---- Messages ---- */
 
-/* Returns @nr zeroed elements, whose memory is taken from the account, or NULL. */
-static void *take_array(struct shstk_otlp_reader *r, size_t nr, size_t size)
-{
-	if (shstk_import_take(r->in, (nr + 1) * size))
-		return NULL;
-	r->arrays += (nr + 1) * size;
-	return calloc(nr + 1, size);
-}
-
 /* Makes what is kept of the tables of one message. */
 static int open_tables(struct shstk_otlp_reader *r, const Dictionary *from)
 {
+	const uint64_t before = r->in->account->memory;
 	size_t most = 0;
 
 	r->from = from;
 	for (size_t i = 0; i < from->n_stack_table; i++)
 		if (from->stack_table[i]->n_location_indices > most)
 			most = from->stack_table[i]->n_location_indices;
-	r->maps = take_array(r, from->n_mapping_table, sizeof(*r->maps));
-	r->entries = take_array(r, from->n_location_table, sizeof(*r->entries));
-	r->notes = take_array(r, from->n_location_table, sizeof(*r->notes));
-	r->meanings = take_array(r, from->n_attribute_table, sizeof(*r->meanings));
-	r->stack = take_array(r, most, sizeof(*r->stack));
+	r->maps = shstk_proto_array(r->in, from->n_mapping_table, sizeof(*r->maps));
+	r->entries = shstk_proto_array(r->in, from->n_location_table, sizeof(*r->entries));
+	r->notes = shstk_proto_array(r->in, from->n_location_table, sizeof(*r->notes));
+	r->meanings = shstk_proto_array(r->in, from->n_attribute_table, sizeof(*r->meanings));
+	r->stack = shstk_proto_array(r->in, most, sizeof(*r->stack));
+	r->arrays = r->in->account->memory - before;
 	if (!r->maps || !r->entries || !r->notes || !r->meanings || !r->stack)
 		return *r->in->why ? -E2BIG : shstk_import_no_memory(r->in);
 	memset(r->entries, 0xff, (from->n_location_table + 1) * sizeof(*r->entries));
@@ -938,8 +920,8 @@ static int refuse_samples(struct shstk_otlp_reader *r, const ScopeProfiles *scop
 {
 	for (size_t i = 0; i < scope->n_profiles; i++)
 		if (scope->profiles[i]->n_samples)
-			return broken(
-				r,
+			return shstk_proto_broken(
+				r->in,
 				"samples follow its names, as in files that were put together: give each by itself");
 	return 0;
 }
@@ -1006,24 +988,11 @@ static int read_message(struct shstk_otlp_reader *r, const Shstk__Otlp__Profiles
 	return err;
 }
 
-static void *take(void *arg, size_t size)
-{
-	struct shstk_import *in = arg;
-
-	return shstk_import_take(in, size + BLOCK) ? NULL : malloc(size);
-}
-
-static void drop(void *arg, void *p)
-{
-	(void)arg;
-	free(p);
-}
-
 int shstk_otlp_read(struct shstk_otlp_reader *r, const uint8_t *data, size_t size,
 		    enum shstk_otlp_part part)
 {
 	struct shstk_import *in = r->in;
-	ProtobufCAllocator allocator = { .alloc = take, .free = drop, .allocator_data = in };
+	ProtobufCAllocator allocator = shstk_proto_allocator(in);
 	uint64_t before = in->account->memory;
 	Shstk__Otlp__ProfilesData *from =
 		shstk__otlp__profiles_data__unpack(&allocator, size, data);

@@ -12,11 +12,9 @@
 #include <string.h>
 
 #include "demangle.h"
-#include "import.h"
+#include "import_proto.h"
 #include "object.h"
 #include "profile.pb-c.h"
-
-#define BLOCK 32 /* about the bytes that malloc() takes in addition to those requested */
 
 typedef Shstk__Pprof__Profile Profile;
 typedef Shstk__Pprof__ValueType ValueType;
@@ -69,38 +67,10 @@ struct pprof {
 	size_t labels_size;
 };
 
-static void *take(void *arg, size_t size)
-{
-	struct shstk_import *in = arg;
-
-	return shstk_import_take(in, size + BLOCK) ? NULL : malloc(size);
-}
-
-static void drop(void *arg, void *p)
-{
-	(void)arg;
-	free(p);
-}
-
-/* Returns @nr zeroed elements, whose memory is taken from the account, or NULL. */
-static void *take_array(struct pprof *p, size_t nr, size_t size)
-{
-	if (shstk_import_take(p->in, (nr + 1) * size))
-		return NULL;
-	return calloc(nr + 1, size);
-}
-
-static int broken(struct pprof *p, const char *what)
-{
-	return shstk_import_fail(p->in, -EINVAL, "contradicts itself: %s", what);
-}
-
 /* Returns a string of the string table, or NULL if there is no such string. */
 static const char *text(const struct pprof *p, int64_t i)
 {
-	if (!i && !p->from->n_string_table)
-		return "";
-	return i >= 0 && (uint64_t)i < p->from->n_string_table ? p->from->string_table[i] : NULL;
+	return shstk_proto_text(p->from->string_table, p->from->n_string_table, i);
 }
 
 static int by_id(const void *a, const void *b)
@@ -111,15 +81,15 @@ static int by_id(const void *a, const void *b)
 }
 
 /* Fills @ids from a list of @n messages that have a member "id". The value is 0 or -ENOMEM. */
-#define MAKE_IDS(p, ids, list, n)                                         \
-	({                                                                \
-		(ids)->v = take_array(p, n, sizeof(struct id));           \
-		(ids)->nr = (ids)->v ? (n) : 0;                           \
-		for (size_t i_ = 0; i_ < (ids)->nr; i_++)                 \
-			(ids)->v[i_] = (struct id){ (list)[i_]->id, i_ }; \
-		if ((ids)->v)                                             \
-			qsort((ids)->v, n, sizeof(struct id), by_id);     \
-		(ids)->v ? 0 : -ENOMEM;                                   \
+#define MAKE_IDS(p, ids, list, n)                                            \
+	({                                                                   \
+		(ids)->v = shstk_proto_array((p)->in, n, sizeof(struct id)); \
+		(ids)->nr = (ids)->v ? (n) : 0;                              \
+		for (size_t i_ = 0; i_ < (ids)->nr; i_++)                    \
+			(ids)->v[i_] = (struct id){ (list)[i_]->id, i_ };    \
+		if ((ids)->v)                                                \
+			qsort((ids)->v, n, sizeof(struct id), by_id);        \
+		(ids)->v ? 0 : -ENOMEM;                                      \
 	})
 
 static bool find_id(const struct ids *ids, uint64_t id, size_t *ret)
@@ -129,11 +99,6 @@ static bool find_id(const struct ids *ids, uint64_t id, size_t *ret)
 
 	*ret = found ? found->at : 0;
 	return found;
-}
-
-static int clamp(int64_t n)
-{
-	return n < 0 || n > INT32_MAX ? 0 : n;
 }
 
 static int read_types(struct pprof *p)
@@ -146,7 +111,7 @@ static int read_types(struct pprof *p)
 		type = text(p, from->sample_type[i]->type);
 		unit = text(p, from->sample_type[i]->unit);
 		if (!type || !unit)
-			return broken(p, "a kind of values has no name");
+			return shstk_proto_broken(p->in, "a kind of values has no name");
 		err = shstk_import_type(p->in, i, type, unit);
 		if (err)
 			return err;
@@ -164,7 +129,7 @@ static int read_comments(struct pprof *p)
 		const char *line = text(p, p->from->comment[i]);
 
 		if (!line)
-			return broken(p, "a comment is not there");
+			return shstk_proto_broken(p->in, "a comment is not there");
 		err = shstk_import_take(p->in, strlen(line) + SHSTK_IMPORT_FRAME);
 		if (err)
 			return err;
@@ -219,7 +184,7 @@ static int read_mappings(struct pprof *p)
 {
 	const Profile *from = p->from;
 
-	p->maps = take_array(p, from->n_mapping, sizeof(*p->maps));
+	p->maps = shstk_proto_array(p->in, from->n_mapping, sizeof(*p->maps));
 	if (!p->maps || MAKE_IDS(p, &p->mappings, from->mapping, from->n_mapping))
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_mapping; i++) {
@@ -227,7 +192,7 @@ static int read_mappings(struct pprof *p)
 		const char *path = text(p, m->filename), *build_id = text(p, m->build_id);
 
 		if (!path || !build_id)
-			return broken(p, "the name of a mapping is not there");
+			return shstk_proto_broken(p->in, "the name of a mapping is not there");
 		if (shstk_import_take(p->in, strlen(path) + 4 * SHSTK_IMPORT_FRAME))
 			return -E2BIG;
 		p->maps[i] = shstk_profile_name_map(p->in->profile, path, m->memory_start,
@@ -252,19 +217,18 @@ static int read_lines(struct pprof *p, const Location *from, struct shstk_symfra
 		size_t at;
 
 		if (!find_id(&p->functions, from->line[i]->function_id, &at))
-			return broken(p, "a location is in a function that is not there");
+			return shstk_proto_broken(p->in,
+						  "a location is in a function that is not there");
 		function = p->from->function[at];
 		frames[i] = (struct shstk_symframe){
 			.function = text(p, function->name),
 			.linkage = text(p, function->system_name),
 			.file = text(p, function->filename),
-			.line = clamp(from->line[i]->line),
-			.start_line = clamp(function->start_line),
+			.line = shstk_proto_line(from->line[i]->line),
+			.start_line = shstk_proto_line(function->start_line),
 		};
-		if (!frames[i].function || !frames[i].linkage || !frames[i].file)
-			return broken(p, "the name of a function is not there");
-		if (!*frames[i].function)
-			frames[i].function = frames[i].linkage;
+		if (shstk_proto_frame(p->in, &frames[i]))
+			return -EINVAL;
 	}
 	return 0;
 }
@@ -286,7 +250,7 @@ static int read_location(struct pprof *p, size_t i)
 		return shstk_import_fail(p->in, -E2BIG, "has more than %d functions at one address",
 					 SHSTK_FRAMES_MAX);
 	if (from->mapping_id && !find_id(&p->mappings, from->mapping_id, &at))
-		return broken(p, "a location is in a mapping that is not there");
+		return shstk_proto_broken(p->in, "a location is in a mapping that is not there");
 	if (from->mapping_id)
 		named.map = p->maps[at];
 	err = read_lines(p, from, frames);
@@ -315,8 +279,8 @@ static int read_locations(struct pprof *p)
 	if (MAKE_IDS(p, &p->functions, from->function, from->n_function) ||
 	    MAKE_IDS(p, &p->locations, from->location, from->n_location))
 		return -ENOMEM;
-	p->entries = take_array(p, from->n_location, sizeof(*p->entries));
-	p->notes = take_array(p, from->n_location, sizeof(*p->notes));
+	p->entries = shstk_proto_array(p->in, from->n_location, sizeof(*p->entries));
+	p->notes = shstk_proto_array(p->in, from->n_location, sizeof(*p->notes));
 	if (!p->entries || !p->notes)
 		return -ENOMEM;
 	for (size_t i = 0; i < from->n_location && !err; i++)
@@ -330,7 +294,8 @@ static int read_stack(struct pprof *p, const Sample *from, struct shstk_sample *
 
 	for (size_t i = 0; i < from->n_location_id; i++) {
 		if (!find_id(&p->locations, from->location_id[i], &at))
-			return broken(p, "a sample has a location that is not there");
+			return shstk_proto_broken(p->in,
+						  "a sample has a location that is not there");
 		if (!p->notes[at])
 			p->stack[sample->nr++] = p->entries[at];
 		else
@@ -349,7 +314,7 @@ static int read_label(struct pprof *p, const Label *label, struct shstk_sample *
 	const char *key = text(p, label->key), *value = text(p, label->str);
 
 	if (!key || !value)
-		return broken(p, "a label is not there");
+		return shstk_proto_broken(p->in, "a label is not there");
 	if (!label->str && !strcmp(key, "pid") && label->num == (int32_t)label->num)
 		*pid = label->num;
 	else if (!label->str && !strcmp(key, "tid") && label->num == (int32_t)label->num)
@@ -381,7 +346,8 @@ static int read_sample(struct pprof *p, const Sample *from)
 	int pid = -1, err;
 
 	if (from->n_value != p->from->n_sample_type)
-		return broken(p, "a sample has more or fewer values than there are kinds");
+		return shstk_proto_broken(p->in,
+					  "a sample has more or fewer values than there are kinds");
 	memcpy(p->values, from->value, from->n_value * sizeof(*p->values));
 	err = read_stack(p, from, &sample);
 	if (!err)
@@ -398,8 +364,8 @@ static int read_samples(struct pprof *p)
 	for (size_t i = 0; i < from->n_sample; i++)
 		if (from->sample[i]->n_location_id > most)
 			most = from->sample[i]->n_location_id;
-	p->stack = take_array(p, most, sizeof(*p->stack));
-	p->values = take_array(p, from->n_sample_type, sizeof(*p->values));
+	p->stack = shstk_proto_array(p->in, most, sizeof(*p->stack));
+	p->values = shstk_proto_array(p->in, from->n_sample_type, sizeof(*p->values));
 	p->labels = open_memstream(&p->labels_text, &p->labels_size);
 	if (!p->stack || !p->values || !p->labels)
 		return -ENOMEM;
@@ -441,7 +407,7 @@ static int read_message(struct shstk_import *in, const Profile *from)
 int shstk_import_pprof(struct shstk_import *in, const uint8_t *data, size_t size)
 {
 	uint64_t before = in->account->memory;
-	ProtobufCAllocator allocator = { .alloc = take, .free = drop, .allocator_data = in };
+	ProtobufCAllocator allocator = shstk_proto_allocator(in);
 	Profile *from = shstk__pprof__profile__unpack(&allocator, size, data);
 	uint64_t unpacked = in->account->memory - before;
 	int err;
