@@ -11,6 +11,7 @@
 #include <string.h>
 #include <zlib.h>
 
+#include "builder.h"
 #include "export.h"
 #include "profile.pb-c.h"
 
@@ -60,17 +61,10 @@ struct mapping_id {
 	bool main;
 };
 
-struct vector {
-	void **items;
-	size_t nr;
-	size_t max;
-};
-
 /**
  * struct builder - a Profile being built
  * @profile: the profile that is written.
- * @pool: memory of the messages.
- * @failed: memory ran out.
+ * @memory: memory of the messages.
  * @texts: numbers of strings.
  * @functions: numbers of functions.
  * @mappings: numbers of mappings.
@@ -80,57 +74,14 @@ struct vector {
  */
 struct builder {
 	const struct shstk_profile *profile;
-	struct shstk_pool pool;
-	bool failed;
+	struct shstk_builder memory;
 	struct text_id *texts;
 	struct function_id *functions;
 	struct mapping_id *mappings;
-	struct vector text_list;
-	struct vector function_list;
+	struct shstk_items text_list;
+	struct shstk_items function_list;
 	Profile out;
 };
-
-static void *alloc(struct builder *b, size_t size)
-{
-	void *ret = shstk_pool_alloc(&b->pool, size);
-
-	if (!ret)
-		b->failed = true;
-	return ret;
-}
-
-static void *alloc_array(struct builder *b, size_t nr, size_t size)
-{
-	if (nr > SIZE_MAX / 2 / size) {
-		b->failed = true;
-		return NULL;
-	}
-	return alloc(b, nr * size);
-}
-
-/* Allocates and initialises a message of a generated type. */
-#define NEW(b, type, init)                                    \
-	({                                                    \
-		type *message_ = alloc(b, sizeof(*message_)); \
-                                                              \
-		if (message_)                                 \
-			init(message_);                       \
-		message_;                                     \
-	})
-
-static bool push(struct builder *b, struct vector *vector, void *item)
-{
-	void **items;
-
-	items = shstk_grow(vector->items, vector->nr, &vector->max, sizeof(*items));
-	if (!items) {
-		b->failed = true;
-		return false;
-	}
-	vector->items = items;
-	vector->items[vector->nr++] = item;
-	return true;
-}
 
 /* Returns the number of a string. @text must be from the store's pool or live as long as @b. */
 static int64_t text_number(struct builder *b, const char *text)
@@ -142,8 +93,8 @@ static int64_t text_number(struct builder *b, const char *text)
 	HASH_FIND(hh, b->texts, &text, sizeof(text), entry);
 	if (entry)
 		return entry->id;
-	entry = alloc(b, sizeof(*entry));
-	if (!entry || !push(b, &b->text_list, (void *)text))
+	entry = shstk_builder_alloc(&b->memory, sizeof(*entry));
+	if (!entry || !shstk_builder_push(&b->memory, &b->text_list, (void *)text))
 		return 0;
 	entry->text = text;
 	entry->id = b->text_list.nr - 1;
@@ -168,9 +119,9 @@ static uint64_t function_number(struct builder *b, const struct shstk_symframe *
 	HASH_FIND(hh, b->functions, &search.key, sizeof(search.key), entry);
 	if (entry)
 		return entry->id;
-	entry = alloc(b, sizeof(*entry));
-	function = NEW(b, Function, shstk__pprof__function__init);
-	if (!entry || !function || !push(b, &b->function_list, function))
+	entry = shstk_builder_alloc(&b->memory, sizeof(*entry));
+	function = SHSTK_BUILDER_NEW(&b->memory, Function, shstk__pprof__function__init);
+	if (!entry || !function || !shstk_builder_push(&b->memory, &b->function_list, function))
 		return 0;
 	entry->key = search.key;
 	entry->id = b->function_list.nr;
@@ -194,12 +145,12 @@ static struct mapping_id *find_mapping(struct builder *b, const struct shstk_sym
 	HASH_FIND(hh, b->mappings, &search.key, sizeof(search.key), entry);
 	if (entry || map->kind >= SHSTK_SYMMAP_NONE)
 		return entry;
-	entry = alloc(b, sizeof(*entry));
+	entry = shstk_builder_alloc(&b->memory, sizeof(*entry));
 	if (!entry)
 		return NULL;
 	entry->key = search.key;
 	entry->map = map;
-	entry->mapping = NEW(b, Mapping, shstk__pprof__mapping__init);
+	entry->mapping = SHSTK_BUILDER_NEW(&b->memory, Mapping, shstk__pprof__mapping__init);
 	if (!entry->mapping)
 		return NULL;
 	HASH_ADD(hh, b->mappings, key, sizeof(entry->key), entry);
@@ -223,11 +174,8 @@ static int by_place(const struct mapping_id *a, const struct mapping_id *b)
 
 static int64_t build_id_number(struct builder *b, const struct shstk_symmap *map)
 {
-	char *hex = alloc(b, 2 * map->build_id_size + 1);
-	size_t i;
+	char *hex = shstk_builder_build_id(&b->memory, map);
 
-	for (i = 0; hex && i < map->build_id_size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", map->build_id[i]);
 	return hex ? pool_text_number(b, hex) : 0;
 }
 
@@ -251,8 +199,9 @@ static void build_mappings(struct builder *b)
 		find_mapping(b, profile->locations[i]->map);
 	mark_main(b);
 	HASH_SORT(b->mappings, by_place);
-	b->out.mapping = alloc_array(b, HASH_COUNT(b->mappings), sizeof(*b->out.mapping));
-	for (entry = b->mappings; entry && !b->failed; entry = entry->hh.next) {
+	b->out.mapping =
+		shstk_builder_array(&b->memory, HASH_COUNT(b->mappings), sizeof(*b->out.mapping));
+	for (entry = b->mappings; entry && !b->memory.failed; entry = entry->hh.next) {
 		Mapping *mapping = entry->mapping;
 
 		shstk_symmap_build_id(profile->symbols, entry->map);
@@ -269,7 +218,7 @@ static void build_mappings(struct builder *b)
 
 static Line *build_line(struct builder *b, const struct shstk_symframe *frame)
 {
-	Line *line = NEW(b, Line, shstk__pprof__line__init);
+	Line *line = SHSTK_BUILDER_NEW(&b->memory, Line, shstk__pprof__line__init);
 
 	if (line) {
 		line->function_id = function_number(b, frame);
@@ -298,7 +247,7 @@ static Location *build_location(struct builder *b, const struct shstk_location *
 {
 	const struct shstk_symbol *symbol;
 	struct mapping_id *mapping = find_mapping(b, from->map);
-	Location *to = NEW(b, Location, shstk__pprof__location__init);
+	Location *to = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__pprof__location__init);
 
 	if (!to)
 		return NULL;
@@ -312,8 +261,8 @@ static Location *build_location(struct builder *b, const struct shstk_location *
 		to->mapping_id = mapping->mapping->id;
 		note_knowledge(mapping->mapping, symbol);
 	}
-	to->line = alloc_array(b, symbol->nr, sizeof(*to->line));
-	while (to->line && to->n_line < symbol->nr && !b->failed) {
+	to->line = shstk_builder_array(&b->memory, symbol->nr, sizeof(*to->line));
+	while (to->line && to->n_line < symbol->nr && !b->memory.failed) {
 		to->line[to->n_line] = build_line(b, symbol->frames + to->n_line);
 		to->n_line++;
 	}
@@ -325,14 +274,14 @@ static Location *build_note(struct builder *b, int note)
 {
 	const char *name = shstk_note_name(note);
 	struct shstk_symframe frame = {};
-	Location *to = NEW(b, Location, shstk__pprof__location__init);
+	Location *to = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__pprof__location__init);
 
 	frame.function = shstk_pool_text(b->profile->text, name, strlen(name));
 	frame.linkage = frame.function;
 	if (!to || !frame.function)
 		return NULL;
 	to->id = b->profile->nr_locations + note;
-	to->line = alloc_array(b, 1, sizeof(*to->line));
+	to->line = shstk_builder_array(&b->memory, 1, sizeof(*to->line));
 	if (to->line) {
 		to->line[0] = build_line(b, &frame);
 		to->n_line = 1;
@@ -348,18 +297,18 @@ static void build_locations(struct builder *b)
 
 	for (i = 0; i < profile->nr_records; i++)
 		noted[profile->records[i]->note] = true;
-	b->out.location =
-		alloc_array(b, profile->nr_locations + SHSTK_NOTES, sizeof(*b->out.location));
-	for (i = 0; i < profile->nr_locations && !b->failed; i++)
+	b->out.location = shstk_builder_array(&b->memory, profile->nr_locations + SHSTK_NOTES,
+					      sizeof(*b->out.location));
+	for (i = 0; i < profile->nr_locations && !b->memory.failed; i++)
 		b->out.location[b->out.n_location++] = build_location(b, profile->locations[i]);
-	for (i = 1; i < SHSTK_NOTES && !b->failed; i++)
+	for (i = 1; i < SHSTK_NOTES && !b->memory.failed; i++)
 		if (noted[i])
 			b->out.location[b->out.n_location++] = build_note(b, i);
 }
 
 static Label *build_label(struct builder *b, const char *key, const char *str, int64_t num)
 {
-	Label *label = NEW(b, Label, shstk__pprof__label__init);
+	Label *label = SHSTK_BUILDER_NEW(&b->memory, Label, shstk__pprof__label__init);
 
 	if (label) {
 		label->key = pool_text_number(b, key);
@@ -374,7 +323,8 @@ static void build_labels(struct builder *b, const struct shstk_record *from, Sam
 	const struct shstk_labels *own = from->labels;
 	size_t i;
 
-	to->label = alloc_array(b, 3 + (own ? own->nr / 2 : 0), sizeof(*to->label));
+	to->label =
+		shstk_builder_array(&b->memory, 3 + (own ? own->nr / 2 : 0), sizeof(*to->label));
 	if (!to->label)
 		return;
 	/* Process, thread and name may be unknown in a profile that was read. */
@@ -392,12 +342,12 @@ static void build_labels(struct builder *b, const struct shstk_record *from, Sam
 static Sample *build_sample(struct builder *b, const struct shstk_record *from)
 {
 	const struct shstk_profile *profile = b->profile;
-	Sample *to = NEW(b, Sample, shstk__pprof__sample__init);
+	Sample *to = SHSTK_BUILDER_NEW(&b->memory, Sample, shstk__pprof__sample__init);
 	uint64_t i;
 
 	if (!to)
 		return NULL;
-	to->location_id = alloc_array(b, from->nr + 1, sizeof(*to->location_id));
+	to->location_id = shstk_builder_array(&b->memory, from->nr + 1, sizeof(*to->location_id));
 	if (!to->location_id)
 		return NULL;
 	for (i = 0; i < from->nr; i++)
@@ -416,14 +366,15 @@ static void build_samples(struct builder *b)
 	const struct shstk_profile *profile = b->profile;
 	size_t i;
 
-	b->out.sample = alloc_array(b, profile->nr_records, sizeof(*b->out.sample));
-	for (i = 0; i < profile->nr_records && !b->failed; i++)
+	b->out.sample =
+		shstk_builder_array(&b->memory, profile->nr_records, sizeof(*b->out.sample));
+	for (i = 0; i < profile->nr_records && !b->memory.failed; i++)
 		b->out.sample[b->out.n_sample++] = build_sample(b, profile->records[i]);
 }
 
 static ValueType *build_type(struct builder *b, const struct shstk_value_type *from)
 {
-	ValueType *to = NEW(b, ValueType, shstk__pprof__value_type__init);
+	ValueType *to = SHSTK_BUILDER_NEW(&b->memory, ValueType, shstk__pprof__value_type__init);
 
 	if (to) {
 		to->type = text_number(b, from->type);
@@ -439,7 +390,7 @@ static int64_t caution_number(struct builder *b, const char *caution)
 	int64_t ret;
 
 	if (asprintf(&text, SHSTK_CAUTION_MARK "%s", caution) < 0) {
-		b->failed = true;
+		b->memory.failed = true;
 		return 0;
 	}
 	ret = pool_text_number(b, text);
@@ -453,8 +404,9 @@ static void build_header(struct builder *b, const struct shstk_write_opts *opts)
 	unsigned int i;
 	size_t k;
 
-	b->out.sample_type = alloc_array(b, profile->nr_types, sizeof(*b->out.sample_type));
-	for (i = 0; i < profile->nr_types && !b->failed; i++)
+	b->out.sample_type =
+		shstk_builder_array(&b->memory, profile->nr_types, sizeof(*b->out.sample_type));
+	for (i = 0; i < profile->nr_types && !b->memory.failed; i++)
 		b->out.sample_type[b->out.n_sample_type++] = build_type(b, &profile->types[i]);
 	if (profile->period_type.type)
 		b->out.period_type = build_type(b, &profile->period_type);
@@ -464,26 +416,26 @@ static void build_header(struct builder *b, const struct shstk_write_opts *opts)
 	if (profile->nr_types)
 		b->out.default_sample_type =
 			text_number(b, profile->types[shstk_shown_type(profile, opts)].type);
-	b->out.comment = alloc_array(b, profile->nr_cautions + profile->nr_comments,
-				     sizeof(*b->out.comment));
-	for (k = 0; k < profile->nr_cautions && !b->failed; k++)
+	b->out.comment = shstk_builder_array(
+		&b->memory, profile->nr_cautions + profile->nr_comments, sizeof(*b->out.comment));
+	for (k = 0; k < profile->nr_cautions && !b->memory.failed; k++)
 		b->out.comment[b->out.n_comment++] = caution_number(b, profile->cautions[k]);
-	for (k = 0; k < profile->nr_comments && !b->failed; k++)
+	for (k = 0; k < profile->nr_comments && !b->memory.failed; k++)
 		b->out.comment[b->out.n_comment++] = text_number(b, profile->comments[k]);
 }
 
 static int build(struct builder *b, const struct shstk_write_opts *opts)
 {
-	push(b, &b->text_list, "");
+	shstk_builder_push(&b->memory, &b->text_list, "");
 	build_header(b, opts);
 	build_mappings(b);
 	build_locations(b);
 	build_samples(b);
-	b->out.function = (Function **)b->function_list.items;
+	b->out.function = (Function **)b->function_list.v;
 	b->out.n_function = b->function_list.nr;
-	b->out.string_table = (char **)b->text_list.items;
+	b->out.string_table = (char **)b->text_list.v;
 	b->out.n_string_table = b->text_list.nr;
-	return b->failed ? -ENOMEM : 0;
+	return b->memory.failed ? -ENOMEM : 0;
 }
 
 static void builder_deinit(struct builder *b)
@@ -491,9 +443,9 @@ static void builder_deinit(struct builder *b)
 	HASH_CLEAR(hh, b->texts);
 	HASH_CLEAR(hh, b->functions);
 	HASH_CLEAR(hh, b->mappings);
-	free(b->text_list.items);
-	free(b->function_list.items);
-	shstk_pool_deinit(&b->pool);
+	free(b->text_list.v);
+	free(b->function_list.v);
+	shstk_pool_deinit(&b->memory.pool);
 }
 
 /* Collects the pieces of the message: protobuf-c hands them over a few bytes at a time. */
@@ -582,7 +534,7 @@ static int write_as(const struct shstk_profile *profile, FILE *out,
 	struct builder b = { .profile = profile };
 	int err;
 
-	shstk_pool_init(&b.pool);
+	shstk_pool_init(&b.memory.pool);
 	shstk__pprof__profile__init(&b.out);
 	err = build(&b, opts);
 	if (!err)

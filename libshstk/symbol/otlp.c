@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/utsname.h>
 
+#include "builder.h"
 #include "language.h"
 #include "otlp.h"
 #include "otlp.pb-c.h"
@@ -43,15 +44,11 @@ struct number {
 /**
  * struct table - a table of the message
  * @numbers: numbers of the elements, by their keys.
- * @items: the elements.
- * @nr: number of elements.
- * @max: number of elements that @items has room for.
+ * @list: the elements.
  */
 struct table {
 	struct number *numbers;
-	void **items;
-	size_t nr;
-	size_t max;
+	struct shstk_items list;
 };
 
 /* What all samples of a record share in a message. */
@@ -68,8 +65,7 @@ struct shared {
  * @message: what it is made of.
  * @profile: the profile of the samples.
  * @main: mapping of the command's program, or NULL.
- * @pool: memory of the message.
- * @failed: memory ran out.
+ * @memory: memory of the message.
  * @texts: strings.
  * @attributes: attributes of mappings, locations, samples and Profiles.
  * @mappings: mappings.
@@ -82,8 +78,7 @@ struct builder {
 	const struct shstk_otlp_message *message;
 	const struct shstk_profile *profile;
 	const struct shstk_symmap *main;
-	struct shstk_pool pool;
-	bool failed;
+	struct shstk_builder memory;
 	struct table texts;
 	struct table attributes;
 	struct table mappings;
@@ -121,36 +116,9 @@ const char *shstk_otlp_to_label(const char *name)
 
 /* ---- Memory and tables ---- */
 
-static void *alloc(struct builder *b, size_t size)
-{
-	void *ret = shstk_pool_alloc(&b->pool, size);
-
-	if (!ret)
-		b->failed = true;
-	return ret;
-}
-
-/* Allocates and initialises a message of a generated type. */
-#define NEW(b, type, init)                                    \
-	({                                                    \
-		type *message_ = alloc(b, sizeof(*message_)); \
-                                                              \
-		if (message_)                                 \
-			init(message_);                       \
-		message_;                                     \
-	})
-
 static int32_t push(struct builder *b, struct table *table, void *item)
 {
-	void **items = shstk_grow(table->items, table->nr, &table->max, sizeof(*items));
-
-	if (!items || !item) {
-		b->failed = true;
-		return 0;
-	}
-	table->items = items;
-	table->items[table->nr] = item;
-	return table->nr++;
+	return shstk_builder_push(&b->memory, &table->list, item) ? table->list.nr - 1 : 0;
 }
 
 /*
@@ -166,14 +134,14 @@ static int32_t number_of(struct builder *b, struct table *table, const void *key
 	HASH_FIND(hh, table->numbers, key, size, found);
 	if (found)
 		return found->id;
-	found = alloc(b, sizeof(*found) + size);
+	found = shstk_builder_alloc(&b->memory, sizeof(*found) + size);
 	if (!found)
 		return 0;
-	found->id = table->nr;
+	found->id = table->list.nr;
 	memcpy(found->key, key, size);
 	HASH_ADD_KEYPTR(hh, table->numbers, found->key, size, found);
 	*is_new = found->hh.tbl != NULL;
-	b->failed |= !*is_new;
+	b->memory.failed |= !*is_new;
 	return found->id;
 }
 
@@ -195,7 +163,7 @@ static const char *pool_text(struct builder *b, const char *text)
 {
 	const char *ret = shstk_pool_text(b->profile->text, text, strlen(text));
 
-	b->failed |= !ret;
+	b->memory.failed |= !ret;
 	return ret;
 }
 
@@ -204,7 +172,7 @@ static const char *pool_text(struct builder *b, const char *text)
 /* Returns a value: a text, or a number, or with @is_bool whether it is other than 0. */
 static AnyValue *make_value(struct builder *b, const char *text, int64_t n, bool is_bool)
 {
-	AnyValue *value = NEW(b, AnyValue, shstk__otlp__any_value__init);
+	AnyValue *value = SHSTK_BUILDER_NEW(&b->memory, AnyValue, shstk__otlp__any_value__init);
 
 	if (!value)
 		return NULL;
@@ -234,7 +202,7 @@ static int32_t attribute(struct builder *b, const char *key, const char *text, i
 
 	if (!is_new)
 		return id;
-	new = NEW(b, Attribute, shstk__otlp__key_value_and_unit__init);
+	new = SHSTK_BUILDER_NEW(&b->memory, Attribute, shstk__otlp__key_value_and_unit__init);
 	push(b, &b->attributes, new);
 	if (!new)
 		return 0;
@@ -271,7 +239,7 @@ static void add(struct list *list, int32_t attribute)
 
 static int32_t *copy_list(struct builder *b, const struct list *list, size_t more)
 {
-	int32_t *ret = alloc(b, (list->nr + more + 1) * sizeof(*ret));
+	int32_t *ret = shstk_builder_alloc(&b->memory, (list->nr + more + 1) * sizeof(*ret));
 
 	if (ret)
 		memcpy(ret, list->v, list->nr * sizeof(*ret));
@@ -279,15 +247,6 @@ static int32_t *copy_list(struct builder *b, const struct list *list, size_t mor
 }
 
 /* ---- Mappings ---- */
-
-static const char *build_id_text(struct builder *b, const struct shstk_symmap *map)
-{
-	char *hex = alloc(b, 2 * map->build_id_size + 1);
-
-	for (size_t i = 0; hex && i < map->build_id_size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", map->build_id[i]);
-	return hex ? hex : "";
-}
 
 /* Returns whether this is the mapping of the command's program, maybe in a child of it. */
 static bool is_main(const struct builder *b, const struct shstk_symmap *map)
@@ -300,19 +259,21 @@ static bool is_main(const struct builder *b, const struct shstk_symmap *map)
 
 static Mapping *make_mapping(struct builder *b, const struct shstk_symmap *map)
 {
-	Mapping *new = NEW(b, Mapping, shstk__otlp__mapping__init);
+	Mapping *new = SHSTK_BUILDER_NEW(&b->memory, Mapping, shstk__otlp__mapping__init);
 	struct list list = { 0 };
+	const char *build_id;
 
 	if (!new)
 		return NULL;
 	if (map->kind < SHSTK_SYMMAP_NONE)
 		shstk_symmap_build_id(b->profile->symbols, map);
+	build_id = shstk_builder_build_id(&b->memory, map);
 	new->memory_start = map->start;
 	new->memory_limit = map->end;
 	new->file_offset = map->offset;
 	new->filename_strindex = text_number(b, *map->path ? map->path : map->name);
-	if (map->build_id_size)
-		add(&list, text_attribute(b, SHSTK_OTLP_BUILD_ID, build_id_text(b, map)));
+	if (build_id && *build_id)
+		add(&list, text_attribute(b, SHSTK_OTLP_BUILD_ID, build_id));
 	add(&list, int_attribute(b, SHSTK_OTLP_KIND, map->kind));
 	if (is_main(b, map))
 		add(&list, true_attribute(b, SHSTK_OTLP_MAIN));
@@ -354,7 +315,7 @@ static int32_t function_number(struct builder *b, const struct shstk_symframe *f
 
 	if (!is_new)
 		return id;
-	new = NEW(b, Function, shstk__otlp__function__init);
+	new = SHSTK_BUILDER_NEW(&b->memory, Function, shstk__otlp__function__init);
 	push(b, &b->functions, new);
 	if (!new)
 		return 0;
@@ -367,7 +328,7 @@ static int32_t function_number(struct builder *b, const struct shstk_symframe *f
 
 static Line *make_line(struct builder *b, const struct shstk_symframe *frame)
 {
-	Line *new = NEW(b, Line, shstk__otlp__line__init);
+	Line *new = SHSTK_BUILDER_NEW(&b->memory, Line, shstk__otlp__line__init);
 
 	if (new) {
 		new->function_index = function_number(b, frame);
@@ -378,8 +339,8 @@ static Line *make_line(struct builder *b, const struct shstk_symframe *frame)
 
 static void add_lines(struct builder *b, Location *to, const struct shstk_symbol *symbol)
 {
-	to->lines = alloc(b, symbol->nr * sizeof(*to->lines));
-	while (to->lines && to->n_lines < symbol->nr && !b->failed) {
+	to->lines = shstk_builder_alloc(&b->memory, symbol->nr * sizeof(*to->lines));
+	while (to->lines && to->n_lines < symbol->nr && !b->memory.failed) {
 		to->lines[to->n_lines] = make_line(b, symbol->frames + to->n_lines);
 		to->n_lines++;
 	}
@@ -397,7 +358,7 @@ static bool name_now(const struct builder *b, const struct shstk_location *from)
 
 static Location *make_location(struct builder *b, const struct shstk_location *from)
 {
-	Location *new = NEW(b, Location, shstk__otlp__location__init);
+	Location *new = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__otlp__location__init);
 	const struct shstk_symbol *symbol;
 	struct list list = { 0 };
 
@@ -448,12 +409,12 @@ static int32_t note_number(struct builder *b, int note)
 
 	if (!is_new)
 		return id;
-	new = NEW(b, Location, shstk__otlp__location__init);
+	new = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__otlp__location__init);
 	push(b, &b->locations, new);
 	if (!new)
 		return 0;
 	frame.function = frame.linkage = pool_text(b, shstk_note_name(note));
-	new->lines = alloc(b, sizeof(*new->lines));
+	new->lines = shstk_builder_alloc(&b->memory, sizeof(*new->lines));
 	if (new->lines) {
 		new->n_lines = 1;
 		new->lines[0] = make_line(b, &frame);
@@ -465,14 +426,15 @@ static int32_t note_number(struct builder *b, int note)
 
 static Stack *make_stack(struct builder *b, const struct shstk_record *record)
 {
-	Stack *new = NEW(b, Stack, shstk__otlp__stack__init);
+	Stack *new = SHSTK_BUILDER_NEW(&b->memory, Stack, shstk__otlp__stack__init);
 
 	if (!new)
 		return NULL;
-	new->location_indices = alloc(b, (record->nr + 1) * sizeof(*new->location_indices));
+	new->location_indices =
+		shstk_builder_alloc(&b->memory, (record->nr + 1) * sizeof(*new->location_indices));
 	if (!new->location_indices)
 		return NULL;
-	for (uint64_t i = 0; i < record->nr && !b->failed; i++)
+	for (uint64_t i = 0; i < record->nr && !b->memory.failed; i++)
 		new->location_indices[new->n_location_indices++] =
 			location_number(b, record->locations[i]);
 	if (record->note)
@@ -521,14 +483,14 @@ static struct shared *get_shared(struct builder *b, const struct shstk_record *r
 	HASH_FIND_PTR(b->records, &record, found);
 	if (found)
 		return found;
-	found = alloc(b, sizeof(*found));
+	found = shstk_builder_alloc(&b->memory, sizeof(*found));
 	if (!found)
 		return NULL;
 	found->record = record;
 	found->stack = stack_number(b, record);
 	add_attributes(b, record, found);
 	HASH_ADD_PTR(b->records, record, found);
-	b->failed |= !found->hh.tbl;
+	b->memory.failed |= !found->hh.tbl;
 	return found;
 }
 
@@ -539,7 +501,7 @@ static int32_t *sample_attributes(struct builder *b, const struct shared *shared
 
 	if (cpu < 0)
 		return ret;
-	ret = alloc(b, (shared->nr + 1) * sizeof(*ret));
+	ret = shstk_builder_alloc(&b->memory, (shared->nr + 1) * sizeof(*ret));
 	if (!ret)
 		return NULL;
 	if (shared->nr)
@@ -559,16 +521,16 @@ static void add_sample(struct builder *b, const struct shstk_otlp_sample *from,
 		       Profile *const *profiles)
 {
 	const struct shared *shared = get_shared(b, from->record);
-	uint64_t *time = from->time ? alloc(b, sizeof(*time)) : NULL;
+	uint64_t *time = from->time ? shstk_builder_alloc(&b->memory, sizeof(*time)) : NULL;
 	int32_t *attributes;
 
-	if (b->failed)
+	if (b->memory.failed)
 		return;
 	attributes = sample_attributes(b, shared, from->cpu);
 	if (time)
 		*time = from->time + clock_of(b->profile);
 	for (unsigned int t = 0; t < b->profile->nr_types; t++) {
-		Sample *new = NEW(b, Sample, shstk__otlp__sample__init);
+		Sample *new = SHSTK_BUILDER_NEW(&b->memory, Sample, shstk__otlp__sample__init);
 
 		if (!new)
 			return;
@@ -588,9 +550,9 @@ static void add_samples(struct builder *b, Profile *const *profiles)
 	const struct shstk_otlp_message *m = b->message;
 	const size_t size = shstk_otlp_sample_size(b->profile->nr_types);
 
-	for (size_t i = 0; i < m->nr && !b->failed; i++)
+	for (size_t i = 0; i < m->nr && !b->memory.failed; i++)
 		add_sample(b, (const struct shstk_otlp_sample *)(m->samples + i * size), profiles);
-	for (size_t i = 0; i < m->nr_names && !b->failed; i++)
+	for (size_t i = 0; i < m->nr_names && !b->memory.failed; i++)
 		location_number(b, m->first_name + i);
 }
 
@@ -598,7 +560,7 @@ static void add_samples(struct builder *b, Profile *const *profiles)
 
 static ValueType *make_type(struct builder *b, const struct shstk_value_type *from)
 {
-	ValueType *new = NEW(b, ValueType, shstk__otlp__value_type__init);
+	ValueType *new = SHSTK_BUILDER_NEW(&b->memory, ValueType, shstk__otlp__value_type__init);
 
 	if (new) {
 		new->type_strindex = text_number(b, from->type);
@@ -612,7 +574,7 @@ static Profile *make_profile(struct builder *b, unsigned int type)
 	const struct shstk_profile *profile = b->profile;
 	const struct shstk_write_opts opts = { .type = b->message->about->type };
 	const char *note = profile->types[type].note;
-	Profile *new = NEW(b, Profile, shstk__otlp__profile__init);
+	Profile *new = SHSTK_BUILDER_NEW(&b->memory, Profile, shstk__otlp__profile__init);
 	struct list list = { 0 };
 
 	if (!new)
@@ -623,7 +585,8 @@ static Profile *make_profile(struct builder *b, unsigned int type)
 	new->period = profile->period;
 	new->time_unix_nano = profile->start;
 	new->duration_nano = profile->duration;
-	new->samples = alloc(b, (b->message->nr + 1) * sizeof(*new->samples));
+	new->samples =
+		shstk_builder_alloc(&b->memory, (b->message->nr + 1) * sizeof(*new->samples));
 	if (shstk_shown_type(profile, &opts) == type)
 		add(&list, true_attribute(b, SHSTK_OTLP_DEFAULT));
 	if (note)
@@ -638,7 +601,7 @@ static Profile *make_profile(struct builder *b, unsigned int type)
 static void add_pair(struct builder *b, KeyValue **list, size_t *nr, const char *key,
 		     AnyValue *value)
 {
-	KeyValue *new = NEW(b, KeyValue, shstk__otlp__key_value__init);
+	KeyValue *new = SHSTK_BUILDER_NEW(&b->memory, KeyValue, shstk__otlp__key_value__init);
 
 	if (!new || !value)
 		return;
@@ -649,16 +612,18 @@ static void add_pair(struct builder *b, KeyValue **list, size_t *nr, const char 
 
 static AnyValue *make_texts(struct builder *b, const char *const *lines, size_t nr)
 {
-	AnyValue *value = NEW(b, AnyValue, shstk__otlp__any_value__init);
-	Shstk__Otlp__TextList *list = NEW(b, Shstk__Otlp__TextList, shstk__otlp__text_list__init);
+	AnyValue *value = SHSTK_BUILDER_NEW(&b->memory, AnyValue, shstk__otlp__any_value__init);
+	Shstk__Otlp__TextList *list =
+		SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__TextList, shstk__otlp__text_list__init);
 
 	if (!value || !list)
 		return NULL;
 	value->value_case = SHSTK__OTLP__ANY_VALUE__VALUE_ARRAY_VALUE;
 	value->array_value = list;
-	list->values = alloc(b, (nr + 1) * sizeof(*list->values));
-	for (size_t i = 0; i < nr && !b->failed; i++) {
-		list->values[i] = NEW(b, Shstk__Otlp__Text, shstk__otlp__text__init);
+	list->values = shstk_builder_alloc(&b->memory, (nr + 1) * sizeof(*list->values));
+	for (size_t i = 0; i < nr && !b->memory.failed; i++) {
+		list->values[i] =
+			SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Text, shstk__otlp__text__init);
 		if (list->values[i])
 			list->values[list->n_values++]->string_value = (char *)lines[i];
 	}
@@ -674,8 +639,9 @@ static Shstk__Otlp__Scope *make_scope(struct builder *b)
 {
 	const struct shstk_otlp_message *m = b->message;
 	const struct shstk_profile *profile = b->profile;
-	Shstk__Otlp__Scope *scope = NEW(b, Shstk__Otlp__Scope, shstk__otlp__scope__init);
-	KeyValue **list = alloc(b, 8 * sizeof(*list));
+	Shstk__Otlp__Scope *scope =
+		SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Scope, shstk__otlp__scope__init);
+	KeyValue **list = shstk_builder_alloc(&b->memory, 8 * sizeof(*list));
 	size_t nr = 0;
 
 	if (!scope || !list)
@@ -705,10 +671,10 @@ static Shstk__Otlp__Scope *make_scope(struct builder *b)
 static Shstk__Otlp__Resource *make_resource(struct builder *b)
 {
 	Shstk__Otlp__Resource *resource =
-		NEW(b, Shstk__Otlp__Resource, shstk__otlp__resource__init);
+		SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Resource, shstk__otlp__resource__init);
 	const char *title = title_of(b);
-	KeyValue **list = alloc(b, 8 * sizeof(*list));
-	struct utsname *host = alloc(b, sizeof(*host));
+	KeyValue **list = shstk_builder_alloc(&b->memory, 8 * sizeof(*list));
+	struct utsname *host = shstk_builder_alloc(&b->memory, sizeof(*host));
 	size_t nr = 0;
 
 	if (!resource || !list || !host || uname(host))
@@ -728,19 +694,22 @@ static Shstk__Otlp__Resource *make_resource(struct builder *b)
 static void begin_tables(struct builder *b)
 {
 	push(b, &b->texts, "");
-	push(b, &b->attributes, NEW(b, Attribute, shstk__otlp__key_value_and_unit__init));
-	push(b, &b->mappings, NEW(b, Mapping, shstk__otlp__mapping__init));
-	push(b, &b->functions, NEW(b, Function, shstk__otlp__function__init));
-	push(b, &b->locations, NEW(b, Location, shstk__otlp__location__init));
-	push(b, &b->stacks, NEW(b, Stack, shstk__otlp__stack__init));
+	push(b, &b->attributes,
+	     SHSTK_BUILDER_NEW(&b->memory, Attribute, shstk__otlp__key_value_and_unit__init));
+	push(b, &b->mappings, SHSTK_BUILDER_NEW(&b->memory, Mapping, shstk__otlp__mapping__init));
+	push(b, &b->functions,
+	     SHSTK_BUILDER_NEW(&b->memory, Function, shstk__otlp__function__init));
+	push(b, &b->locations,
+	     SHSTK_BUILDER_NEW(&b->memory, Location, shstk__otlp__location__init));
+	push(b, &b->stacks, SHSTK_BUILDER_NEW(&b->memory, Stack, shstk__otlp__stack__init));
 }
 
 static Shstk__Otlp__Dictionary *make_dictionary(struct builder *b)
 {
 	static Shstk__Otlp__Link no_link = SHSTK__OTLP__LINK__INIT, *links[] = { &no_link };
 	static const uint8_t zeros[16];
-	Shstk__Otlp__Dictionary *to =
-		NEW(b, Shstk__Otlp__Dictionary, shstk__otlp__dictionary__init);
+	Shstk__Otlp__Dictionary *to = SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Dictionary,
+							shstk__otlp__dictionary__init);
 
 	if (!to)
 		return NULL;
@@ -748,42 +717,42 @@ static Shstk__Otlp__Dictionary *make_dictionary(struct builder *b)
 	no_link.span_id = (ProtobufCBinaryData){ 8, (uint8_t *)zeros };
 	to->n_link_table = 1;
 	to->link_table = links;
-	to->n_string_table = b->texts.nr;
-	to->string_table = (char **)b->texts.items;
-	to->n_attribute_table = b->attributes.nr;
-	to->attribute_table = (Attribute **)b->attributes.items;
-	to->n_mapping_table = b->mappings.nr;
-	to->mapping_table = (Mapping **)b->mappings.items;
-	to->n_function_table = b->functions.nr;
-	to->function_table = (Function **)b->functions.items;
-	to->n_location_table = b->locations.nr;
-	to->location_table = (Location **)b->locations.items;
-	to->n_stack_table = b->stacks.nr;
-	to->stack_table = (Stack **)b->stacks.items;
+	to->n_string_table = b->texts.list.nr;
+	to->string_table = (char **)b->texts.list.v;
+	to->n_attribute_table = b->attributes.list.nr;
+	to->attribute_table = (Attribute **)b->attributes.list.v;
+	to->n_mapping_table = b->mappings.list.nr;
+	to->mapping_table = (Mapping **)b->mappings.list.v;
+	to->n_function_table = b->functions.list.nr;
+	to->function_table = (Function **)b->functions.list.v;
+	to->n_location_table = b->locations.list.nr;
+	to->location_table = (Location **)b->locations.list.v;
+	to->n_stack_table = b->stacks.list.nr;
+	to->stack_table = (Stack **)b->stacks.list.v;
 	return to;
 }
 
 /* Builds the message. NULL when memory runs out. */
 static Shstk__Otlp__ProfilesData *build(struct builder *b)
 {
-	Shstk__Otlp__ProfilesData *out =
-		NEW(b, Shstk__Otlp__ProfilesData, shstk__otlp__profiles_data__init);
-	Shstk__Otlp__ResourceProfiles *resource =
-		NEW(b, Shstk__Otlp__ResourceProfiles, shstk__otlp__resource_profiles__init);
-	Shstk__Otlp__ScopeProfiles *scope =
-		NEW(b, Shstk__Otlp__ScopeProfiles, shstk__otlp__scope_profiles__init);
+	Shstk__Otlp__ProfilesData *out = SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__ProfilesData,
+							   shstk__otlp__profiles_data__init);
+	Shstk__Otlp__ResourceProfiles *resource = SHSTK_BUILDER_NEW(
+		&b->memory, Shstk__Otlp__ResourceProfiles, shstk__otlp__resource_profiles__init);
+	Shstk__Otlp__ScopeProfiles *scope = SHSTK_BUILDER_NEW(
+		&b->memory, Shstk__Otlp__ScopeProfiles, shstk__otlp__scope_profiles__init);
 	struct {
 		Profile *profiles[SHSTK_PROFILE_MAX_TYPES];
 		Shstk__Otlp__ResourceProfiles *resource;
 		Shstk__Otlp__ScopeProfiles *scope;
-	} *lists = alloc(b, sizeof(*lists));
+	} *lists = shstk_builder_alloc(&b->memory, sizeof(*lists));
 
 	begin_tables(b);
-	if (b->failed)
+	if (b->memory.failed)
 		return NULL;
 	for (unsigned int t = 0; t < b->profile->nr_types; t++)
 		lists->profiles[t] = make_profile(b, t);
-	if (!b->failed)
+	if (!b->memory.failed)
 		add_samples(b, lists->profiles);
 	scope->scope = make_scope(b);
 	scope->profiles = lists->profiles;
@@ -796,13 +765,13 @@ static Shstk__Otlp__ProfilesData *build(struct builder *b)
 	out->resource_profiles = &lists->resource;
 	out->n_resource_profiles = 1;
 	out->dictionary = make_dictionary(b);
-	return b->failed ? NULL : out;
+	return b->memory.failed ? NULL : out;
 }
 
 static void table_deinit(struct table *table)
 {
 	HASH_CLEAR(hh, table->numbers);
-	free(table->items);
+	free(table->list.v);
 }
 
 static void builder_deinit(struct builder *b)
@@ -814,7 +783,7 @@ static void builder_deinit(struct builder *b)
 	table_deinit(&b->functions);
 	table_deinit(&b->locations);
 	table_deinit(&b->stacks);
-	shstk_pool_deinit(&b->pool);
+	shstk_pool_deinit(&b->memory.pool);
 }
 
 int shstk_otlp_pack(const struct shstk_otlp_message *message, uint8_t **ret, size_t *size)
@@ -824,7 +793,7 @@ int shstk_otlp_pack(const struct shstk_otlp_message *message, uint8_t **ret, siz
 
 	*ret = NULL;
 	b.main = shstk_profile_main_map(message->profile);
-	shstk_pool_init(&b.pool);
+	shstk_pool_init(&b.memory.pool);
 	out = build(&b);
 	if (out) {
 		*size = shstk__otlp__profiles_data__get_packed_size(out);

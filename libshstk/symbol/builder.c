@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* builder.c - see builder.h. */
+#include <stdio.h>
+
+#include "builder.h"
+
+void *shstk_builder_alloc(struct shstk_builder *builder, size_t size)
+{
+	void *ret = shstk_pool_alloc(&builder->pool, size);
+
+	if (!ret)
+		builder->failed = true;
+	return ret;
+}
+
+void *shstk_builder_array(struct shstk_builder *builder, size_t nr, size_t size)
+{
+	if (nr > SIZE_MAX / 2 / size) {
+		builder->failed = true;
+		return NULL;
+	}
+	return shstk_builder_alloc(builder, nr * size);
+}
+
+bool shstk_builder_push(struct shstk_builder *builder, struct shstk_items *items, void *item)
+{
+	void **v = shstk_grow(items->v, items->nr, &items->max, sizeof(*v));
+
+	if (v)
+		items->v = v;
+	if (!v || !item) {
+		builder->failed = true;
+		return false;
+	}
+	items->v[items->nr++] = item;
+	return true;
+}
+
+char *shstk_builder_build_id(struct shstk_builder *builder, const struct shstk_symmap *map)
+{
+	char *hex = shstk_builder_alloc(builder, 2 * map->build_id_size + 1);
+
+	for (size_t i = 0; hex && i < map->build_id_size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", map->build_id[i]);
+	return hex;
+}
