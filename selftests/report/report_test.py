@@ -16,6 +16,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 
 sys.dont_write_bytecode = True
 SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -126,6 +127,18 @@ def read_again(variant, folder):
     equal(content(f'{folder}/again.folded'), content(f'{folder}/direct.folded'), 'folded')
     equal(sum(values[0] for _, values, _ in Decoded(f'{folder}/names.pb.gz').samples),
           profile.total)
+
+
+@native_case
+def from_fifo(_variant, folder):
+    """a FIFO is opened once, so that who waits to write a profile into it can do so"""
+    path = f'{folder}/fifo.folded'
+    os.mkfifo(path)
+    for _ in range(10):
+        writer = threading.Thread(target=put, args=(path, 'prog;main 5\n'), daemon=True)
+        writer.start()
+        equal(shstk('report', '-q', '--format=folded', '-o-', path), 'prog;main 5\n')
+        writer.join(LIMIT)
 
 
 @native_case

@@ -4,7 +4,6 @@
  * does, into a file in memory that keeps all samples, and that is read.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,12 +12,17 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libshstk/regular.h"
 #include "tools/report/perf_file.h"
 #include "tools/shstk.h"
 
+/*
+ * Returns whether perf record wrote a file. Only a regular file is looked into: a FIFO can be opened
+ * once, as its writer takes the end of the first reader for the end of all.
+ */
 static bool is_perf_file(const char *path)
 {
-	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	int fd = regular_open(path);
 	char magic[8];
 	bool ret;
 
