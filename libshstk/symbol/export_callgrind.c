@@ -343,7 +343,8 @@ static void put_costs(struct callgrind *c)
 
 /*
  * Makes the name of an event, in which there are only letters and digits, from that of a value
- * type, whose index is @index.
+ * type, whose index is @index. "value" and the index is the name where that of the type is of no
+ * use, so no type itself gives such a name.
  */
 static void event_name(char *buf, const char *type, unsigned int index)
 {
@@ -353,7 +354,7 @@ static void event_name(char *buf, const char *type, unsigned int index)
 		if (isascii(*type) && isalnum((unsigned char)*type))
 			buf[len++] = *type;
 	buf[len] = '\0';
-	if (!isalpha((unsigned char)*buf))
+	if (!isalpha((unsigned char)*buf) || !strncmp(buf, "value", 5))
 		snprintf(buf, EVENT_ROOM, "value%u", index);
 }
 

@@ -324,6 +324,7 @@ def callgrind_recursion(variant, folder):
     driver = Driver(variant)
     driver.do('type', 'a-b', 'count')
     driver.do('type', 'ab', 'count')
+    driver.do('type', 'value3', 'count')
     driver.do('type', '%', 'count')
     driver.do('proc', 'p', 1)
     with open(f'{folder}/map', 'w', encoding='ascii') as file:
@@ -331,13 +332,13 @@ def callgrind_recursion(variant, folder):
                         for i, name in enumerate(['even', 'odd', '(7)']))
     driver.do('map', 'p', '0x1000', '0x9000', 0, '')
     driver.do('perfmap', 'p', f'{folder}/map')
-    driver.do('sample', 'p', 1, 'x', 0, 0, '3,0,1', ','.join(['0x2010p'] + ['0x1010', '0x2010'] * 5
-                                                            + ['0x1010']))
-    driver.do('sample', 'p', 1, 'x', 0, 0, '5,0,0', '0x3010p,0x2010')
+    stack = ','.join(['0x2010p'] + ['0x1010', '0x2010'] * 5 + ['0x1010'])
+    driver.do('sample', 'p', 1, 'x', 0, 0, '3,0,1,0', stack)
+    driver.do('sample', 'p', 1, 'x', 0, 0, '5,0,0,0', '0x3010p,0x2010')
     driver.do('write', f'{folder}/x.callgrind', '-', 'type=1')
     driver.close()
     got = Callgrind(f'{folder}/x.callgrind')
-    equal(got.events, ['ab', 'value1', 'value2'])
+    equal(got.events, ['ab', 'value1', 'value2', 'value3'])
     equal({(a[1], b[1]): v[0] for (a, b, _), v in got.calls.items()},
           {('x', 'even'): 3, ('even', 'odd'): 3, ('odd', 'even'): 3, ('x', 'odd'): 5,
            ('odd', '(7)'): 5})
