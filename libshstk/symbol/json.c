@@ -6,35 +6,7 @@
 
 #include "bidi.h"
 #include "json.h"
-
-/*
- * Decodes the UTF-8 character at @s into its code point. Returns its length in bytes, 0 if it is
- * not valid.
- */
-static int decode(const unsigned char *s, uint32_t *point)
-{
-	uint32_t c;
-	int n;
-
-	*point = *s;
-	if (*s < 0x80)
-		return 1;
-	n = *s >= 0xf0 ? 4 : *s >= 0xe0 ? 3 : 2;
-	if (*s < 0xc2 || *s > 0xf4)
-		return 0;
-	c = *s & (0x7f >> n);
-	for (int i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		c = c << 6 | (s[i] & 0x3f);
-	}
-	/* The encoding is longer than needed, a surrogate, or too large. */
-	if ((n == 3 && c < 0x800) || (n == 4 && c < 0x10000) || (c >= 0xd800 && c < 0xe000) ||
-	    c > 0x10ffff)
-		return 0;
-	*point = c;
-	return n;
-}
+#include "utf8.h"
 
 /*
  * Returns whether a character is written as an escape, because a terminal does not show it as it
@@ -52,7 +24,7 @@ static void put_text(FILE *out, const char *text)
 	putc('"', out);
 	while (*s) {
 		uint32_t point;
-		int n = decode(s, &point);
+		size_t n = shstk_utf8_decode(s, SIZE_MAX, &point);
 
 		if (!n)
 			fputs("\\ufffd", out);

@@ -15,6 +15,7 @@
 #include "bidi.h"
 #include "hash.h"
 #include "pool.h"
+#include "utf8.h"
 
 #define CHUNK (64 * 1024)
 
@@ -92,32 +93,6 @@ void *shstk_grow(void *array, size_t nr, size_t *max, size_t size)
 	return array;
 }
 
-/*
- * Decodes the UTF-8 sequence at @s into its code point. Returns its length, 0 if it is not valid.
- */
-static size_t decode(const unsigned char *s, size_t len, uint32_t *point)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n, i;
-
-	if (s[0] < 0x80) {
-		*point = s[0];
-		return 1;
-	}
-	n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-	if (s[0] < 0xc2 || s[0] > 0xf4 || n > len)
-		return 0;
-	*point = s[0] & (0xff >> (n + 1));
-	for (i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		*point = *point << 6 | (s[i] & 0x3f);
-	}
-	if (*point < least[n] || *point > 0x10ffff || (*point >= 0xd800 && *point < 0xe000))
-		return 0;
-	return n;
-}
-
 static bool is_control(uint32_t point)
 {
 	return point < 0x20 || (point >= 0x7f && point < 0xa0) || point == 0x2028 ||
@@ -139,7 +114,7 @@ static size_t clean(char *out, const char *text, size_t len)
 			memcpy(out + done, "...", 3);
 			return done + 3;
 		}
-		n = decode(s, len, &point);
+		n = shstk_utf8_decode(s, len, &point);
 		if (!n || (point & 0xfffe) == 0xfffe) {
 			memcpy(out + done, "\xef\xbf\xbd", 3);
 			done += 3;

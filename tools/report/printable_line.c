@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/bidi.h"
+#include "libshstk/symbol/utf8.h"
 #include "tools/report/printable_line.h"
 
 #define TAB 8
@@ -23,30 +24,6 @@ struct shown {
 	size_t bytes;
 };
 
-/*
- * Decodes the UTF-8 sequence at @s into its code point. Returns its length, 0 if it is not valid.
- */
-static size_t decode(const unsigned char *s, size_t len, uint32_t *point)
-{
-	static const uint32_t least[] = { 0, 0, 0x80, 0x800, 0x10000 };
-	size_t n = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : s[0] >= 0x80 ? 2 : 1;
-
-	*point = s[0];
-	if (n == 1)
-		return 1;
-	if (s[0] < 0xc2 || s[0] > 0xf4 || n > len)
-		return 0;
-	*point &= 0xff >> (n + 1);
-	for (size_t i = 1; i < n; i++) {
-		if ((s[i] & 0xc0) != 0x80)
-			return 0;
-		*point = *point << 6 | (s[i] & 0x3f);
-	}
-	if (*point < least[n] || *point > 0x10ffff || (*point >= 0xd800 && *point < 0xe000))
-		return 0;
-	return n;
-}
-
 /* Returns whether a character other than those of ASCII does something to a terminal. */
 static bool is_harmful(uint32_t point)
 {
@@ -59,7 +36,7 @@ static struct shown show(const unsigned char *s, size_t len, size_t column)
 {
 	struct shown ret = { .bytes = 1 };
 	uint32_t point;
-	size_t n = decode(s, len, &point);
+	size_t n = shstk_utf8_decode(s, len, &point);
 
 	if (*s == '\t') {
 		ret.columns = TAB - column % TAB;
