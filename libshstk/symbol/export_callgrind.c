@@ -121,13 +121,7 @@ struct walk {
 static size_t get_row(struct callgrind *c, struct shstk_rows *table,
 		      const uintptr_t key[SHSTK_ROW_KEY], bool *made)
 {
-	const struct shstk_row *row = shstk_rows_get(table, &c->pool, key, made);
-
-	if (row)
-		return row->id;
-	c->failed = true;
-	*made = false;
-	return 0;
+	return shstk_rows_number(table, &c->pool, key, made, &c->failed);
 }
 
 /* Returns the pool's copy of a text; "" when memory runs out. */

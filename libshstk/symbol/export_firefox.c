@@ -62,18 +62,6 @@ enum {
 };
 
 /**
- * struct column - numbers of a column
- * @v: the numbers.
- * @nr: number of elements of @v.
- * @max: number of elements that @v has room for.
- */
-struct column {
-	int64_t *v;
-	size_t nr;
-	size_t max;
-};
-
-/**
  * struct place - what a frame shows
  * @function: name of the function.
  * @module: name of the module, or "".
@@ -99,14 +87,11 @@ struct place {
  * @json: the output.
  * @failed: memory ran out.
  * @pool: memory of the rows of the thread that is written.
- * @strings: numbers of its texts.
+ * @strings: its texts.
  * @resources: numbers of its modules.
  * @funcs: numbers of its functions.
  * @frames: numbers of its frames.
  * @stacks: numbers of its stacks.
- * @texts: its texts by number.
- * @nr_texts: number of elements of @texts.
- * @max_texts: number of elements that @texts has room for.
  * @columns: its tables.
  * @tid_pool: memory of @tids.
  * @tids: thread IDs of the threads that are written.
@@ -119,47 +104,31 @@ struct firefox {
 	struct json json;
 	bool failed;
 	struct shstk_pool pool;
-	struct shstk_rows strings;
+	struct shstk_texts strings;
 	struct shstk_rows resources;
 	struct shstk_rows funcs;
 	struct shstk_rows frames;
 	struct shstk_rows stacks;
-	const char **texts;
-	size_t nr_texts;
-	size_t max_texts;
-	struct column columns[COLUMNS];
+	struct shstk_column columns[COLUMNS];
 	struct shstk_pool tid_pool;
 	struct shstk_rows tids;
-	struct column tid_uses;
+	struct shstk_column tid_uses;
 	const char *process;
 	size_t main;
 };
 
 /* ---- The tables of a thread ---- */
 
-static void add(struct firefox *f, struct column *column, int64_t value)
+static void add(struct firefox *f, struct shstk_column *column, int64_t value)
 {
-	int64_t *v = shstk_grow(column->v, column->nr, &column->max, sizeof(*v));
-
-	if (!v) {
-		f->failed = true;
-		return;
-	}
-	column->v = v;
-	column->v[column->nr++] = value;
+	f->failed |= !shstk_column_add(column, value);
 }
 
 /* Returns the number of a row, and in @made whether it is new. When memory runs out it is 0. */
 static size_t get_row(struct firefox *f, struct shstk_rows *table,
 		      const uintptr_t key[SHSTK_ROW_KEY], bool *made)
 {
-	const struct shstk_row *row = shstk_rows_get(table, &f->pool, key, made);
-
-	if (row)
-		return row->id;
-	f->failed = true;
-	*made = false;
-	return 0;
+	return shstk_rows_number(table, &f->pool, key, made, &f->failed);
 }
 
 /* Returns the pool's copy of a text; "" when memory runs out. */
@@ -174,22 +143,9 @@ static const char *keep(struct firefox *f, const char *text)
 /* Returns the number of a text of the pool; -1 if it is NULL. */
 static int64_t text_number(struct firefox *f, const char *text)
 {
-	const char **texts;
-	bool made;
-	size_t id;
+	const int64_t id = text ? shstk_texts_get(&f->strings, &f->pool, text) : -1;
 
-	if (!text)
-		return -1;
-	id = get_row(f, &f->strings, (uintptr_t[SHSTK_ROW_KEY]){ (uintptr_t)text }, &made);
-	if (!made)
-		return id;
-	texts = shstk_grow(f->texts, f->nr_texts, &f->max_texts, sizeof(*texts));
-	if (!texts) {
-		f->failed = true;
-		return 0;
-	}
-	f->texts = texts;
-	f->texts[f->nr_texts++] = text;
+	f->failed |= text && id < 0;
 	return id;
 }
 
@@ -299,8 +255,7 @@ static int64_t add_stack(struct firefox *f, const struct shstk_record *record)
 /* Makes the tables empty for the next thread. */
 static void reset(struct firefox *f)
 {
-	struct shstk_rows *const tables[] = { &f->strings, &f->resources, &f->funcs, &f->frames,
-					      &f->stacks };
+	struct shstk_rows *const tables[] = { &f->resources, &f->funcs, &f->frames, &f->stacks };
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++) {
 		shstk_rows_deinit(tables[i]);
@@ -308,7 +263,7 @@ static void reset(struct firefox *f)
 	}
 	for (int i = 0; i < COLUMNS; i++)
 		f->columns[i].nr = 0;
-	f->nr_texts = 0;
+	shstk_texts_reset(&f->strings);
 	shstk_pool_deinit(&f->pool);
 	shstk_pool_init(&f->pool);
 }
@@ -316,7 +271,7 @@ static void reset(struct firefox *f)
 /* ---- JSON ---- */
 
 /* Writes a column, in which -1 is null. */
-static void put_nullable(struct firefox *f, const char *name, const struct column *column)
+static void put_nullable(struct firefox *f, const char *name, const struct shstk_column *column)
 {
 	shstk_json_open(&f->json, name, '[');
 	for (size_t i = 0; i < column->nr; i++) {
@@ -328,12 +283,9 @@ static void put_nullable(struct firefox *f, const char *name, const struct colum
 	shstk_json_close(&f->json);
 }
 
-static void put_column(struct firefox *f, const char *name, const struct column *column)
+static void put_column(struct firefox *f, const char *name, const struct shstk_column *column)
 {
-	shstk_json_open(&f->json, name, '[');
-	for (size_t i = 0; i < column->nr; i++)
-		shstk_json_int(&f->json, NULL, column->v[i]);
-	shstk_json_close(&f->json);
+	shstk_json_ints(&f->json, name, column->v, column->nr);
 }
 
 static void put_nulls(struct firefox *f, const char *name, size_t nr)
@@ -439,10 +391,7 @@ static void put_tables(struct firefox *f)
 	put_empty(f, "markers",
 		  (const char *const[]){ "data", "name", "startTime", "endTime", "phase",
 					 "category", NULL });
-	shstk_json_open(&f->json, "stringArray", '[');
-	for (size_t i = 0; i < f->nr_texts; i++)
-		shstk_json_string(&f->json, NULL, f->texts[i]);
-	shstk_json_close(&f->json);
+	shstk_json_strings(&f->json, "stringArray", f->strings.v, f->strings.rows.nr);
 }
 
 /*
@@ -715,7 +664,7 @@ static void deinit(struct firefox *f)
 	for (int i = 0; i < COLUMNS; i++)
 		free(f->columns[i].v);
 	free(f->tid_uses.v);
-	free(f->texts);
+	shstk_texts_deinit(&f->strings);
 }
 
 static int write_firefox(const struct shstk_profile *profile, FILE *out,

@@ -59,18 +59,6 @@ EMBED(shstk_page_times, "times.js");
 EMBED(shstk_page_tables, "tables.js");
 EMBED(shstk_page_begin, "page.js");
 
-/**
- * struct column - numbers of a column
- * @v: the numbers.
- * @nr: number of elements of @v.
- * @max: number of elements that @v has room for.
- */
-struct column {
-	int64_t *v;
-	size_t nr;
-	size_t max;
-};
-
 /* The columns of a page that have a fixed name. */
 enum {
 	FRAME_NAME,
@@ -107,14 +95,11 @@ struct step {
  * @text: pool in which each text is kept once.
  * @pool: memory of the tables' rows.
  * @failed: memory ran out.
- * @strings: numbers of the texts.
+ * @strings: the texts.
  * @frames: numbers of the frames.
  * @stacks: numbers of the stacks.
  * @processes: numbers of the processes.
  * @threads: numbers of the threads.
- * @texts: the texts by their numbers.
- * @nr_texts: number of elements of @texts.
- * @max_texts: number of elements that @texts has room for.
  * @names: process names by process, as the main thread was called last.
  * @columns: the columns, see the head of this file.
  * @values: a column for each value type.
@@ -128,13 +113,11 @@ struct page {
 	struct shstk_pool *text;
 	struct shstk_pool pool;
 	bool failed;
-	struct shstk_rows strings, frames, stacks, processes, threads;
-	const char **texts;
-	size_t nr_texts;
-	size_t max_texts;
+	struct shstk_texts strings;
+	struct shstk_rows frames, stacks, processes, threads;
 	struct shstk_rows names;
-	struct column columns[COLUMNS];
-	struct column values[SHSTK_PROFILE_MAX_TYPES];
+	struct shstk_column columns[COLUMNS];
+	struct shstk_column values[SHSTK_PROFILE_MAX_TYPES];
 	unsigned int nr_values;
 	struct step *path;
 	size_t nr_path;
@@ -142,16 +125,9 @@ struct page {
 	int path_note;
 };
 
-static void add(struct page *page, struct column *column, int64_t value)
+static void add(struct page *page, struct shstk_column *column, int64_t value)
 {
-	int64_t *v = shstk_grow(column->v, column->nr, &column->max, sizeof(*v));
-
-	if (!v) {
-		page->failed = true;
-		return;
-	}
-	column->v = v;
-	column->v[column->nr++] = value;
+	page->failed |= !shstk_column_add(column, value);
 }
 
 /*
@@ -162,33 +138,7 @@ static void add(struct page *page, struct column *column, int64_t value)
 static size_t get_row(struct page *page, struct shstk_rows *table,
 		      const uintptr_t key[SHSTK_ROW_KEY], bool *made)
 {
-	const struct shstk_row *row = shstk_rows_get(table, &page->pool, key, made);
-
-	if (row)
-		return row->id;
-	page->failed = true;
-	*made = false;
-	return 0;
-}
-
-/* Returns the number of a string of the pool. */
-static int64_t text_number(struct page *page, const char *text)
-{
-	bool made;
-	size_t id =
-		get_row(page, &page->strings, (uintptr_t[SHSTK_ROW_KEY]){ (uintptr_t)text }, &made);
-	const char **texts;
-
-	if (!made)
-		return id;
-	texts = shstk_grow(page->texts, page->nr_texts, &page->max_texts, sizeof(*texts));
-	if (!texts) {
-		page->failed = true;
-		return 0;
-	}
-	page->texts = texts;
-	page->texts[page->nr_texts++] = text;
-	return id;
+	return shstk_rows_number(table, &page->pool, key, made, &page->failed);
 }
 
 /* Returns the pool's copy of a string; "" if it is NULL or memory runs out. */
@@ -202,7 +152,10 @@ static const char *keep(struct page *page, const char *text)
 
 static void add_text(struct page *page, int column, const char *text)
 {
-	add(page, &page->columns[column], text_number(page, keep(page, text)));
+	const int64_t id = shstk_texts_get(&page->strings, &page->pool, keep(page, text));
+
+	page->failed |= id < 0;
+	add(page, &page->columns[column], id);
 }
 
 static void add_label(struct page *page, int column, const char *name, size_t room)
@@ -458,12 +411,9 @@ static void add_sides(struct page *page, const struct shstk_profile *before,
 
 /* ---- JSON ---- */
 
-static void put_column(struct json *json, const char *name, const struct column *column)
+static void put_column(struct json *json, const char *name, const struct shstk_column *column)
 {
-	shstk_json_open(json, name, '[');
-	for (size_t i = 0; i < column->nr; i++)
-		shstk_json_int(json, NULL, column->v[i]);
-	shstk_json_close(json);
+	shstk_json_ints(json, name, column->v, column->nr);
 }
 
 /* Writes the columns from @column on as one object. @names has a name for each, then NULL. */
@@ -509,14 +459,6 @@ static void put_all_notes(struct json *json, const struct shstk_profile *base,
 	if (base)
 		put_notes(json, "before", base, cautions);
 	put_notes(json, base ? "after" : NULL, profile, cautions);
-	shstk_json_close(json);
-}
-
-static void put_lines(struct json *json, const char *name, const char *const *lines, size_t nr)
-{
-	shstk_json_open(json, name, '[');
-	for (size_t i = 0; i < nr; i++)
-		shstk_json_string(json, NULL, lines[i]);
 	shstk_json_close(json);
 }
 
@@ -633,8 +575,8 @@ static void put_page(struct json *json, const struct page *page,
 {
 	shstk_json_open(json, NULL, '{');
 	put_head(json, profile, opts);
-	put_lines(json, "kinds", shstk_kind_names, SHSTK_KINDS);
-	put_lines(json, "strings", page->texts, page->nr_texts);
+	shstk_json_strings(json, "kinds", shstk_kind_names, SHSTK_KINDS);
+	shstk_json_strings(json, "strings", page->strings.v, page->strings.rows.nr);
 	put_table(json, page, "frames", FRAME_NAME,
 		  (const char *const[]){ "name", "label", "brief", "module", "file", "line",
 					 NULL });
@@ -770,8 +712,8 @@ static int put_html(FILE *out, const char *data, size_t size)
 
 static void page_deinit(struct page *page)
 {
-	struct shstk_rows *tables[] = { &page->strings,	  &page->frames,  &page->stacks,
-					&page->processes, &page->threads, &page->names };
+	struct shstk_rows *tables[] = { &page->frames, &page->stacks, &page->processes,
+					&page->threads, &page->names };
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		shstk_rows_deinit(tables[i]);
@@ -779,7 +721,7 @@ static void page_deinit(struct page *page)
 		free(page->columns[i].v);
 	for (size_t i = 0; i < SHSTK_PROFILE_MAX_TYPES; i++)
 		free(page->values[i].v);
-	free(page->texts);
+	shstk_texts_deinit(&page->strings);
 	free(page->path);
 	shstk_pool_deinit(&page->pool);
 }

@@ -121,3 +121,19 @@ void shstk_json_null(struct json *json, const char *name)
 	begin(json, name, false);
 	fputs("null", json->out);
 }
+
+void shstk_json_ints(struct json *json, const char *name, const int64_t *values, size_t nr)
+{
+	shstk_json_open(json, name, '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_int(json, NULL, values[i]);
+	shstk_json_close(json);
+}
+
+void shstk_json_strings(struct json *json, const char *name, const char *const *texts, size_t nr)
+{
+	shstk_json_open(json, name, '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_string(json, NULL, texts[i]);
+	shstk_json_close(json);
+}

@@ -17,6 +17,7 @@
 #define SHSTK_JSON_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -65,5 +66,9 @@ void shstk_json_millionth(struct json *json, const char *name, uint64_t value);
 /* Writes an address as the string "0x...", because readers of JSON round large numbers. */
 void shstk_json_address(struct json *json, const char *name, uint64_t value);
 void shstk_json_null(struct json *json, const char *name);
+/* Writes an array of numbers. */
+void shstk_json_ints(struct json *json, const char *name, const int64_t *values, size_t nr);
+/* Writes an array of strings, each as shstk_json_string() does. */
+void shstk_json_strings(struct json *json, const char *name, const char *const *texts, size_t nr);
 
 #endif

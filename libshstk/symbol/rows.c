@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* rows.c - numbers for things, as rows.h describes. */
+#include <stdlib.h>
+
 #include "rows.h"
 
 struct shstk_row *shstk_rows_find(const struct shstk_rows *table,
@@ -28,7 +30,58 @@ struct shstk_row *shstk_rows_get(struct shstk_rows *table, struct shstk_pool *po
 	return row->hh.tbl ? row : NULL;
 }
 
+size_t shstk_rows_number(struct shstk_rows *table, struct shstk_pool *pool,
+			 const uintptr_t key[SHSTK_ROW_KEY], bool *made, bool *failed)
+{
+	const struct shstk_row *row = shstk_rows_get(table, pool, key, made);
+
+	if (row)
+		return row->id;
+	*failed = true;
+	*made = false;
+	return 0;
+}
+
 void shstk_rows_deinit(struct shstk_rows *table)
 {
 	HASH_CLEAR(hh, table->rows);
+}
+
+bool shstk_column_add(struct shstk_column *column, int64_t value)
+{
+	int64_t *v = shstk_grow(column->v, column->nr, &column->max, sizeof(*v));
+
+	if (!v)
+		return false;
+	column->v = v;
+	column->v[column->nr++] = value;
+	return true;
+}
+
+int64_t shstk_texts_get(struct shstk_texts *texts, struct shstk_pool *pool, const char *text)
+{
+	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)text };
+	const char **v = shstk_grow(texts->v, texts->rows.nr, &texts->max, sizeof(*v));
+	const struct shstk_row *row;
+	bool made;
+
+	if (!v)
+		return -1;
+	texts->v = v;
+	/* The text of the next number, if it gets that. So no number is without a text. */
+	texts->v[texts->rows.nr] = text;
+	row = shstk_rows_get(&texts->rows, pool, key, &made);
+	return row ? (int64_t)row->id : -1;
+}
+
+void shstk_texts_reset(struct shstk_texts *texts)
+{
+	shstk_rows_deinit(&texts->rows);
+	texts->rows = (struct shstk_rows){ 0 };
+}
+
+void shstk_texts_deinit(struct shstk_texts *texts)
+{
+	shstk_rows_deinit(&texts->rows);
+	free(texts->v);
 }
