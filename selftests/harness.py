@@ -8,14 +8,17 @@ failed, 4 where the whole script is skipped. Names of functions on the command l
 
 import atexit
 import ctypes
+import fcntl
 import os
 import pty
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import traceback
 
@@ -126,6 +129,27 @@ def open_terminal():
         return pty.openpty()
     except OSError as err:
         raise Skip(f'there are no terminals here: {err}') from err
+
+
+def on_terminal(*args, columns=80):
+    """Runs the command shstk on a terminal of so many columns, which must go well. Returns the
+    lines that it prints."""
+    leader, follower = open_terminal()
+    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
+    with subprocess.Popen([SHSTK, *args], stdout=follower) as child:
+        os.close(follower)
+        text = b''
+        while True:
+            try:
+                part = os.read(leader, 65536)
+            except OSError:     # the other end was closed
+                break
+            if not part:
+                break
+            text += part
+        equal(child.wait(LIMIT), 0, 'status')
+    os.close(leader)
+    return text.decode().replace('\r\n', '\n').splitlines()
 
 
 class Process(subprocess.Popen):

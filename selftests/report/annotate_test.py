@@ -5,20 +5,16 @@ instructions are compared with the table of functions. Then its source, its prog
 objdump are replaced by harmful ones. Prints KTAP.
 """
 
-import fcntl
 import json
 import os
 import re
 import shutil
-import struct
-import subprocess
 import sys
-import termios
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    LIMIT, SHSTK, TMP, check, equal, main, one_line, open_terminal, run, shstk, test)
+    TMP, check, equal, main, on_terminal, one_line, run, shstk, test)
 
 # Each iteration is many times as long as all other lines of the function together are.
 PROGRAM = '''#include <time.h>
@@ -331,23 +327,8 @@ def fits_a_terminal():
     put(SOURCE, long)
     try:
         for options, fits in ([], True), (['--full-names'], False):
-            leader, follower = open_terminal()
-            fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, 80, 0, 0))
-            with subprocess.Popen([SHSTK, 'report', '--annotate=work', '--assembly', *options,
-                                   recording('pb.gz')], stdout=follower) as child:
-                os.close(follower)
-                text = b''
-                while True:
-                    try:
-                        part = os.read(leader, 65536)
-                    except OSError:     # the other end was closed
-                        break
-                    text += part
-                    if not part:
-                        break
-                equal(child.wait(LIMIT), 0, 'status')
-            os.close(leader)
-            lines = text.decode().replace('\r\n', '\n').splitlines()
+            lines = on_terminal('report', '--annotate=work', '--assembly', *options,
+                                recording('pb.gz'))
             wide = [line for line in lines if len(line) > 80 and TMP not in line
                     and not line.startswith('caution')]
             equal(not wide, fits, wide)

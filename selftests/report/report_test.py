@@ -5,17 +5,14 @@ programs, harmful files, and differences compared with `go tool pprof -diff_base
 """
 
 import collections
-import fcntl
 import gzip
 import json
 import os
 import random
 import re
 import resource
-import struct
 import subprocess
 import sys
-import termios
 import threading
 
 sys.dont_write_bytecode = True
@@ -24,7 +21,7 @@ sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export')]
 from pprof import Decoded  # noqa: E402
 from cases import case, equal, main, need  # noqa: E402
 from export_test import Profile  # noqa: E402
-from harness import SHSTK, open_terminal  # noqa: E402
+from harness import SHSTK, on_terminal  # noqa: E402
 
 LIMIT = 100     # seconds until a command counts as hung
 
@@ -344,26 +341,6 @@ def sorted_tables(variant, folder):
     profile.driver.close()
     lines = [n for n in names('--lines', '--top=100') if n.endswith(' exported')]
     assert lines and all(re.fullmatch(r'[^/]+\.c:\d+ exported', n) for n in lines), lines
-
-
-def on_terminal(*args, columns=80):
-    """Returns what the command prints on a terminal of so many columns."""
-    leader, follower = open_terminal()
-    fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
-    with subprocess.Popen([SHSTK, *args], stdout=follower) as child:
-        os.close(follower)
-        text = b''
-        while True:
-            try:
-                part = os.read(leader, 65536)
-            except OSError:     # the other end was closed
-                break
-            if not part:
-                break
-            text += part
-        equal(child.wait(LIMIT), 0)
-    os.close(leader)
-    return text.decode().replace('\r\n', '\n').splitlines()
 
 
 @native_case
