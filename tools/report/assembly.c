@@ -25,7 +25,6 @@
 #define BEHIND 64 /* bytes behind the last sample that are shown */
 #define WHOLE 4096 /* a function of so many bytes is shown whole */
 #define NEAR 64 /* in others, what is so many bytes around samples */
-#define LONGEST 16 /* bytes of the longest instruction */
 
 /**
  * struct piece - samples at one address
@@ -203,7 +202,7 @@ static int put_range(const struct spots *spots, size_t room, const struct file *
 	l.near = stop - start > WHOLE ? NEAR : UINT64_MAX;
 	err = objdump_run(file->fd, start, stop, take, &l);
 	if (l.waits)
-		flush(&l, l.address + LONGEST);
+		flush(&l, l.address + OBJDUMP_LONGEST);
 	flush(&l, UINT64_MAX);
 	if (l.self || l.total)
 		put_rest(spots, l.self, l.total, "[not disassembled]");

@@ -19,7 +19,6 @@
 #define MOST_LINE 1024 /* bytes of a line that are kept */
 #define FREE_FD 10 /* the child's number of the file is at least this one */
 #define NOT_FOUND 127
-#define LONGEST 16 /* bytes of the longest instruction: none is cut at the end */
 
 static void lower_limit(int resource, rlim_t value)
 {
@@ -40,7 +39,9 @@ static void execute(int fd, int out, uint64_t start, uint64_t stop)
 	int file = fcntl(fd, F_DUPFD, FREE_FD);
 
 	snprintf(from, sizeof(from), "--start-address=0x%llx", (unsigned long long)start);
-	snprintf(to, sizeof(to), "--stop-address=0x%llx", (unsigned long long)stop + LONGEST);
+	/* No instruction is cut at the end. */
+	snprintf(to, sizeof(to), "--stop-address=0x%llx",
+		 (unsigned long long)stop + OBJDUMP_LONGEST);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
 	dup2(null, STDIN_FILENO);
 	dup2(out, STDOUT_FILENO);

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#define OBJDUMP_LONGEST 16 /* bytes of the longest instruction */
+
 /**
  * struct objdump_line - a line that objdump printed
  * @function: the line is the heading of a function, not an instruction.

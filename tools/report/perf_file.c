@@ -91,7 +91,7 @@ int report_read(struct shstk_profile *profile, const char *path, const struct sh
 	if (!strcmp(path, "-") || !is_perf_file(path)) {
 		ret = shstk_profile_read(profile, path, opts, err, sizeof(err));
 	} else {
-		fd = memfd_create("shstk-report", 0);
+		fd = memfd_create("shstk-report", MFD_CLOEXEC);
 		if (fd < 0)
 			snprintf(err, sizeof(err), "cannot read '%s': %s", path, strerror(errno));
 		ret = fd >= 0 && unwind(path, fd, err, sizeof(err)) ?
