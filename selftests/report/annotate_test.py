@@ -252,6 +252,16 @@ def other_objdumps():
     check("can't disassemble" in one_line(done.stderr), done.stderr)
 
 
+@test
+def full_output():
+    """a standard output without room is one line and a failure, with and without instructions"""
+    for options in [], ['--assembly']:
+        with open('/dev/full', 'wb') as full:
+            done = shstk('report', '--annotate=work', *options, recording('pb.gz'), stdout=full)
+        equal(done.returncode, 1, done.stderr)
+        check('standard output: No space left' in one_line(done.stderr), done.stderr)
+
+
 # ---- Sources that are made to do harm ----
 
 def with_source(data, *args):
