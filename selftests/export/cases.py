@@ -16,6 +16,9 @@ VARIANTS = ('native', 'asan')
 
 CASES = []
 
+# A compiler's cache may answer with the debug information of another folder, whose name is in it.
+os.environ['CCACHE_DISABLE'] = '1'
+
 
 class Failure(Exception):
     """The driver ended or gave an unexpected answer."""
