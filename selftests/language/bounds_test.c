@@ -99,6 +99,46 @@ TEST(more_interpreters_than_can_be_known_are_said)
 	languages_destroy(all);
 }
 
+/* Has a sample come after its frames, and a loss between the two if there is one. */
+static uint64_t count_samples(struct languages *all, int number, bool lost)
+{
+	const struct language_moment moment = {
+		.kind = LANGUAGE_MOMENT,
+		.target = number,
+		.pc = 1,
+		.sp = 2,
+	};
+	const struct language_sample sample = { .number = number, .tid = 1, .pc = 1, .sp = 2 };
+	const struct native_stack native = { .nr = 0 };
+	struct language_counts counts;
+	uint64_t pc;
+	uint8_t mark;
+
+	languages_take(all, 1, 0, &moment, sizeof(moment));
+	if (lost)
+		languages_lost(all);
+	languages_place(all, &sample, &native, &pc, &mark, 1);
+	languages_count(all, &counts);
+	return counts.samples;
+}
+
+TEST(frames_from_before_a_loss_are_of_no_sample)
+{
+	struct languages *all = languages_create(NULL);
+	struct language_module module;
+	int number;
+
+	ASSERT_TRUE(all && open_module(&module));
+	languages_stopped_only(all);
+	number = languages_find(all, &module);
+	close(module.fd);
+	ASSERT_EQ(1, number);
+	EXPECT_EQ(1, count_samples(all, number, false));
+	EXPECT_EQ(1, count_samples(all, number, true));
+	EXPECT_EQ(2, count_samples(all, number, false));
+	languages_destroy(all);
+}
+
 /* Starts a process that stops and is traced by this one. Returns its ID, or -1. */
 static pid_t start_traced(void)
 {

@@ -151,6 +151,8 @@ static int take(void *arg, const struct perf_record *r)
 	t->all.time = r->time;
 	if (r->language)
 		return languages_take(t->languages, r->tid, r->time, r->body, r->size);
+	if (r->type == PERF_RECORD_LOST)
+		languages_lost(t->languages);
 	if (r->type == PERF_RECORD_SAMPLE)
 		return take_sample(t, r);
 	if (r->type == PERF_RECORD_MMAP2 && perf_record_map(r, &map))

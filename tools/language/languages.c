@@ -128,7 +128,6 @@ static void free_function(struct function *f)
 void languages_destroy(struct languages *all)
 {
 	struct function *f, *next;
-	struct moment *m, *later;
 
 	if (!all)
 		return;
@@ -141,11 +140,7 @@ void languages_destroy(struct languages *all)
 		HASH_DEL(all->functions, f);
 		free_function(f);
 	}
-	HASH_ITER(hh, all->moments, m, later)
-	{
-		HASH_DEL(all->moments, m);
-		free(m);
-	}
+	languages_lost(all);
 	bpf_loaded_close(&all->own);
 	free(all);
 }
@@ -398,6 +393,16 @@ int languages_take(struct languages *all, int tid, uint64_t time, const void *re
 	if (it->kind == LANGUAGE_CODE)
 		return take_code(all, record, size);
 	return it->kind == LANGUAGE_MOMENT ? take_moment(all, tid, time, it, size) : 0;
+}
+
+void languages_lost(struct languages *all)
+{
+	struct moment *m, *next;
+
+	HASH_ITER(hh, all->moments, m, next)
+	{
+		forget(all, m);
+	}
 }
 
 /* ---- Stacks ---- */

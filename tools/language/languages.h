@@ -5,6 +5,7 @@
  *	a process has mapped an interpreter    languages_find()     which one, as a number
  *	                                       languages_tell()     to the BPF program
  *	the program wrote what it read         languages_take()
+ *	records were lost                      languages_lost()     forgets what has no sample yet
  *	a sample was unwound                   languages_place()    puts functions into its stack
  *	the stack is named                     languages_function() what these are
  *
@@ -74,6 +75,12 @@ const char *languages_refused(const struct languages *all);
 
 /* Takes a record that the BPF program wrote at @time, in ns. Returns 0 or -ENOMEM. */
 int languages_take(struct languages *all, int tid, uint64_t time, const void *record, size_t size);
+
+/*
+ * Tells that records were lost. The sample of frames that were taken may be one of them: then these
+ * frames must not become those of the next sample, whose own may be lost, too.
+ */
+void languages_lost(struct languages *all);
 
 /**
  * struct language_sample - a sample

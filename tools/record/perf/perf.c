@@ -121,6 +121,8 @@ int perf_drain_record(void *arg, const struct perf_record *r)
 		return d->languages ?
 			       languages_take(d->languages, r->tid, r->time, r->body, r->size) :
 			       0;
+	if (d->languages && r->type == PERF_RECORD_LOST)
+		languages_lost(d->languages);
 	if (d->wakers && wakers_parse(d->wakers, r, &waking)) {
 		convert_waking(d->convert, &waking, r->time);
 		return 0;
