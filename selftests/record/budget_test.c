@@ -46,6 +46,15 @@ static size_t excesses(const struct shstk_symbols *symbols, const char **name, u
 	return nr;
 }
 
+/* Works until the clock of the thread's CPU time, which may be coarse, has moved on. */
+static void work(void)
+{
+	uint64_t since = now_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	while (now_ns(CLOCK_THREAD_CPUTIME_ID) == since)
+		;
+}
+
 static struct shstk_symbols *store(uint64_t memory, uint64_t time)
 {
 	struct shstk_symbols_opts opts = { .memory = memory, .time = time, .no_servers = true };
@@ -264,6 +273,7 @@ TEST(java_s_library_is_not_opened_when_no_time_is_left)
 	/* The first piece of work takes all of it. */
 	account = shstk_symbols_process_account(java_symbols, getpid());
 	shstk_account_begin(account);
+	work();
 	shstk_account_end(account);
 	ASSERT_EQ(0, shstk_space_create(SHSTK_ARCH_X86, &space));
 	EXPECT_EQ(0, jit_attach(space, &process, &jit));
