@@ -116,8 +116,8 @@ def need_nobody():
 
 
 def stack_lines(text):
-    """[(stack, value)] of folded stacks. What cautions of, as of lost records, has lines without
-    a value, which are left out: when a machine is busy they come and go."""
+    """[(stack, value)] of folded stacks. Cautions, as of lost records, are left out: they are stacks
+    of the value 0, which come and go when a machine is busy."""
     lines = [line.rsplit(' ', 1) for line in text.split('\n')
              if line and not line.startswith('[caution]')]
     return [(stack, int(value)) for stack, value in lines]
