@@ -184,6 +184,14 @@ $(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/el
 
 CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test
 
+# What /proc tells of a process, without the rest of the command.
+$(RECORD_B)/about_test: selftests/record/about_test.c $(B)/tools/proc/about.o
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o,$^)
+
+CHECK	+= $(RECORD_B)/about_test
+
 # The recorder with stand-ins for the clock, the rings and the command.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \
 	target_find target_hold target_go

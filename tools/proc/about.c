@@ -11,13 +11,17 @@
 #define COMMAND_MAX 1024
 #define CONTAINER_ID 64 /* hexadecimal digits in the ID of a container */
 
-/* Reads the beginning of a file of /proc/PID. Returns its length, and puts a zero behind it. */
+/*
+ * Reads the beginning of a file of /proc/PID. Returns its length, and puts a zero behind it. Of a
+ * process that is gone nothing is read.
+ */
 static size_t read_file(pid_t pid, const char *name, char *text, size_t size)
 {
 	char path[64];
 	ssize_t n;
 	int fd;
 
+	*text = '\0';
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, name);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
