@@ -33,6 +33,9 @@ static void append(const char *text, size_t len, void *arg)
 {
 	struct output *out = arg;
 
+	/* The text of an empty name is NULL, which memcpy() may not get. */
+	if (!len)
+		return;
 	if (len > sizeof(out->text) - out->len)
 		longjmp(out->full, 1);
 	memcpy(out->text + out->len, text, len);
