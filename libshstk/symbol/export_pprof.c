@@ -5,6 +5,13 @@
  * The message tree is built in one pool and packed straight into the compressor. Tables give
  * functions, mappings and strings their numbers; the key of a table is what makes two of them the
  * same.
+ *
+ * An address has several functions where calls were inlined. The format can hold them as several
+ * lines of one location, but speedscope keeps only the last line of a location, so that all inlined
+ * functions, and with them the hottest one, would be missing there. Therefore each of them gets a
+ * location of its own, with the same address and successive IDs, innermost first. By these
+ * import_pprof.c knows that they are one entry of a stack. Two entries with the same address never
+ * have successive IDs.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -61,6 +68,12 @@ struct mapping_id {
 	bool main;
 };
 
+/* The locations that one location of the profile becomes. */
+struct place {
+	uint64_t id; /* of the first one; the others have the numbers after it */
+	unsigned int nr;
+};
+
 /**
  * struct builder - a Profile being built
  * @profile: the profile that is written.
@@ -70,6 +83,8 @@ struct mapping_id {
  * @mappings: numbers of mappings.
  * @text_list: strings by number.
  * @function_list: functions by number.
+ * @places: where the functions of each location of the profile are in @out.location.
+ * @next_id: ID of the next location.
  * @out: the message.
  */
 struct builder {
@@ -80,6 +95,8 @@ struct builder {
 	struct mapping_id *mappings;
 	struct shstk_items text_list;
 	struct shstk_items function_list;
+	struct place *places;
+	uint64_t next_id;
 	Profile out;
 };
 
@@ -243,52 +260,97 @@ static void note_knowledge(Mapping *mapping, const struct shstk_symbol *symbol)
 	}
 }
 
-static Location *build_location(struct builder *b, const struct shstk_location *from)
+/*
+ * Adds a location with the next ID and the functions of @nr frames. Returns NULL if memory ran out.
+ */
+static Location *add_location(struct builder *b, const struct shstk_symframe *frames,
+			      unsigned int nr)
 {
-	const struct shstk_symbol *symbol;
-	struct mapping_id *mapping = find_mapping(b, from->map);
 	Location *to = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__pprof__location__init);
 
 	if (!to)
 		return NULL;
-	symbol = shstk_location_symbol(b->profile, from);
-	to->id = from->id;
-	/* The address must lie inside the call instruction, not behind it. */
-	to->address = from->pc;
-	if (from->how == SHSTK_SYMADDR_RETURN && from->pc)
-		to->address--;
-	if (mapping) {
-		to->mapping_id = mapping->mapping->id;
-		note_knowledge(mapping->mapping, symbol);
-	}
-	to->line = shstk_builder_array(&b->memory, symbol->nr, sizeof(*to->line));
-	while (to->line && to->n_line < symbol->nr && !b->memory.failed) {
-		to->line[to->n_line] = build_line(b, symbol->frames + to->n_line);
+	to->id = b->next_id++;
+	to->line = shstk_builder_array(&b->memory, nr, sizeof(*to->line));
+	while (to->line && to->n_line < nr && !b->memory.failed) {
+		to->line[to->n_line] = build_line(b, frames + to->n_line);
 		to->n_line++;
 	}
+	b->out.location[b->out.n_location++] = to;
 	return to;
+}
+
+/*
+ * Returns whether the functions of a location get locations of their own. Without an address,
+ * readers could not know that these belong together.
+ */
+static bool is_divided(const struct shstk_symbol *symbol, const struct mapping_id *mapping,
+		       uint64_t address)
+{
+	return symbol->nr > 1 && mapping && address;
+}
+
+/* Returns whether a location would be taken for a part of the one that was added last. */
+static bool continues_last(const struct builder *b, uint64_t mapping_id, uint64_t address)
+{
+	const Location *last = b->out.n_location ? b->out.location[b->out.n_location - 1] : NULL;
+
+	return last && mapping_id && last->mapping_id == mapping_id && last->address == address;
+}
+
+static void build_location(struct builder *b, const struct shstk_location *from,
+			   struct place *place)
+{
+	const struct shstk_symbol *symbol = shstk_location_symbol(b->profile, from);
+	struct mapping_id *mapping = find_mapping(b, from->map);
+	/* The address must lie inside the call instruction, not behind it. */
+	uint64_t address = from->pc - (from->how == SHSTK_SYMADDR_RETURN && from->pc);
+	uint64_t mapping_id = mapping ? mapping->mapping->id : 0;
+	bool divided = is_divided(symbol, mapping, address);
+
+	if (mapping)
+		note_knowledge(mapping->mapping, symbol);
+	b->next_id += continues_last(b, mapping_id, address);
+	place->id = b->next_id;
+	place->nr = divided ? symbol->nr : 1;
+	for (unsigned int i = 0; i < place->nr; i++) {
+		Location *to = add_location(b, symbol->frames + i, divided ? 1 : symbol->nr);
+
+		if (!to)
+			return;
+		to->address = address;
+		to->mapping_id = mapping_id;
+	}
 }
 
 /* Makes a location without an address, for the frame above a truncated stack and the like. */
-static Location *build_note(struct builder *b, int note)
+static void build_note(struct builder *b, int note, struct place *place)
 {
 	const char *name = shstk_note_name(note);
 	struct shstk_symframe frame = {};
-	Location *to = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__pprof__location__init);
 
 	frame.function = shstk_pool_text(b->profile->text, name, strlen(name));
 	frame.linkage = frame.function;
-	if (!to || !frame.function)
-		return NULL;
-	to->id = b->profile->nr_locations + note;
-	to->line = shstk_builder_array(&b->memory, 1, sizeof(*to->line));
-	if (to->line) {
-		to->line[0] = build_line(b, &frame);
-		to->n_line = 1;
+	if (!frame.function) {
+		b->memory.failed = true;
+		return;
 	}
-	return to;
+	place->id = b->next_id;
+	place->nr = 1;
+	add_location(b, &frame, 1);
 }
 
+/* Returns how many locations there can be: one for each function, and one for each note. */
+static size_t count_locations(const struct shstk_profile *profile)
+{
+	size_t ret = SHSTK_NOTES;
+
+	for (size_t i = 0; i < profile->nr_locations; i++)
+		ret += shstk_location_symbol(profile, profile->locations[i])->nr;
+	return ret;
+}
+
+/* Adds the locations, and behind them those of the notes, which have their places there, too. */
 static void build_locations(struct builder *b)
 {
 	const struct shstk_profile *profile = b->profile;
@@ -297,13 +359,16 @@ static void build_locations(struct builder *b)
 
 	for (i = 0; i < profile->nr_records; i++)
 		noted[profile->records[i]->note] = true;
-	b->out.location = shstk_builder_array(&b->memory, profile->nr_locations + SHSTK_NOTES,
-					      sizeof(*b->out.location));
+	b->next_id = 1;
+	b->places = shstk_builder_array(&b->memory, profile->nr_locations + SHSTK_NOTES,
+					sizeof(*b->places));
+	b->out.location =
+		shstk_builder_array(&b->memory, count_locations(profile), sizeof(*b->out.location));
 	for (i = 0; i < profile->nr_locations && !b->memory.failed; i++)
-		b->out.location[b->out.n_location++] = build_location(b, profile->locations[i]);
+		build_location(b, profile->locations[i], b->places + i);
 	for (i = 1; i < SHSTK_NOTES && !b->memory.failed; i++)
 		if (noted[i])
-			b->out.location[b->out.n_location++] = build_note(b, i);
+			build_note(b, i, b->places + profile->nr_locations + i);
 }
 
 static Label *build_label(struct builder *b, const char *key, const char *str, int64_t num)
@@ -339,24 +404,42 @@ static void build_labels(struct builder *b, const struct shstk_record *from, Sam
 		to->label[to->n_label++] = build_label(b, own->text[i], own->text[i + 1], 0);
 }
 
+/* Returns the place of a record's @i-th entry; behind the last one is its note. */
+static const struct place *place_of(const struct builder *b, const struct shstk_record *from,
+				    uint64_t i)
+{
+	return b->places +
+	       (i < from->nr ? from->locations[i] : b->profile->nr_locations + from->note);
+}
+
+/* Fills in the stack of a sample. */
+static void build_stack(struct builder *b, const struct shstk_record *from, Sample *to)
+{
+	const uint64_t entries = from->nr + (from->note != SHSTK_NOTE_NONE);
+	size_t nr = 1; /* no array is empty */
+
+	for (uint64_t i = 0; i < entries; i++)
+		nr += place_of(b, from, i)->nr;
+	to->location_id = shstk_builder_array(&b->memory, nr, sizeof(*to->location_id));
+	if (!to->location_id)
+		return;
+	for (uint64_t i = 0; i < entries; i++) {
+		const struct place *place = place_of(b, from, i);
+
+		for (unsigned int k = 0; k < place->nr; k++)
+			to->location_id[to->n_location_id++] = place->id + k;
+	}
+}
+
 static Sample *build_sample(struct builder *b, const struct shstk_record *from)
 {
-	const struct shstk_profile *profile = b->profile;
 	Sample *to = SHSTK_BUILDER_NEW(&b->memory, Sample, shstk__pprof__sample__init);
-	uint64_t i;
 
 	if (!to)
 		return NULL;
-	to->location_id = shstk_builder_array(&b->memory, from->nr + 1, sizeof(*to->location_id));
-	if (!to->location_id)
-		return NULL;
-	for (i = 0; i < from->nr; i++)
-		to->location_id[i] = from->locations[i] + 1;
-	to->n_location_id = from->nr;
-	if (from->note)
-		to->location_id[to->n_location_id++] = profile->nr_locations + from->note;
+	build_stack(b, from, to);
 	to->value = from->values;
-	to->n_value = profile->nr_types;
+	to->n_value = b->profile->nr_types;
 	build_labels(b, from, to);
 	return to;
 }

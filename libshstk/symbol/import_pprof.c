@@ -4,6 +4,10 @@
  *
  * A file that refers to something that is not in it is refused, as pprof does. Labels with numbers
  * are left out, except "pid" and "tid".
+ *
+ * Functions that were inlined at one address are several lines of a location, or, as export_pprof.c
+ * writes them, several locations with the same address and successive IDs. Where all of these follow
+ * each other in a stack, they are one entry of it.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -36,6 +40,26 @@ struct ids {
 };
 
 /**
+ * struct place - a location of the file
+ * @rest: how many locations, from this one on, are the functions of one address; at least 1.
+ * @next: index of the next one of these, if @rest is more than 1.
+ * @inner: this is the next one of another location.
+ * @note: enum shstk_note that the location stands for.
+ * @joined: the entry for all @rest locations; valid if @has_joined.
+ * @alone: the entry for this location without the others; valid if @has_alone.
+ */
+struct place {
+	unsigned int rest;
+	size_t next;
+	bool inner;
+	uint8_t note;
+	bool has_joined;
+	bool has_alone;
+	uint32_t joined;
+	uint32_t alone;
+};
+
+/**
  * struct pprof - a Profile that is being read
  * @in: the file.
  * @from: the unpacked message.
@@ -43,8 +67,7 @@ struct ids {
  * @functions: IDs of the functions.
  * @locations: IDs of the locations.
  * @maps: the mappings.
- * @entries: the entries for stacks, one for each location.
- * @notes: enum shstk_note of each location.
+ * @places: the locations.
  * @stack: entries of a sample, with room for the longest.
  * @values: values of a sample.
  * @labels: stream into @labels_text.
@@ -58,8 +81,7 @@ struct pprof {
 	struct ids functions;
 	struct ids locations;
 	const struct shstk_symmap **maps;
-	uint32_t *entries;
-	uint8_t *notes;
+	struct place *places;
 	uint32_t *stack;
 	int64_t *values;
 	FILE *labels;
@@ -233,27 +255,45 @@ static int read_lines(struct pprof *p, const Location *from, struct shstk_symfra
 	return 0;
 }
 
-static int read_location(struct pprof *p, size_t i)
+/* Reads the functions of @nr locations from @i on. Returns 0 or a negative errno. */
+static int read_frames(struct pprof *p, size_t i, unsigned int nr, struct shstk_named *named,
+		       struct shstk_symframe *frames)
+{
+	const Location *from = p->from->location[i];
+	int err = 0;
+
+	if (from->n_line > SHSTK_FRAMES_MAX)
+		return shstk_import_fail(p->in, -E2BIG, "has more than %d functions at one address",
+					 SHSTK_FRAMES_MAX);
+	if (nr == 1) {
+		named->nr = from->n_line ? from->n_line : 1;
+		return read_lines(p, from, frames);
+	}
+	/* Each of several locations has one function. */
+	named->nr = nr;
+	for (unsigned int k = 0; k < nr && !err; k++, i = p->places[i].next)
+		err = read_lines(p, p->from->location[i], frames + k);
+	return err;
+}
+
+/* Makes the entry for @nr locations from @i on. Returns 0 or a negative errno. */
+static int make_entry(struct pprof *p, size_t i, unsigned int nr, uint32_t *ret)
 {
 	const Location *from = p->from->location[i];
 	struct shstk_symframe frames[SHSTK_FRAMES_MAX] = { 0 };
 	struct shstk_named named = {
 		.address = from->address,
 		.source = p->in->source,
-		.nr = from->n_line ? from->n_line : 1,
 		.frames = frames,
 	};
 	size_t at;
 	int err;
 
-	if (from->n_line > SHSTK_FRAMES_MAX)
-		return shstk_import_fail(p->in, -E2BIG, "has more than %d functions at one address",
-					 SHSTK_FRAMES_MAX);
 	if (from->mapping_id && !find_id(&p->mappings, from->mapping_id, &at))
 		return shstk_proto_broken(p->in, "a location is in a mapping that is not there");
 	if (from->mapping_id)
 		named.map = p->maps[at];
-	err = read_lines(p, from, frames);
+	err = read_frames(p, i, nr, &named, frames);
 	if (err)
 		return err;
 	if (!from->n_line)
@@ -264,13 +304,51 @@ static int read_location(struct pprof *p, size_t i)
 	if (!frames[0].function)
 		return -ENOMEM;
 	if (!named.map && !named.address && named.nr == 1)
-		p->notes[i] = shstk_import_note(frames[0].function);
+		p->places[i].note = shstk_import_note(frames[0].function);
 	/* A note is not an entry: it is shown above stacks by &shstk_sample.note. */
-	if (p->notes[i])
+	if (p->places[i].note)
 		return 0;
-	return shstk_import_name(p->in, &named, &p->entries[i]);
+	return shstk_import_name(p->in, &named, ret);
 }
 
+static int make_joined(struct pprof *p, size_t i)
+{
+	p->places[i].has_joined = true;
+	return make_entry(p, i, p->places[i].rest, &p->places[i].joined);
+}
+
+/* Returns whether two locations with successive IDs are functions of one address. */
+static bool belong_together(const Location *a, const Location *b)
+{
+	return a->address && a->mapping_id && a->n_line == 1 && b->n_line == 1 &&
+	       a->address == b->address && a->mapping_id == b->mapping_id;
+}
+
+/* Finds the locations that belong together, by going through their IDs from the last one on. */
+static void join_locations(struct pprof *p)
+{
+	const struct id *v = p->locations.v;
+
+	for (size_t k = p->locations.nr; k-- > 0;) {
+		struct place *place = &p->places[v[k].at], *next;
+
+		place->rest = 1;
+		if (k + 1 == p->locations.nr || v[k + 1].id != v[k].id + 1 ||
+		    !belong_together(p->from->location[v[k].at], p->from->location[v[k + 1].at]))
+			continue;
+		next = &p->places[v[k + 1].at];
+		if (next->rest == SHSTK_FRAMES_MAX)
+			continue;
+		place->rest += next->rest;
+		place->next = v[k + 1].at;
+		next->inner = true;
+	}
+}
+
+/*
+ * Reads all locations. Entries are made in the order of the file; those that begin in the midst of
+ * inlined functions are made when a stack has them.
+ */
 static int read_locations(struct pprof *p)
 {
 	const Profile *from = p->from;
@@ -279,30 +357,61 @@ static int read_locations(struct pprof *p)
 	if (MAKE_IDS(p, &p->functions, from->function, from->n_function) ||
 	    MAKE_IDS(p, &p->locations, from->location, from->n_location))
 		return -ENOMEM;
-	p->entries = shstk_proto_array(p->in, from->n_location, sizeof(*p->entries));
-	p->notes = shstk_proto_array(p->in, from->n_location, sizeof(*p->notes));
-	if (!p->entries || !p->notes)
+	p->places = shstk_proto_array(p->in, from->n_location, sizeof(*p->places));
+	if (!p->places)
 		return -ENOMEM;
+	join_locations(p);
 	for (size_t i = 0; i < from->n_location && !err; i++)
-		err = read_location(p, i);
+		if (!p->places[i].inner)
+			err = make_joined(p, i);
+	return err;
+}
+
+/* Returns whether the stack goes on with all locations that belong to the one at @i. */
+static bool has_rest(const Sample *from, size_t i, unsigned int rest)
+{
+	if (rest > from->n_location_id - i)
+		return false;
+	for (unsigned int k = 1; k < rest; k++)
+		if (from->location_id[i + k] != from->location_id[i] + k)
+			return false;
+	return true;
+}
+
+/* Adds the location @at to a stack, and its rest if @joined. Returns 0 or a negative errno. */
+static int add_entry(struct pprof *p, size_t at, bool joined, struct shstk_sample *sample)
+{
+	struct place *place = &p->places[at];
+	int err = 0;
+
+	if (joined && !place->has_joined) {
+		err = make_joined(p, at);
+	} else if (!joined && !place->has_alone) {
+		place->has_alone = true;
+		err = make_entry(p, at, 1, &place->alone);
+	}
+	if (place->note)
+		sample->note = place->note;
+	else
+		p->stack[sample->nr++] = joined ? place->joined : place->alone;
 	return err;
 }
 
 static int read_stack(struct pprof *p, const Sample *from, struct shstk_sample *sample)
 {
+	bool joined;
 	size_t at;
+	int err = 0;
 
-	for (size_t i = 0; i < from->n_location_id; i++) {
+	for (size_t i = 0; i < from->n_location_id && !err; i += joined ? p->places[at].rest : 1) {
 		if (!find_id(&p->locations, from->location_id[i], &at))
 			return shstk_proto_broken(p->in,
 						  "a sample has a location that is not there");
-		if (!p->notes[at])
-			p->stack[sample->nr++] = p->entries[at];
-		else
-			sample->note = p->notes[at];
+		joined = has_rest(from, i, p->places[at].rest);
+		err = add_entry(p, at, joined, sample);
 	}
 	sample->locations = p->stack;
-	return 0;
+	return err;
 }
 
 /*
@@ -383,8 +492,7 @@ static void deinit(struct pprof *p)
 	free(p->functions.v);
 	free(p->locations.v);
 	free(p->maps);
-	free(p->entries);
-	free(p->notes);
+	free(p->places);
 	free(p->stack);
 	free(p->values);
 }

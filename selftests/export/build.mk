@@ -3,6 +3,9 @@
 # Names and profile formats: scripts that drive libshstk-symbol through driver.c and read the
 # results back by other programs. Every case runs with the library as it is installed and with
 # address and undefined-behaviour sanitizers.
+#
+#   make fetch-speedscope  get speedscope from npm into the cache, for its test, which is skipped
+#                          without it
 
 EXPORT_B := $(B)/selftests/export
 
@@ -40,9 +43,18 @@ $(EXPORT_B)/dlang_test: selftests/export/dlang_test.c $(B)/symbol/asan/libshstk-
 CHECK += $(EXPORT_B)/dlang_test
 
 EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py \
-	selftests/export/viewers_test.py \
+	selftests/export/viewers_test.py selftests/export/speedscope_test.py \
 	selftests/export/debuginfod_test.py selftests/export/costly_test.py
 
 $(EXPORT_TESTS): | $(foreach v,native clang asan fail,$(EXPORT_B)/driver-$(v))
 
 CHECK += $(EXPORT_TESTS)
+
+SPEEDSCOPE := speedscope@1.25.0
+
+fetch-speedscope:
+	@mkdir -p $(SHSTK_CACHE)/speedscope
+	$(Q)cd $(SHSTK_CACHE)/speedscope && npm pack --silent $(SPEEDSCOPE) && \
+		tar xzf speedscope-*.tgz && rm speedscope-*.tgz
+
+.PHONY: fetch-speedscope

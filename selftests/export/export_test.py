@@ -179,11 +179,16 @@ def check_mappings(profile, got):
 
 
 def check_lines(profile, got):
+    """Inlined functions are locations of their own with successive IDs: speedscope shows one line
+    of a location only, and would leave out all but the outermost of these."""
     addr = int(profile.at('p', 'outermost', 4), 16)
-    loc = [x for x in got.locations.values() if x.get(3) == addr][0]
-    functions = [got.functions[line[1]] for line in loc[4]]
+    locs = sorted((x for x in got.locations.values() if x.get(3) == addr), key=lambda x: x[1])
+    equal([x[1] - locs[0][1] for x in locs], [0, 1, 2])
+    equal({(len(x[4]), x[2]) for x in locs}, {(1, locs[0][2])})
+    lines = [x[4][0] for x in locs]
+    functions = [got.functions[line[1]] for line in lines]
     equal([got.text(f[2]) for f in functions], ['innermost', 'middle', 'outermost'])
-    equal([line[2] for line in loc[4]][1:],
+    equal([line[2] for line in lines][1:],
           [line_of(INLINE_C, '\tinnermost(x);'), line_of(INLINE_C, '\tmiddle(x);')])
     equal({os.path.basename(got.text(f[4])) for f in functions}, {'prog.c'})
     equal(functions[2][5], line_of(INLINE_C, 'void outermost'))

@@ -21,7 +21,7 @@ sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export')]
 from pprof import Decoded  # noqa: E402
 from cases import case, equal, main, need  # noqa: E402
 from export_test import Profile  # noqa: E402
-from harness import SHSTK, on_terminal  # noqa: E402
+from harness import SHSTK, on_terminal, stack_lines  # noqa: E402
 
 LIMIT = 100     # seconds until a command counts as hung
 
@@ -185,6 +185,31 @@ def foreign_pprof(_variant, folder):
     equal(got.types, [('alloc_space', 'bytes')])
     equal([labels for _, _, labels in got.samples], [{'job': 'blue'}] * 3)
     equal([values for _, values, _ in got.samples], [[100], [20], [3]])
+
+
+@native_case
+def inlined_apart(_variant, folder):
+    """inlined functions as locations of their own are one entry of a stack where all follow"""
+    # Locations of one address with successive IDs are joined, those without an address are not.
+    places = [(5, 1, 0x1005, (11,)), (6, 1, 0x1005, (7,)), (7, 1, 0x1005, (900,)),
+              (8, 0, 0, (11,)), (9, 0, 0, (900,))]
+    whole, cut, twice, others = (5, 6, 7), (6, 7), (5, 6, 7, 5, 6, 7), (8, 9)
+    broken = (5, 7), (5, 6), (7, 6, 5), (6, 5, 6, 7)
+    path = put(f'{folder}/in.pb', foreign(locations=places, samples=[
+        (ids, (1 << i,)) for i, ids in enumerate([whole, cut, twice, others, *broken])]))
+    shstk('report', '-q', f'-o{folder}/once.pb.gz', f'-o{folder}/names.folded', path)
+    shstk('report', '-q', f'-o{folder}/twice.pb.gz', f'{folder}/once.pb.gz')
+    names = {5: 'main', 6: 'work', 7: 'inlined', 8: 'main', 9: 'inlined'}
+    want = {}
+    for i, ids in enumerate([whole, cut, twice, others, *broken]):
+        stack = ';'.join(names[n] for n in reversed(ids))
+        want[stack] = want.get(stack, 0) + (1 << i)
+    equal(dict(stack_lines(content(f'{folder}/names.folded').decode())), want)
+    equal(content(f'{folder}/twice.pb.gz'), content(f'{folder}/once.pb.gz'))
+    # Of the address there are the whole, the part that begins in its midst, and each alone.
+    locations = Decoded(f'{folder}/once.pb.gz').locations.values()
+    runs = sorted(loc[1] for loc in locations if loc.get(3))
+    equal(sum(1 for n in runs if n - 1 not in runs), 5, f'{runs}')
 
 
 @native_case
