@@ -32,6 +32,7 @@ to_library = $(call to_file,644,$(B)/$(1),$(LIBDIR)/$(1).$(VERSION)) \
 INSTALLED = \
 	$(call to,755,$(B)/shstk,$(BINDIR)) \
 	$(call to,644,$(TOOL_OBJECTS),$(LIBDIR)/shstk) \
+	$(call to,755,$(TOOL_PROGRAMS),$(LIBDIR)/shstk) \
 	$(call to,644,$(wildcard libshstk/shstk*.h) bindings/cpp/shstk.hpp,$(INCLUDEDIR)) \
 	$(call to,644,$(B)/libshstk.a,$(LIBDIR)) \
 	$(call to_library,libshstk.so) \

@@ -6,11 +6,12 @@
 # The command `shstk` is linked from tools/*.c, tools/*/*.c, tools/record/*/*.c and
 # tools/language/*/*.c. The fragments in the folders of tools/inject/ build what the command needs
 # beside itself at run time (preloaded objects) into $(B)/, and name it in TOOL_OBJECTS to be
-# installed.
+# installed; programs that the command starts are in TOOL_PROGRAMS.
 
 TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c tools/record/*/*.c tools/language/*/*.c)
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
 TOOL_OBJECTS	:=
+TOOL_PROGRAMS	:=
 TOOL_LIBS	= $(SYMBOL_LIBS) -lm
 TOOL_CFLAGS	= $(CSTD) $(WARN) $(OPT) $(CPPFLAGS_COMMON) -pthread \
 	-DSHSTK_VERSION='"$(VERSION)"' -DSHSTK_OBJDIR='"$(LIBDIR)/shstk"'
@@ -56,7 +57,7 @@ $(B)/completion.zsh $(B)/completion.fish: $(B)/completion.%: tools/completion.aw
 
 COMPLETIONS := $(B)/completion.bash $(B)/completion.zsh $(B)/completion.fish
 
-all: $(B)/shstk $(COMPLETIONS) $(TOOL_OBJECTS)
+all: $(B)/shstk $(COMPLETIONS) $(TOOL_OBJECTS) $(TOOL_PROGRAMS)
 
 # On a fresh machine, the packages are installed first: nothing can be compiled before.
 demo:

@@ -23,6 +23,7 @@ static const struct command commands[] = {
 	  "show a profile, choose among its samples, write it in another format" },
 	{ "diff", cmd_diff, &diff_argp, "FILE",
 	  "show what grew and what shrank between two profiles" },
+	{ "push", cmd_push, &push_argp, "FILE", "send profiles to a server that collects them" },
 	{ "trace", cmd_trace, &trace_argp, NULL,
 	  "print the stacks of a running process or a core file" },
 	{ "unwind", cmd_unwind, &unwind_argp, "FILE",

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 #include <zstd.h>
 
@@ -16,6 +17,9 @@
  * @profile: the profile whose samples are kept.
  * @path: the file as it was given.
  * @out: where it is written instead, or NULL.
+ * @take: gets messages instead, or NULL.
+ * @arg: its first argument.
+ * @id: with @take: the id of the next message: a random number, counted up.
  * @about: the recording.
  * @samples: samples that wait to be written; NULL before the first one.
  * @size: bytes of a sample.
@@ -29,6 +33,9 @@ struct shstk_keep {
 	const struct shstk_profile *profile;
 	const char *path;
 	FILE *out;
+	shstk_keep_take take;
+	void *arg;
+	uint8_t id[SHSTK_OTLP_ID];
 	struct shstk_otlp_about about;
 	uint8_t *samples;
 	size_t size;
@@ -52,6 +59,22 @@ int shstk_keep_create(const struct shstk_profile *profile, const char *path, FIL
 	keep->about = *about;
 	*ret = keep;
 	return 0;
+}
+
+int shstk_keep_create_for(const struct shstk_profile *profile, const struct shstk_otlp_about *about,
+			  shstk_keep_take take, void *arg, struct shstk_keep **ret)
+{
+	int err = shstk_keep_create(profile, NULL, NULL, about, ret);
+
+	if (err)
+		return err;
+	(*ret)->take = take;
+	(*ret)->arg = arg;
+	if (getrandom((*ret)->id, SHSTK_OTLP_ID, 0) == SHSTK_OTLP_ID)
+		return 0;
+	shstk_keep_drop(*ret);
+	*ret = NULL;
+	return -EIO;
 }
 
 void shstk_keep_drop(struct shstk_keep *keep)
@@ -137,6 +160,17 @@ static int put_plain(struct shstk_keep *keep, const uint8_t *plain, size_t size)
 	return err;
 }
 
+/*
+ * Hands a message to the function that takes them. The next one has another id; the last byte
+ * belongs to the kinds of values.
+ */
+static int hand_over(struct shstk_keep *keep, const uint8_t *plain, size_t size)
+{
+	for (size_t i = SHSTK_OTLP_ID - 2; i && !++keep->id[i]; i--)
+		;
+	return size > SHSTK_KEEP_SENT ? -E2BIG : keep->take(keep->arg, plain, size);
+}
+
 static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *message);
 
 /* Writes what is too large for one message as two, which may be divided again. */
@@ -166,10 +200,14 @@ static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *mes
 		return 0;
 	message->profile = keep->profile;
 	message->about = &keep->about;
+	if (keep->take) {
+		message->named = true;
+		message->id = keep->id;
+	}
 	err = shstk_otlp_pack(message, &plain, &size);
 	if (err)
 		return err;
-	err = put_plain(keep, plain, size);
+	err = keep->take ? hand_over(keep, plain, size) : put_plain(keep, plain, size);
 	free(plain);
 	if (err == -E2BIG && message->nr + message->nr_names > 1)
 		return write_halves(keep, message);
@@ -238,7 +276,8 @@ int shstk_keep_finish(struct shstk_keep *keep, unsigned int type)
 
 	if (type)
 		keep->about.type = type;
-	if (!err)
+	/* Messages for a collector have all names, and none is the last one. */
+	if (!err && !keep->take)
 		err = write_end(keep);
 	if (!err)
 		err = keep->error;

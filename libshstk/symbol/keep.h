@@ -21,6 +21,7 @@
 #define SHSTK_KEEP_SAMPLES 16384 /* samples of a message at most */
 #define SHSTK_KEEP_NAMES 4096 /* locations that a message names at most */
 #define SHSTK_KEEP_MOST (64u << 20) /* bytes of a message at most, compressed or not */
+#define SHSTK_KEEP_SENT (16u << 20) /* the same for a collector, which takes 20 MiB by default */
 
 struct shstk_keep;
 
@@ -36,6 +37,30 @@ struct shstk_keep;
  */
 int shstk_keep_create(const struct shstk_profile *profile, const char *path, FILE *out,
 		      const struct shstk_otlp_about *about, struct shstk_keep **ret);
+
+/**
+ * typedef shstk_keep_take - takes a message
+ * @arg: as it was given to shstk_keep_create_for().
+ * @message: the message, not compressed; it is the caller's.
+ * @size: its bytes.
+ *
+ * Return: 0, or a negative errno that shstk_keep_finish() returns; no more messages come then.
+ */
+typedef int (*shstk_keep_take)(void *arg, const uint8_t *message, size_t size);
+
+/**
+ * shstk_keep_create_for() - hand the samples of a profile to a function, message by message
+ * @profile: the same as for shstk_keep_create().
+ * @about: the same as for shstk_keep_create(); its attributes must outlive the file, too.
+ * @take: gets the messages, of SHSTK_KEEP_SENT bytes at most. Each has all names and ids, so it can be sent to a collector alone;
+ *	there are none that only name locations, and none that says that it is the last one.
+ * @arg: first argument of @take.
+ * @ret: receives what the other functions take for a file.
+ *
+ * Return: 0, -ENOMEM, or -EIO: there are no random numbers for ids.
+ */
+int shstk_keep_create_for(const struct shstk_profile *profile, const struct shstk_otlp_about *about,
+			  shstk_keep_take take, void *arg, struct shstk_keep **ret);
 
 /**
  * shstk_keep_add() - keep a sample

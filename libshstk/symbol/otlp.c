@@ -569,6 +569,18 @@ static ValueType *make_type(struct builder *b, const struct shstk_value_type *fr
 	return new;
 }
 
+/* Gives a Profile its id. */
+static void add_id(struct builder *b, Profile *to, unsigned int type)
+{
+	uint8_t *id = shstk_builder_alloc(&b->memory, SHSTK_OTLP_ID);
+
+	if (!id)
+		return;
+	memcpy(id, b->message->id, SHSTK_OTLP_ID);
+	id[SHSTK_OTLP_ID - 1] += type;
+	to->profile_id = (ProtobufCBinaryData){ SHSTK_OTLP_ID, id };
+}
+
 static Profile *make_profile(struct builder *b, unsigned int type)
 {
 	const struct shstk_profile *profile = b->profile;
@@ -585,6 +597,8 @@ static Profile *make_profile(struct builder *b, unsigned int type)
 	new->period = profile->period;
 	new->time_unix_nano = profile->start;
 	new->duration_nano = profile->duration;
+	if (b->message->id)
+		add_id(b, new, type);
 	new->samples =
 		shstk_builder_alloc(&b->memory, (b->message->nr + 1) * sizeof(*new->samples));
 	if (shstk_shown_type(profile, &opts) == type)
@@ -667,24 +681,40 @@ static Shstk__Otlp__Scope *make_scope(struct builder *b)
 	return scope;
 }
 
+/* Adds an attribute to those of the resource, unless the caller gives it. */
+static void add_own(struct builder *b, KeyValue **list, size_t *nr, const char *key,
+		    const char *text)
+{
+	const struct shstk_otlp_about *about = b->message->about;
+
+	for (size_t i = 0; i < about->nr_resource; i += 2)
+		if (!strcmp(about->resource[i], key))
+			return;
+	add_pair(b, list, nr, key, make_value(b, pool_text(b, text), 0, false));
+}
+
 /* Says on which machine the samples were taken, and of what. */
 static Shstk__Otlp__Resource *make_resource(struct builder *b)
 {
 	Shstk__Otlp__Resource *resource =
 		SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Resource, shstk__otlp__resource__init);
+	const struct shstk_otlp_about *about = b->message->about;
 	const char *title = title_of(b);
-	KeyValue **list = shstk_builder_alloc(&b->memory, 8 * sizeof(*list));
+	KeyValue **list =
+		shstk_builder_alloc(&b->memory, (about->nr_resource / 2 + 8) * sizeof(*list));
 	struct utsname *host = shstk_builder_alloc(&b->memory, sizeof(*host));
 	size_t nr = 0;
 
 	if (!resource || !list || !host || uname(host))
 		return resource;
-	add_pair(b, list, &nr, "service.name",
-		 make_value(b, pool_text(b, title ? title : "shstk"), 0, false));
-	add_pair(b, list, &nr, "host.name", make_value(b, pool_text(b, host->nodename), 0, false));
-	add_pair(b, list, &nr, "host.arch", make_value(b, pool_text(b, host->machine), 0, false));
-	add_pair(b, list, &nr, "os.type", make_value(b, "linux", 0, false));
-	add_pair(b, list, &nr, "os.version", make_value(b, pool_text(b, host->release), 0, false));
+	add_own(b, list, &nr, "service.name", title ? title : "shstk");
+	add_own(b, list, &nr, "host.name", host->nodename);
+	add_own(b, list, &nr, "host.arch", host->machine);
+	add_own(b, list, &nr, "os.type", "linux");
+	add_own(b, list, &nr, "os.version", host->release);
+	for (size_t i = 0; i < about->nr_resource; i += 2)
+		add_pair(b, list, &nr, about->resource[i],
+			 make_value(b, about->resource[i + 1], 0, false));
 	resource->attributes = list;
 	resource->n_attributes = nr;
 	return resource;

@@ -54,6 +54,8 @@
 #define SHSTK_OTLP_THREAD "thread.name"
 #define SHSTK_OTLP_CPU "cpu.logical_number"
 
+#define SHSTK_OTLP_ID 16 /* bytes of the id of a Profile */
+
 /**
  * struct shstk_otlp_sample - a sample that waits to be written
  * @record: its process, thread, stack and labels.
@@ -78,10 +80,15 @@ static inline size_t shstk_otlp_sample_size(unsigned int nr_types)
  * struct shstk_otlp_about - what all messages of a recording say of it
  * @title: title of flame graphs; NULL: that of the profile, if it was read.
  * @type: kind of values that is shown where one is, from 1; 0: the last one.
+ * @resource: attributes of the resource: a name, its value, the next name, and so on. One that has
+ *	the name of an attribute that messages have anyway takes its place.
+ * @nr_resource: number of elements of @resource, twice that of attributes.
  */
 struct shstk_otlp_about {
 	const char *title;
 	unsigned int type;
+	const char *const *resource;
+	size_t nr_resource;
 };
 
 /**
@@ -97,6 +104,8 @@ struct shstk_otlp_about {
  * @so_far: what was counted so far, or NULL.
  * @end: this is the last message.
  * @names_at: with @end: where the messages begin that only name locations; 0: there are none.
+ * @id: SHSTK_OTLP_ID bytes that tell its Profiles from all others, or NULL: they have no id. The
+ *	number of the kind of values is added to the last byte.
  */
 struct shstk_otlp_message {
 	const struct shstk_profile *profile;
@@ -109,6 +118,7 @@ struct shstk_otlp_message {
 	const char *so_far;
 	bool end;
 	uint64_t names_at;
+	const uint8_t *id;
 };
 
 /**

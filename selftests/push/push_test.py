@@ -1,0 +1,556 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests `shstk push`: what a server receives is the profile, and what a server that misbehaves
+does to it. Prints KTAP.
+
+The servers are threads of this script, on the loopback address. What they got is written into a
+file, which `shstk report` reads again.
+"""
+
+import base64
+import gzip
+import json
+import os
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
+import sys
+import urllib.parse
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+import harness  # noqa: E402
+import pprof  # noqa: E402
+from harness import LIMIT, TMP, Skip, check, equal, main, test  # noqa: E402
+from server import Server, answer, endless, processes, raw, silent  # noqa: E402
+
+OK, FAILED, USAGE, LATER = 0, 1, 2, 75
+PATH = 'POST /v1development/profiles HTTP/1.1'
+CURVE = ('-pkeyopt', 'ec_paramgen_curve:P-256')
+TOKEN = 'a-token-of-the-test-7f3b'
+ENVIRONMENT = {name: value for name, value in os.environ.items()
+               if not name.lower().endswith('_proxy')}
+
+
+def place(name):
+    return os.path.join(TMP, name)
+
+
+def write(name, data):
+    """Writes a file of the test; returns its path."""
+    with open(place(name), 'wb') as file:
+        file.write(data)
+    return place(name)
+
+
+def profile(name='small', lines=3):
+    """A file that keeps samples, of so many stacks; returns its path."""
+    text = ''.join(f'main;job;step_{i} {i + 1}\n' for i in range(lines))
+    plain = write(f'{name}.folded', text.encode())
+    run = harness.shstk('report', '-q', '-o', place(f'{name}.shstk'), plain)
+    equal(run.returncode, 0, run.stderr)
+    return place(f'{name}.shstk')
+
+
+def stacks(path):
+    """The folded stacks of a profile, and their values."""
+    out = place('stacks.folded')
+    if os.path.exists(out):
+        os.unlink(out)
+    run = harness.shstk('report', '-q', '-o', out, path)
+    equal(run.returncode, 0, run.stderr)
+    with open(out, encoding='utf-8') as file:
+        return sorted(harness.stack_lines(file.read()))
+
+
+def push(server, *options, status=OK, env=None):
+    """Pushes and returns what was printed."""
+    if not os.path.exists(os.path.join(harness.BUILD, 'shstk-push')):
+        raise Skip('shstk-push was not built: the headers of libcurl are missing')
+    to = [f'--to={server.url}'] if server else []
+    run = harness.shstk('push', '--timeout=150', *to, *options,
+                        env={**ENVIRONMENT, **(env or {})})
+    wanted = status if isinstance(status, tuple) else (status,)
+    check(run.returncode in wanted, f'{options}: status {run.returncode}: {run.stderr}')
+    return run.stderr
+
+
+def unpacked(request):
+    """The body of a request, not compressed."""
+    encoding = request.headers.get('content-encoding')
+    if encoding == 'gzip':
+        return gzip.decompress(request.body)
+    if encoding == 'zstd':
+        return subprocess.run(['zstd', '-dc'], input=request.body, stdout=subprocess.PIPE,
+                              check=True, timeout=LIMIT).stdout
+    equal(encoding, None, 'encoding')
+    return request.body
+
+
+def same(requests, path):
+    """What the requests have is what the file has."""
+    kept = b''.join(struct.pack('>I', len(body)) + body for body in map(unpacked, requests))
+    equal(stacks(write('received.shstk', kept)), stacks(path), 'received')
+
+
+def walk(data, *numbers):
+    """The values of the fields that these numbers lead to, in messages inside messages."""
+    for number, value in pprof.fields(data):
+        if number == numbers[0]:
+            if numbers[1:]:
+                yield from walk(value, *numbers[1:])
+            else:
+                yield value
+
+
+def ids(request):
+    """The ids of the profiles of a request."""
+    return list(walk(unpacked(request), 1, 2, 2, 7))
+
+
+def attributes(request):
+    """The attributes of the resource that are texts."""
+    found = {}
+    for pair in walk(unpacked(request), 1, 1, 1):
+        for key, value in zip(walk(pair, 1), walk(pair, 2, 1)):
+            check(key not in found, f'{key} is there twice')
+            found[key] = value
+    return found
+
+
+# ---- What a server receives ----
+
+@test
+def otlp():
+    """a Collector receives the profile, once, with names and attributes"""
+    path = profile()
+    with Server() as server:
+        said = push(server, '--service-name=shop', '--attribute=host.id=7',
+                    '--attribute=host.name=web', path)
+    equal([r.line for r in server.requests], [PATH], 'requests')
+    equal(server.requests[0].headers['content-type'], 'application/x-protobuf', 'type')
+    equal(server.requests[0].headers['content-encoding'], 'gzip', 'encoding')
+    same(server.requests, path)
+    got = attributes(server.requests[0])
+    equal([got[b'service.name'], got[b'host.id'], got[b'host.name']], [b'shop', b'7', b'web'],
+          'attributes')
+    check('in 1 request' in said, said)
+    equal([len(i) for i in ids(server.requests[0])], [16] * len(ids(server.requests[0])), 'ids')
+
+
+@test
+def compressions():
+    """--compress=none and --compress=zstd send the same"""
+    path = profile()
+    with Server() as server:
+        push(server, '--compress=none', path)
+        push(server, '--compress=none', '-q', place('small.folded'))
+        if shutil.which('zstd'):
+            push(server, '--compress=zstd', path)
+    for request in server.requests:
+        same([request], path)
+
+
+@test
+def many_messages():
+    """20,000 samples are two requests, whose profiles have ids of their own"""
+    path = profile('large', 20000)
+    with Server(answer(500)) as server:
+        push(server, path)
+    first, again, second = server.requests
+    equal(again.body, first.body, 'the same request again')
+    same([again, second], path)
+    every = ids(again) + ids(second)
+    equal(len(set(every)), len(every), 'different ids')
+    check(every, 'no ids')
+
+
+@test
+def pprof_file():
+    """pprof's files are sent to a Collector, too; a path in the URL is kept"""
+    profile()
+    run = harness.shstk('report', '-q', '-o', place('small.pb.gz'), place('small.folded'))
+    equal(run.returncode, 0, run.stderr)
+    with Server() as server:
+        push(None, f'--to={server.url}/prefix/v1development/profiles', place('small.pb.gz'))
+    equal([r.line for r in server.requests], ['POST /prefix/v1development/profiles HTTP/1.1'],
+          'line')
+    same(server.requests, place('small.pb.gz'))
+
+
+@test
+def several_files():
+    """each of several files is sent"""
+    with Server() as server:
+        push(server, profile(), profile('other', 5))
+    equal(len(server.requests), 2, 'requests')
+    same(server.requests[:1], place('small.shstk'))
+    same(server.requests[1:], place('other.shstk'))
+
+
+@test
+def pyroscope():
+    """Pyroscope's Push gets pprof in JSON with labels"""
+    path = profile()
+    with Server() as server:
+        push(server, '--protocol=pyroscope', '--service-name=shop', '--attribute=host.id=7"', path)
+        push(None, f'--to={server.url}/push.v1.PusherService/Push', '--service-name=shop',
+             '--attribute=host.id=7"', path)
+    for request in server.requests:
+        equal(request.line, 'POST /push.v1.PusherService/Push HTTP/1.1', 'line')
+        equal(request.headers['content-type'], 'application/json', 'type')
+        series = json.loads(request.body)['series'][0]
+        labels = {label['name']: label['value'] for label in series['labels']}
+        equal([labels['service_name'], labels['host_id']], ['shop', '7"'], 'labels')
+        check(labels['__name__'], 'no name')
+        data = base64.b64decode(series['samples'][0]['rawProfile'], validate=True)
+        equal(stacks(write('received.pb.gz', data)), stacks(path), 'received')
+    equal(len(server.requests), 2, 'requests')
+
+
+@test
+def ingest():
+    """Pyroscope's /ingest gets pprof as it is, with a name in the query"""
+    path = profile()
+    with Server() as server:
+        push(None, f'--to={server.url}/ingest', '--service-name=sh op&', '--attribute=zone=a', path)
+    equal(len(server.requests), 1, 'requests')
+    target = urllib.parse.urlsplit(server.requests[0].line.split(' ')[1])
+    query = urllib.parse.parse_qs(target.query)
+    equal(target.path, '/ingest', 'path')
+    equal([query['name'], query['format']], [['sh op&{zone=a}'], ['pprof']], 'query')
+    equal(stacks(write('received.pb.gz', server.requests[0].body)), stacks(path), 'received')
+
+
+@test
+def ingest_marks():
+    """the characters between the parts of a series of /ingest are in none of its parts"""
+    with Server() as server:
+        push(None, f'--to={server.url}/ingest', '--service-name=a{b}', '--attribute=zone=x,y=z',
+             profile())
+    target = urllib.parse.urlsplit(server.requests[0].line.split(' ')[1])
+    equal(urllib.parse.parse_qs(target.query)['name'], ['a_b_{zone=x_y_z}'], 'name')
+
+
+@test
+def tenant():
+    """--tenant is the header line X-Scope-OrgID"""
+    with Server() as server:
+        push(server, '--tenant=team-7', profile())
+        push(server, '--tenant=two\r\nX-Other: 1', profile(), status=USAGE)
+    equal([r.headers.get('x-scope-orgid') for r in server.requests], ['team-7'], 'tenant')
+
+
+@test
+def wrong_attributes():
+    """attributes that are not UTF-8, or have control characters, are wrong options"""
+    with Server() as server:
+        for text in (b'--attribute=a=\xff', b'--attribute=\xc0\x80=a', b'--service-name=a\n',
+                     b'--attribute==a', b'--attribute=a'):
+            push(server, text, profile(), status=USAGE)
+        push(server, '--service-name=Büro', profile())
+    equal([attributes(r)[b'service.name'] for r in server.requests], ['Büro'.encode()], 'names')
+
+
+@test
+def parca():
+    """Parca's writeraw gets pprof in JSON with labels"""
+    path = profile()
+    with Server() as server:
+        push(server, '--protocol=parca', '--service-name=shop', path)
+    equal([r.line for r in server.requests], ['POST /profiles/writeraw HTTP/1.1'], 'lines')
+    series = json.loads(server.requests[0].body)['series'][0]
+    labels = {label['name']: label['value'] for label in series['labels']['labels']}
+    equal(labels['service_name'], 'shop', 'labels')
+    data = base64.b64decode(series['samples'][0]['rawProfile'], validate=True)
+    equal(stacks(write('received.pb.gz', data)), stacks(path), 'received')
+
+
+@test
+def no_samples():
+    """a profile without samples is no request"""
+    types = b'\x0a\x04\x08\x01\x10\x02\x32\x00\x32\x03cpu\x32\x02ns'
+    with Server() as server:
+        said = push(server, write('empty.pb', types))
+    equal(server.requests, [], 'requests')
+    check('no samples' in said, said)
+
+
+@test
+def damaged():
+    """of a damaged file nothing is sent, and the files behind it are"""
+    path = profile()
+    with Server() as server:
+        push(server, write('damaged.pb.gz', b'\x1f\x8b damaged'), path, status=FAILED)
+    equal(len(server.requests), 1, 'requests')
+    same(server.requests, path)
+
+
+# ---- Servers that misbehave ----
+
+@test
+def errors_that_pass():
+    """after 500 twice and 200 the request was sent three times, with the same ids"""
+    path = profile()
+    with Server(answer(500), answer(503)) as server:
+        push(server, path)
+    equal(len(server.requests), 3, 'requests')
+    equal(len({r.body for r in server.requests}), 1, 'bodies')
+    same(server.requests[2:], path)
+
+
+@test
+def errors_that_stay():
+    """500 again and again ends with status 75, and files behind it are not tried"""
+    with Server(*[answer(500)] * 9) as server:
+        said = push(server, '--retries=1', profile(), place('small.folded'), status=LATER)
+    equal(len(server.requests), 2, 'requests')
+    check('answered 500' in said and "small.folded' was not sent" in said, said)
+
+
+@test
+def too_many_requests():
+    """429 with Retry-After: the client comes again, not before"""
+    with Server(answer(429, b'', 'Retry-After: 3')) as server:
+        push(server, profile())
+    equal(len(server.requests), 2, 'requests')
+    first, second = (r.time for r in server.requests)
+    check(second - first >= 3, f'came again after {second - first} s')
+
+
+@test
+def long_peace():
+    """Retry-After beyond --max-wait: the client gives up instead of waiting"""
+    with Server(answer(429, b'', 'Retry-After: 86400')) as server:
+        said = push(server, profile(), status=LATER)
+    equal(len(server.requests), 1, 'requests')
+    check('86400' in said and '--max-wait' in said, said)
+
+
+@test
+def refused():
+    """400 is not tried again; what the server says is shown, without its control characters"""
+    with Server(answer(400, b'wrong\x1b[31m profile')) as server:
+        said = push(server, profile(), status=FAILED)
+    equal(len(server.requests), 1, 'requests')
+    check('answered 400: wrong?[31m profile' in said, said)
+
+
+@test
+def unknown_to_server():
+    """501, a request that the server does not know, is not tried again"""
+    with Server(answer(501)) as server:
+        push(server, profile(), status=FAILED)
+    equal(len(server.requests), 1, 'requests')
+
+
+@test
+def refused_in_protobuf():
+    """what a Collector says of a refusal is shown"""
+    with Server(answer(400, b'\x08\x03\x12\x09bad table')) as server:
+        said = push(server, profile(), status=FAILED)
+    check('answered 400: bad table' in said, said)
+
+
+@test
+def partly():
+    """profiles that a Collector rejects are said; nothing is sent again"""
+    with Server(answer(200, b'\x0a\x0b\x08\x02\x12\x07too old')) as server:
+        said = push(server, profile(), status=FAILED)
+    equal(len(server.requests), 1, 'requests')
+    check('rejected 2 profiles: too old' in said, said)
+
+
+@test
+def redirected():
+    """a redirection is not followed"""
+    with Server() as other, Server(answer(307, b'', f'Location: {other.url}/')) as server:
+        said = push(server, f'--token-file={write("token", TOKEN.encode())}', profile(),
+                    status=FAILED)
+    equal([len(server.requests), len(other.requests)], [1, 0], 'requests')
+    check('307' in said, said)
+
+
+@test
+def never_answers():
+    """a server that never answers costs --timeout each time, and the end is status 75"""
+    with Server(silent, silent, silent) as server:
+        said = push(server, '--timeout=1', '--retries=1', profile(), status=LATER)
+    check(len(server.requests) <= 2, 'more than two requests')
+    check('time' in said.lower(), said)
+
+
+@test
+def nobody_there():
+    """a port where nobody listens: status 75"""
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        push(None, f'--to=http://127.0.0.1:{free.getsockname()[1]}', '--retries=1', profile(),
+             status=LATER)
+
+
+@test
+def closes_before():
+    """a server that closes before it answers gets the same request again"""
+    with Server(raw(b''), raw(b'HTTP/1.1 2')) as server:
+        push(server, profile())
+    check(len(server.requests) >= 2, 'not sent again')
+    equal(len({r.body for r in server.requests}), 1, 'bodies')
+
+
+@test
+def closes_within():
+    """a server that says 200 and closes within its answer has the request: nothing comes twice"""
+    with Server(raw(b'HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc')) as server:
+        push(server, profile())
+    equal(len(server.requests), 1, 'requests')
+
+
+@test
+def garbage():
+    """a server that does not speak HTTP is given up"""
+    with Server(raw(b'\x00\xff\x80 garbage\n' * 1000)) as server:
+        push(server, profile(), status=FAILED)
+    equal(len(server.requests), 1, 'requests')
+
+
+@test
+def huge_answer():
+    """an answer of hundreds of MB is not read; 200 was said, nothing comes twice"""
+    seen = []
+    size = 256 << 20
+    head = f'HTTP/1.1 200 OK\r\nContent-Length: {size}\r\n\r\n'.encode()
+    with Server(endless(head, b'x' * 65536, seen)) as server:
+        push(server, profile())
+    equal(seen, ['stopped'], 'the server')
+    equal(len(server.requests), 1, 'requests')
+
+
+@test
+def endless_head():
+    """header lines without end are not read to the end"""
+    seen = []
+    with Server(endless(b'HTTP/1.1 500 Error\r\n', b'A: b\r\n' * 1000, seen)) as server:
+        push(server, '--retries=0', profile(), status=LATER)
+    equal(seen, ['stopped'], 'the server')
+    with Server(endless(b'', b'HTTP/1.1 100 Continue\r\n\r\n' * 1000, seen)) as server:
+        push(server, '--retries=0', profile(), status=FAILED)
+    equal(seen, ['stopped', 'stopped'], 'the server')
+
+
+# ---- Tokens, certificates, proxies ----
+
+@test
+def token():
+    """the token of a file is sent, and is on no command line"""
+    lines = []
+
+    def look(conn):
+        lines.extend(processes())
+        answer(200)(conn)
+
+    with Server(look) as server:
+        push(server, f'--token-file={write("token", TOKEN.encode() + bytes([10]))}', profile())
+    equal([r.headers.get('authorization') for r in server.requests], [f'Bearer {TOKEN}'], 'token')
+    check(any(b'shstk-push' in line for line in lines), 'the program was not seen')
+    check(not any(TOKEN.encode() in line for line in lines), 'the token is on a command line')
+
+
+@test
+def token_without_encryption():
+    """a token goes by http:// to no other machine and to no proxy"""
+    path = write('token', TOKEN.encode())
+    with Server() as proxy:
+        said = push(None, '--to=http://192.0.2.1/', f'--token-file={path}', profile(),
+                    status=FAILED, env={'http_proxy': proxy.url})
+    equal(proxy.requests, [], 'requests')
+    check('https' in said, said)
+
+
+@test
+def wrong_tokens():
+    """a file that holds no token is a wrong option"""
+    with Server() as server:
+        for text in (b'', b'two words', b'line\r\nX-Other: 1', b'x' * 9000):
+            push(server, f'--token-file={write("token", text)}', profile(), status=USAGE)
+        push(server, f'--token-file={place("no-such-file")}', profile(), status=USAGE)
+    equal(server.requests, [], 'requests')
+
+
+@test
+def proxy():
+    """the proxy of the environment is used"""
+    with Server() as server:
+        push(None, '--to=http://192.0.2.1:4318', profile(), env={'http_proxy': server.url})
+    equal([r.line for r in server.requests],
+          ['POST http://192.0.2.1:4318/v1development/profiles HTTP/1.1'], 'lines')
+
+
+@test
+def wrong_urls():
+    """URLs with a password and those of other protocols are wrong options"""
+    path = profile()
+    for url in ('http://user:word@127.0.0.1:1/', 'ftp://127.0.0.1:1/', 'file:///etc/passwd', 'x',
+                ''):
+        push(None, f'--to={url}', path, status=USAGE)
+
+
+def openssl(*args):
+    run = harness.run('openssl', *args)
+    check(run.returncode == 0, run.stderr)
+
+
+def certificates():
+    """Makes an authority, a certificate for the server, and one for the client."""
+    if not shutil.which('openssl'):
+        raise Skip('there is no openssl')
+    for name in ('ca', 'wrong'):
+        openssl('req', '-x509', '-newkey', 'ec', *CURVE, '-nodes', '-keyout', f'{name}.key', '-out',
+                f'{name}.pem', '-subj', f'/CN={name}', '-days', '3650')
+    write('names', b'subjectAltName=IP:127.0.0.1\n')
+    for name in ('server', 'client'):
+        openssl('req', '-newkey', 'ec', *CURVE, '-nodes', '-keyout', f'{name}.key', '-out',
+                f'{name}.csr', '-subj', f'/CN={name}')
+        openssl('x509', '-req', '-in', f'{name}.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key',
+                '-CAcreateserial', '-out', f'{name}.pem', '-days', '3650', '-extfile', 'names')
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(place('server.pem'), place('server.key'))
+    return context
+
+
+@test
+def encrypted():
+    """https: only with the right authority; the client shows its certificate"""
+    context = certificates()
+    path = profile()
+    with Server(context=context) as server:
+        push(server, path, status=FAILED)
+        push(server, f'--cacert={place("wrong.pem")}', path, status=FAILED)
+        equal(server.requests, [], 'requests')
+        push(server, f'--cacert={place("ca.pem")}', path)
+        equal(len(server.requests), 1, 'requests')
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(place('ca.pem'))
+    with Server(context=context) as server:
+        push(server, f'--cacert={place("ca.pem")}', f'--cert={place("client.pem")}',
+             f'--key={place("client.key")}', path)
+        equal(len(server.requests), 1, 'requests')
+    same(server.requests, path)
+
+
+@test
+def without_certificate():
+    """a server that wants a certificate gets nothing without one"""
+    context = certificates()
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(place('ca.pem'))
+    with Server(context=context) as server:
+        push(server, f'--cacert={place("ca.pem")}', '--retries=0', profile(),
+             status=(FAILED, LATER))
+    equal(server.requests, [], 'requests')
+
+
+if __name__ == '__main__':
+    sys.exit(main())

@@ -1,0 +1,104 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * send.h - what the files of shstk-push share, which sends the bodies that `shstk push` has made
+ * (tools/push/push.h).
+ *
+ * Any server is taken for hostile: an answer has a bound in bytes and in time, only its status line
+ * decides, and what it says is shown with its control characters replaced.
+ */
+#ifndef TOOLS_PUSH_SEND_H
+#define TOOLS_PUSH_SEND_H
+
+#include <curl/curl.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tools/reason.h"
+
+#define SEND_MOST_QUERY 8
+
+/**
+ * struct send - how bodies are sent
+ * @to: the URL as it was given.
+ * @path: path of requests, where @to has none.
+ * @query: "name=value", added to the URL.
+ * @nr_query: number of elements of @query.
+ * @type: Content-Type.
+ * @encoding: Content-Encoding, or NULL.
+ * @protobuf: answers are messages of otlp.proto.
+ * @token_file: file with the token, or NULL.
+ * @tenant: value of the header line X-Scope-OrgID, or NULL.
+ * @cacert: file with certificates of authorities, or NULL.
+ * @cert: file with a certificate for the server, or NULL.
+ * @key: file with its key, or NULL.
+ * @timeout: seconds that a request may take.
+ * @retries: how often one is sent again.
+ * @max_wait: seconds between two at most.
+ * @requests: number of bodies, for messages.
+ */
+struct send {
+	const char *to;
+	const char *path;
+	const char *query[SEND_MOST_QUERY];
+	unsigned int nr_query;
+	const char *type;
+	const char *encoding;
+	bool protobuf;
+	const char *token_file;
+	const char *tenant;
+	const char *cacert;
+	const char *cert;
+	const char *key;
+	unsigned long timeout;
+	unsigned long retries;
+	unsigned long max_wait;
+	unsigned long requests;
+};
+
+/**
+ * enum verdict - what became of a request
+ * @TAKEN: the server took it.
+ * @TAKEN_PARTLY: the server took it, but rejected a part for good.
+ * @LATER: it may be taken later.
+ * @REFUSED: it will never be taken.
+ */
+enum verdict {
+	TAKEN,
+	TAKEN_PARTLY,
+	LATER,
+	REFUSED,
+};
+
+/**
+ * struct connection - what all requests share
+ * @send: how bodies are sent.
+ * @curl: libcurl's handle.
+ * @headers: header lines of each request.
+ * @exposed: a token would have left this machine without encryption; nothing was sent.
+ */
+struct connection {
+	const struct send *send;
+	CURL *curl;
+	struct curl_slist *headers;
+	bool exposed;
+};
+
+/* Prepares requests. Returns an exit status, and sets @why if it is a failure. */
+int connection_init(struct connection *connection, const struct send *send, struct reason *why);
+void connection_deinit(struct connection *connection);
+
+/**
+ * request_try() - send a body once
+ * @connection: what requests share.
+ * @body: the body.
+ * @size: its bytes.
+ * @wait: receives the seconds that the server wants to have peace, 0: it does not say.
+ * @why: receives what is wrong, unless the verdict is TAKEN.
+ *
+ * Return: enum verdict.
+ */
+enum verdict request_try(const struct connection *connection, const uint8_t *body, size_t size,
+			 unsigned long *wait, struct reason *why);
+
+#endif

@@ -1,0 +1,188 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* start.c - starts shstk-push, which sends what was prepared, as push.h describes. */
+#include <errno.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/push/push.h"
+#include "tools/shstk.h"
+
+#define SENDER "shstk-push"
+#define MOST_ARGS 24
+
+/**
+ * struct words - the arguments of the program
+ * @v: the arguments; there is a NULL behind the last one.
+ * @nr: their number.
+ * @failed: memory ran out.
+ */
+struct words {
+	char *v[MOST_ARGS];
+	size_t nr;
+	bool failed;
+};
+
+__attribute__((format(printf, 2, 3))) static void add(struct words *w, const char *fmt, ...)
+{
+	va_list ap;
+
+	va_start(ap, fmt);
+	if (w->nr + 1 >= MOST_ARGS || vasprintf(&w->v[w->nr], fmt, ap) < 0) {
+		w->failed = true;
+		w->v[w->nr] = NULL;
+	} else {
+		w->nr++;
+	}
+	va_end(ap);
+}
+
+static void add_option(struct words *w, const char *name, const char *value)
+{
+	if (value)
+		add(w, "--%s=%s", name, value);
+}
+
+/* What tells protocols apart: where a server without a path gets requests, and of what type. */
+static void add_protocol(struct words *w, const struct push *p)
+{
+	static const char *const protocols[][2] = {
+		[PUSH_AUTO] = { "", "" },
+		[PUSH_OTLP] = { "/v1development/profiles", "application/x-protobuf" },
+		[PUSH_PYROSCOPE] = { "/push.v1.PusherService/Push", "application/json" },
+		[PUSH_INGEST] = { "/ingest", "application/octet-stream" },
+		[PUSH_PARCA] = { "/profiles/writeraw", "application/json" },
+	};
+	static const char *const encodings[] = {
+		[PUSH_GZIP] = "gzip",
+		[PUSH_ZSTD] = "zstd",
+		[PUSH_PLAIN] = NULL,
+	};
+
+	add_option(w, "path", protocols[p->protocol][0]);
+	add_option(w, "type", protocols[p->protocol][1]);
+	if (p->protocol == PUSH_OTLP) {
+		add_option(w, "encoding", encodings[p->packing]);
+		add(w, "--protobuf");
+	}
+}
+
+/* Writes a part of a series, in which the characters between parts are not allowed. */
+static void put_part(FILE *out, const char *text)
+{
+	for (; *text; text++)
+		putc(strchr("{},=", *text) ? '_' : *text, out);
+}
+
+/* Returns "NAME{key=value,...}", which the caller frees; NULL if out of memory. */
+static char *series(const struct push *p, const struct push_bodies *bodies)
+{
+	char *ret = NULL;
+	size_t size;
+	FILE *out = open_memstream(&ret, &size);
+	bool first = true;
+
+	if (!out)
+		return NULL;
+	put_part(out, bodies->service);
+	putc('{', out);
+	for (size_t i = 0; i < p->nr_attributes; i += 2) {
+		if (!strcmp(p->attributes[i], "service.name"))
+			continue;
+		fputs(first ? "" : ",", out);
+		put_part(out, p->attributes[i]);
+		putc('=', out);
+		put_part(out, p->attributes[i + 1]);
+		first = false;
+	}
+	putc('}', out);
+	if (!fclose(out))
+		return ret;
+	free(ret);
+	return NULL;
+}
+
+static void add_query(struct words *w, const struct push *p, const struct push_bodies *bodies)
+{
+	char *name = series(p, bodies);
+	const int64_t second = 1000000000;
+
+	if (!name)
+		w->failed = true;
+	else
+		add(w, "--query=name=%s", name);
+	free(name);
+	add(w, "--query=format=pprof");
+	if (bodies->start > 0) {
+		add(w, "--query=from=%lld", (long long)(bodies->start / second));
+		add(w, "--query=until=%lld",
+		    (long long)(bodies->start / second + bodies->duration / second + 1));
+	}
+}
+
+static void make_words(struct words *w, const char *program, const struct push *p,
+		       const struct push_bodies *bodies)
+{
+	add(w, "%s", program);
+	add_option(w, "to", p->to);
+	add_protocol(w, p);
+	if (p->protocol == PUSH_INGEST)
+		add_query(w, p, bodies);
+	add_option(w, "token-file", p->token_file);
+	add_option(w, "tenant", p->tenant);
+	add_option(w, "cacert", p->cacert);
+	add_option(w, "cert", p->cert);
+	add_option(w, "key", p->key);
+	add(w, "--timeout=%u", p->timeout);
+	add(w, "--retries=%u", p->retries);
+	add(w, "--max-wait=%u", p->max_wait);
+	add(w, "--requests=%zu", bodies->nr);
+}
+
+/* Starts the program with the bodies as its standard input. Returns its exit status. */
+static int start(char *const *argv, int fd)
+{
+	pid_t pid;
+	int status = 0;
+
+	fflush(NULL);
+	pid = fork();
+	if (!pid) {
+		if (lseek(fd, 0, SEEK_SET) || dup2(fd, STDIN_FILENO) < 0)
+			_exit(EXIT_FAILED);
+		execv(argv[0], argv);
+		complain("cannot execute %s: %s", argv[0], strerror(errno));
+		_exit(EXIT_FAILED);
+	}
+	while (pid > 0 && waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			pid = -1;
+	if (pid < 0)
+		complain("cannot start %s: %s", argv[0], strerror(errno));
+	else if (WIFSIGNALED(status))
+		complain("%s was ended by signal %d", argv[0], WTERMSIG(status));
+	return pid < 0 || !WIFEXITED(status) ? EXIT_FAILED : WEXITSTATUS(status);
+}
+
+int push_send(const struct push *push, const struct push_bodies *bodies)
+{
+	struct words words = { 0 };
+	char program[PATH_MAX];
+	int status = EXIT_FAILED;
+
+	if (find_object(SENDER, program, sizeof(program))) {
+		complain("%s is not installed, which belongs to this command", SENDER);
+		return EXIT_FAILED;
+	}
+	make_words(&words, program, push, bodies);
+	if (words.failed)
+		complain("%s", strerror(ENOMEM));
+	else
+		status = start(words.v, fileno(bodies->out));
+	while (words.nr)
+		free(words.v[--words.nr]);
+	return status;
+}
