@@ -117,6 +117,12 @@ static int step_special_in(void *mem, void *arg)
 	return out == GO_ON ? take_cursor(c, &s->cur, s->reads.unknown ? NULL : &s->reads) : out;
 }
 
+/* Steps out of the frame in @c, whose entry is written, by the general walker (cursor.h). */
+static enum outcome call_special(struct capture *c)
+{
+	return (enum outcome)scratch_call(sizeof(struct special), step_special_in, c);
+}
+
 /* Steps out of the frame in @c, whose entry is written, by a rule that is no plain addition. */
 static enum outcome step_special(struct capture *c, uint64_t rule)
 {
@@ -124,7 +130,7 @@ static enum outcome step_special(struct capture *c, uint64_t rule)
 		c->end_by_rule = true;
 		return walk_finish(c, SHSTK_END_COMPLETE, c->pc);
 	}
-	return (enum outcome)scratch_call(sizeof(struct special), step_special_in, c);
+	return call_special(c);
 }
 
 /*
@@ -139,7 +145,7 @@ static __attribute__((noinline)) enum outcome step_to_other(struct capture *c, u
 	if (!cross(c, c->fp))
 		return FINISHED;
 	c->sp = c->fp;
-	return (enum outcome)scratch_call(sizeof(struct cursor), step_special_in, c);
+	return call_special(c);
 }
 
 /* Steps out of the frame in @c, whose entry is written, by @rule. */
