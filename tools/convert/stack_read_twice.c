@@ -10,7 +10,7 @@
 #include "tools/convert/stack_read_twice.h"
 #include "tools/shstk.h"
 
-#define MOST (1u << 20) /* bytes of a stack that are read, at most */
+#define MOST (1u << 20) /* bytes of a thread's stacks that are read, at most, but for one step */
 #define STEP 16384 /* bytes read at a time; a read ends where a page is missing */
 #define FIRST 65536 /* bytes of a stack that are read at first; more if it goes on behind them */
 #define SMALL 4096
@@ -67,7 +67,7 @@ static void add_piece(struct above_look *look, const struct layout *layout, pid_
 
 	if (!look->pieces)
 		look->pieces = calloc(ABOVE_PIECES, sizeof(*look->pieces));
-	if (!look->pieces)
+	if (!look->pieces || look->size >= MOST)
 		return;
 	most = most < MOST - look->size ? most : MOST - look->size;
 	while (size < most && make_room(look, look->size + step, kept)) {
