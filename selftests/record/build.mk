@@ -184,14 +184,15 @@ $(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/el
 
 CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test
 
-# What is read of stacks, with stand-ins for the layout of a process.
-$(RECORD_B)/read_twice_test: selftests/record/read_twice_test.c \
-		$(B)/tools/convert/stack_read_twice.o
+# What is read of stacks and of code, with stand-ins for the layout of a process.
+$(RECORD_B)/read_twice_test: $(B)/tools/convert/stack_read_twice.o
+$(RECORD_B)/stepped_test: $(B)/tools/convert/stepped.o
+$(addprefix $(RECORD_B)/,read_twice_test stepped_test): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o,$^)
 
-CHECK	+= $(RECORD_B)/read_twice_test
+CHECK	+= $(RECORD_B)/read_twice_test $(RECORD_B)/stepped_test
 
 # What /proc tells of a process, without the rest of the command.
 $(RECORD_B)/about_test: selftests/record/about_test.c $(B)/tools/proc/about.o
