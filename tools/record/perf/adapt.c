@@ -14,10 +14,10 @@
 /* ---- Replacing rings ---- */
 
 /*
- * Opens other events for all that is recorded. @opts receives the threads for which that is done,
- * and @list, which the caller frees, is where they are, if there are any. For a moment both sets of rings record, so that no
- * event of a process is missed; seeing such an event twice does no harm. Returns false if the
- * kernel refuses.
+ * Opens other events for all that is recorded, as @opts says. If that is threads, @opts receives
+ * those of now, and @list the memory in which they are, which the caller frees; otherwise @list
+ * becomes NULL. For a moment both sets of rings record, so that no event of a process is missed;
+ * seeing such an event twice does no harm. Returns false if the kernel refuses.
  */
 static bool open_rings(struct perf_drain *d, struct perf_opts *opts, pid_t **list,
 		       struct perf_rings **ret)
@@ -253,7 +253,6 @@ int adapt(struct perf_drain *d)
 	int ret = 0;
 
 	read_languages(d);
-
 	for (int change = 0; change < CHANGES && !ret; change++)
 		ret = make_change(d, change);
 	return ret;
