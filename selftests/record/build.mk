@@ -184,15 +184,17 @@ $(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/el
 
 CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test
 
-# What is read of stacks and of code, with stand-ins for the layout of a process.
+# Threads without events, what is read of stacks, and of code, with stand-ins for all else.
+$(RECORD_B)/late_test: $(B)/tools/record/perf/late.o
 $(RECORD_B)/read_twice_test: $(B)/tools/convert/stack_read_twice.o
 $(RECORD_B)/stepped_test: $(B)/tools/convert/stepped.o
-$(addprefix $(RECORD_B)/,read_twice_test stepped_test): $(RECORD_B)/%: selftests/record/%.c
+RECORD_ALONE := $(addprefix $(RECORD_B)/,late_test read_twice_test stepped_test)
+$(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o,$^)
 
-CHECK	+= $(RECORD_B)/read_twice_test $(RECORD_B)/stepped_test
+CHECK	+= $(RECORD_ALONE)
 
 # What /proc tells of a process, without the rest of the command.
 $(RECORD_B)/about_test: selftests/record/about_test.c $(B)/tools/proc/about.o

@@ -39,8 +39,11 @@ static bool has_lost(const struct perf_drain *d)
 	return sums_lost(&d->sums, d->rings) + d->sums.lost_before;
 }
 
-/* Opens events of a thread. Returns 0 or -ENOMEM. */
-static int add(struct perf_drain *d, pid_t pid, pid_t tid)
+/*
+ * Opens events of a thread, of whose beginning nothing was reported until @since, CLOCK_MONOTONIC in
+ * ns. Returns 0 or -ENOMEM.
+ */
+static int add(struct perf_drain *d, pid_t pid, pid_t tid, uint64_t since)
 {
 	struct late *l = &d->late;
 	const size_t at = l->nr_added % LATE_KEPT;
@@ -48,7 +51,7 @@ static int add(struct perf_drain *d, pid_t pid, pid_t tid)
 	if (l->nr_added >= MAX_ADDED || perf_rings_add(d->rings, &d->opts, tid))
 		return 0;
 	l->added[at] = tid;
-	l->added_at[at] = now_ns(CLOCK_MONOTONIC);
+	l->since[at] = since;
 	l->nr_added++;
 	return population_task(&d->convert->all, pid, tid) ? 0 : -ENOMEM;
 }
@@ -58,6 +61,7 @@ static int add(struct perf_drain *d, pid_t pid, pid_t tid)
 /* Looks at the threads of a process; counts in @found those without events. */
 static int look_at(struct perf_drain *d, pid_t pid, unsigned int *found)
 {
+	const uint64_t since = now_ns(CLOCK_MONOTONIC);
 	DIR *dir = tasks_open(pid);
 	int ret = 0;
 	pid_t tid;
@@ -66,7 +70,7 @@ static int look_at(struct perf_drain *d, pid_t pid, unsigned int *found)
 		if (population_find_task(&d->convert->all, tid) || perf_rings_began(d->rings, tid))
 			continue;
 		++*found;
-		ret = add(d, pid, tid);
+		ret = add(d, pid, tid, since);
 	}
 	if (dir)
 		closedir(dir);
@@ -128,7 +132,7 @@ static bool is_settled(struct perf_drain *d, const struct doubt *doubt, int *ret
 		return true;
 	if (stat.cpu - doubt->cpu < WITHOUT_NS + 4 * d->convert->opts.period)
 		return false;
-	*ret = add(d, doubt->pid, doubt->tid);
+	*ret = add(d, doubt->pid, doubt->tid, now_ns(CLOCK_MONOTONIC));
 	return true;
 }
 
@@ -202,8 +206,7 @@ void late_fork(struct perf_drain *d, const struct perf_fork *f)
 	const uint64_t now = d->convert->all.time;
 
 	for (size_t i = 0; i < LATE_KEPT && i < l->nr_added; i++)
-		if (l->added[i] == f->tid && now > l->added_at[i] &&
-		    now - l->added_at[i] < DOUBLE_NS)
+		if (l->added[i] == f->tid && now > l->since[i] && now - l->since[i] < DOUBLE_NS)
 			perf_rings_drop(d->rings, f->tid);
 }
 

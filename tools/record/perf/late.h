@@ -39,7 +39,8 @@ struct doubt {
  * @doubts: threads that began while events were being opened.
  * @nr_doubts: number of @doubts.
  * @added: threads that were given events, the last LATE_KEPT of them.
- * @added_at: for each of @added, CLOCK_MONOTONIC in ns when it was.
+ * @since: for each of @added, CLOCK_MONOTONIC in ns before the look that found it. The kernel shows
+ *	a thread a moment before it reports its beginning.
  * @nr_added: how many threads were given events.
  */
 struct late {
@@ -48,7 +49,7 @@ struct late {
 	struct doubt *doubts;
 	size_t nr_doubts;
 	pid_t added[LATE_KEPT];
-	uint64_t added_at[LATE_KEPT];
+	uint64_t since[LATE_KEPT];
 	size_t nr_added;
 };
 
