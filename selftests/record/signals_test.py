@@ -9,6 +9,7 @@ import errno
 import os
 import platform
 import re
+import resource
 import signal
 import subprocess
 import sys
@@ -270,6 +271,27 @@ def provided_stacks():
     size = 16384 + os.sysconf('SC_THREAD_STACK_MIN')
     for named, _ in small_stacks('provided', (size,), less=512):
         check(named > 0.2, f'{named} s')
+
+
+def queue_of_signals():
+    """Returns how many signals are queued for this user, and how many may be."""
+    with open('/proc/self/status', encoding='ascii') as file:
+        found = re.search(r'SigQ:\s*(\d+)/(\d+)', file.read())
+    return int(found[1]), int(found[2])
+
+
+@test
+def signals_held_back_for_long():
+    """the agent's signals do not pile up in a thread that holds them back"""
+    command = [TIGHT, 'late', '2048', '0', '0.5']
+    if subprocess.run(command, check=False, timeout=LIMIT).returncode:
+        raise Skip('no alternate stack of 2048 bytes here')
+    queued, most = queue_of_signals()
+    limit = min(queued + 100, most)
+    # The kernel sends SIGIO if the queue is full, which needs room on the stack, too.
+    result = record(*command, preexec_fn=lambda: (
+        resource.setrlimit(resource.RLIMIT_SIGPENDING, (limit, limit))))
+    check(result.status == 0, f'{result.status} {result.err}')
 
 
 @test

@@ -12,6 +12,7 @@
  *	left		an alternate stack, in a handler that is left by a jump; the function after
  *			the jump computes
  *	unused		an alternate stack that no handler uses
+ *	late		the same, but it computes for as long before it has that stack
  */
 #include <pthread.h>
 #include <setjmp.h>
@@ -149,5 +150,7 @@ int main(int argc, char **argv)
 		return run_handler(on_signal);
 	if (!strcmp(argv[1], "left"))
 		return run_handler(leave);
+	if (!strcmp(argv[1], "late"))
+		tight_work();
 	return run_unused();
 }

@@ -365,6 +365,24 @@ def split_stack():
 
 
 @test
+def split_stack_without_alternate_stack():
+    """code whose stack is in many pieces lives under the agent, and its time has a name"""
+    command = [os.path.join(HERE, 'split_stack'), '500', 'bare']
+    plain = subprocess.run(command, capture_output=True, check=False, text=True, timeout=LIMIT)
+    if plain.stdout != 'ready\n':
+        raise Skip(plain.stdout.strip())
+    check(plain.returncode == 0, f'{plain}')
+    out = os.path.join(TMP, 'out.folded')
+    for options in ['--via=agent', '--wall'], ['--heap'], ['--via=agent']:
+        done = shstk('record', '-F', '999', *options, '-o', out, '--', *command)
+        check(done.returncode == 0, f'{options}: {done.returncode} {done.stderr}')
+    with open(out, encoding='utf-8') as file:
+        times = [('[small stack]' in stack, value) for stack, value in stack_lines(file.read())]
+    held = sum(value for small, value in times if small)
+    check(held > 0.5 * sum(value for _, value in times), f'{times} {done.stderr}')
+
+
+@test
 def coroutine():
     """code in a coroutine: by trace, by copies, and by the agent"""
     chain = ['inner', 'middle', 'outer', 'body']

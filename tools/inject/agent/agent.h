@@ -243,8 +243,10 @@ struct cut {
  * @stack_end: the thread's stack reaches from its stack pointer to here; 0: not known.
  * @held: bounds of the alternate stack on which the agent's signal was held back last; 0, 0: none.
  * @held_at: state that the handler on that stack interrupted, as a number; 0: none.
- * @cramped: the thread's alternate stack, or its only stack, has no room for the agent's signal.
+ * @cramped: the thread's alternate stack, or the only stack that it has, has no room for the
+ *	agent's signal.
  * @was_cramped: the signal that comes next was held back for lack of room.
+ * @in_pieces: the thread's stack is in pieces (-fsplit-stack).
  * @signo: the agent's signal as far as this thread knows; 0 in threads that the agent did not see
  *	begin (move.c).
  * @left_blocked: signals that the agent had before, and that the program has blocked.
@@ -263,6 +265,7 @@ struct own {
 	uint64_t held_at;
 	bool cramped;
 	bool was_cramped;
+	bool in_pieces;
 	int signo;
 	uint64_t left_blocked;
 	bool blocked;
@@ -481,6 +484,11 @@ void held_resolve(void);
 size_t held_frame(void);
 /* Lets the agent's signal in if it is still held back for a handler that has ended. */
 void held_mend(void);
+/*
+ * Holds the agent's signal back if this thread's stack is in pieces and it has no alternate stack.
+ * To be called when the program blocks signals.
+ */
+void held_look(void);
 
 /* sample.c */
 void take_name(struct thread *t);

@@ -17,6 +17,10 @@
  * - In a thread on a small stack that the program provides. Other threads get more stack than they
  *   ask for (common/room.h).
  *
+ * - In a thread whose stack is in pieces, as code has it that is built with -fsplit-stack, and that
+ *   has no alternate stack. A piece may end 3584 bytes below the stack pointer. libgcc blocks all
+ *   signals before it adds a piece, and the hook of that call finds out (held_look()).
+ *
  * longjmp() may leave a handler without restoring the mask. So the next hook that finds the thread
  * on another stack unblocks the signal (held_mend()).
  */
@@ -75,17 +79,30 @@ void held_mend(void)
 		change_own_signal(SIG_UNBLOCK);
 }
 
+/* Returns whether the thread has no room for the agent's signal with that alternate stack. */
 static bool is_cramped(const stack_t *stack)
 {
-	return !(stack->ss_flags & SS_DISABLE) && stack->ss_size < agent.frame + SAMPLE_NEED;
+	return stack->ss_flags & SS_DISABLE ? own.in_pieces :
+					      stack->ss_size < agent.frame + SAMPLE_NEED;
 }
 
+/*
+ * The thread's event sends a signal for each period. These would pile up while they are blocked,
+ * until the kernel sends SIGIO instead. So the event ends; of the timer at most one is pending.
+ */
 static void be_cramped(bool cramped)
 {
+	struct thread *t = agent_self();
 	bool was = own.cramped;
 
-	if (cramped && !was)
+	if (t && cramped != was)
+		t->tried = cramped;
+	/* The signal is blocked first: its handler may open another event while one is closed. */
+	if (cramped && !was) {
 		change_own_signal(SIG_BLOCK);
+		if (t)
+			event_close(t);
+	}
 	own.cramped = cramped;
 	if (!was || cramped)
 		return;
@@ -94,11 +111,45 @@ static void be_cramped(bool cramped)
 		admit_own_signal();
 }
 
+/*
+ * Where the thread's piece of the stack ends; 0 if its stack is in one piece. glibc keeps this word
+ * of each thread for code that is built with -fsplit-stack.
+ */
+#if defined(__x86_64__)
+static uintptr_t end_of_piece(void)
+{
+	uintptr_t end;
+
+	__asm__("movq %%fs:0x70, %0" : "=r"(end));
+	return end;
+}
+#else
+static uintptr_t end_of_piece(void)
+{
+	return 0;
+}
+#endif
+
+static bool has_glibc;
+
+void held_look(void)
+{
+	stack_t stack;
+
+	if (own.in_pieces || !has_glibc || !end_of_piece() || in_sandbox() ||
+	    agent.pid != (int)sys0(SYS_getpid) || sys2(SYS_sigaltstack, NULL, &stack))
+		return;
+	own.in_pieces = true;
+	if (is_cramped(&stack))
+		be_cramped(true);
+}
+
 static int (*next_sigaltstack)(const stack_t *, stack_t *);
 
 void held_resolve(void)
 {
 	*(void **)&next_sigaltstack = next_symbol("sigaltstack");
+	has_glibc = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
 }
 
 /*

@@ -890,6 +890,7 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 	int ret;
 
 	held_mend();
+	held_look();
 	if (set && !take_set(set, &copy))
 		return call(how, set, old);
 	move_follow();
@@ -897,7 +898,7 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 		move_if_named(&copy);
 	was = own.blocked;
 	member = set && sigismember(&copy, own_signo());
-	if (set && how == SIG_SETMASK && is_held())
+	if (set && how != SIG_UNBLOCK && is_held())
 		sigaddset(&copy, own_signo());
 	else if (set && (how != SIG_UNBLOCK || is_held()))
 		sigdelset(&copy, own_signo());

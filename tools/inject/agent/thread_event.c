@@ -89,11 +89,12 @@ static bool signal_once(long fd, uint64_t rest)
 /*
  * Returns whether the thread may have an event. A thread that libc does not know may not: the
  * event's signals name no thread, and agent_self() returns NULL there, or the thread whose TLS it
- * uses.
+ * uses. A thread whose signals are held back may not either (hold_back.c).
  */
 static bool may_open(struct thread *t)
 {
-	return agent.header->events && !agent.wall && t->managed && t->tid == sys0(SYS_gettid);
+	return agent.header->events && !agent.wall && !own.cramped && t->managed &&
+	       t->tid == sys0(SYS_gettid);
 }
 
 /*
