@@ -167,6 +167,20 @@ $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/ag
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
 
+# heap_fuzz: what heap agents count for shstk record.
+$(FUZZ_B)/heap_fuzz: selftests/fuzz/heap_fuzz.c $(patsubst %,tools/record/heap/%.c,heap growth heap_values) \
+		tools/record/agent/memory.c $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=float-cast-overflow -fno-sanitize-recover=float-cast-overflow \
+		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/heap_seed: selftests/fuzz/heap_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/heap_fuzz $(FUZZ_B)/heap_seed
+
 fuzz selftests/fuzz/run: | $(FUZZ_B)/ring_fuzz $(FUZZ_B)/dump_fuzz $(FUZZ_B)/dump.stamp
 
 CHECK += selftests/fuzz/run

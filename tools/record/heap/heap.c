@@ -243,6 +243,14 @@ static double ns_per_tick(const struct heap_recording *d)
 	return ticks ? (double)(now_ns(CLOCK_MONOTONIC) - d->ns) / ticks : 0;
 }
 
+/* Returns a time of the agents' clock in ns. A time of centuries is nonsense: it becomes 0. */
+static uint64_t ns_of(const struct heap_recording *d, uint64_t ticks)
+{
+	double ns = ticks * ns_per_tick(d);
+
+	return ns < 0x1p61 ? (uint64_t)ns : 0;
+}
+
 /*
  * Returns memory that shows at least @size bytes of the region from @at on, or NULL if it cannot be
  * mapped.
@@ -301,7 +309,7 @@ static int take_maps(struct reading *r, uint64_t at, size_t size)
 	const struct heap_maps *m = (const void *)r->copy;
 	struct text *texts;
 
-	if (size < sizeof(*m) || m->bytes > size - sizeof(*m) ||
+	if (size < sizeof(*m) || !m->bytes || m->bytes > size - sizeof(*m) ||
 	    (r->nr_texts && m->number <= r->texts[r->nr_texts - 1].number))
 		return 0;
 	texts = shstk_account_grow(r->d->account, r->texts, r->nr_texts, &r->max_texts,
@@ -445,8 +453,7 @@ static void take_values(struct reading *r, const struct heap_counter *t, uint64_
 	values[PEAK_OBJECTS] = value_of(d, PEAK_OBJECTS, kept ? t->peak_objects : objects);
 	values[PEAK_SPACE] = value_of(d, PEAK_SPACE, kept ? t->peak_bytes : bytes);
 	values[TEMPORARY] = value_of(d, TEMPORARY, temporary);
-	values[LIFETIME] = t->lifetime < 1ull << 52 ? (int64_t)(t->lifetime * 64 * ns_per_tick(d)) :
-						      0;
+	values[LIFETIME] = t->lifetime < 1ull << 52 ? (int64_t)ns_of(d, t->lifetime * 64) : 0;
 	d->counts.objects += values[ALLOC_OBJECTS];
 	d->counts.bytes += values[ALLOC_SPACE];
 	d->counts.left += values[INUSE_OBJECTS];
@@ -861,7 +868,7 @@ int heap_recording_stop(struct heap_recording *d)
 		d->counts.alive++;
 		ret = read_image(d, &d->images[i], true);
 	}
-	d->counts.peak_time = d->peak_ticks * ns_per_tick(d);
+	d->counts.peak_time = ns_of(d, d->peak_ticks);
 	return ret ? ret : note_peaks(d);
 }
 

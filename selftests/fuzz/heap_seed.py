@@ -1,0 +1,56 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Writes what a heap agent counts (tools/inject/heap/layout.h), for heap_fuzz.c.
+
+    heap_seed.py FILE
+
+FILE has a process that ended, and FILE2 two that run while snapshots are made, of which one says how
+much of its region it uses.
+"""
+
+import struct
+import sys
+
+UNIT = 64
+HEAD = 256      # bytes of struct heap_image
+TRACE, MAPS, THREAD = 0x72743031, 0x706d3032, 0x68743033
+SAMPLED, SNAPSHOTS, ALIVE = 4, 8, 16
+TEXT = b'55d000000000-55d000001000 r-xp 00000000 fe:00 11 /usr/bin/a\n'
+
+
+def record(kind, body):
+    units = (8 + len(body) + UNIT - 1) // UNIT
+    return (struct.pack('<2I', kind, units) + body).ljust(units * UNIT, b'\0')
+
+
+def trace(counter, tid, pcs):
+    return record(TRACE, struct.pack('<6I', counter, 1, tid, len(pcs), 0, 0)
+                  + struct.pack(f'<{len(pcs)}Q', *pcs) + b'\1' * len(pcs))
+
+
+def counter(objects, size):
+    return struct.pack('<7Q2I', objects, objects * size, objects // 2, objects * size // 2, 999,
+                       objects, objects * size, 1, 0)
+
+
+def region(used=0):
+    records = record(MAPS, struct.pack('<2I', 1, len(TEXT)) + TEXT)
+    records += record(THREAD, struct.pack('<2I', 7, 0) + b'worker'.ljust(16, b'\0'))
+    first = (HEAD + len(records)) // UNIT
+    records += counter(10, 100) + counter(20, 8)
+    records += trace(first, 0, [0x55d000000123, 0x55d000000456])
+    records += trace(first + 1, 7, [0x55d000000123])
+    far = trace(first, 7, [0x55d000000789])
+    head = struct.pack('<2BHIHBx16s2Q2qQq', 2, 2, len(records), 4096, len(far), bool(used),
+                       b'name', used, 1, 500, 900, 1 << 40, 4096)
+    return head + records + far
+
+
+def main():
+    with open(sys.argv[1], 'wb') as out:
+        out.write(bytes([0]) + region())
+    with open(sys.argv[1] + '2', 'wb') as out:
+        out.write(bytes([1 | SAMPLED | SNAPSHOTS | ALIVE]) + region() + region(1 << 20))
+
+
+main()
