@@ -14,6 +14,16 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
+# The readers of interpreters, without the rest of the command.
+$(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
+		place read python/frame python/function python/python python/recognise python/versions) \
+		$(B)/tools/elf/symbols.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/limit_test)
+
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(LANGUAGE_B)/shstk-language.bpf.o: $(B)/shstk-language.bpf.o
 	@mkdir -p $(@D)

@@ -309,7 +309,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	return files->open(files->arg, layout->pid, map);
 }
 
-static struct shstk_account *jit_account(void *arg)
+static struct shstk_account *account_of(void *arg)
 {
 	const struct layout *layout = arg;
 
@@ -334,12 +334,14 @@ static int find_language(struct layout *layout, const struct layout_map *map,
 		.offset = map->offset,
 		.read = read_of,
 		.arg = layout,
+		.account = account_of(layout),
 	};
-	int ret;
+	int ret = 0;
 
 	if (module.fd < 0)
 		return 0;
-	ret = languages_find(languages, &module);
+	if (module.account)
+		ret = languages_find(languages, &module);
 	close(module.fd);
 	return ret;
 }
@@ -352,7 +354,8 @@ int layout_language(struct layout *layout, pid_t pid, struct languages *language
 
 	if (!languages || layout->language != -EAGAIN)
 		return layout->language > 0 ? layout->language : 0;
-	if (!layout->files->read || !layout->files->open || layout->asked++ == MAX_ASKED) {
+	if (!layout->files->read || !layout->files->open || !layout->files->account ||
+	    layout->asked++ == MAX_ASKED) {
 		layout->language = 0;
 		return 0;
 	}
@@ -615,7 +618,7 @@ static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy
 	layout->pid = pid;
 	if (layout->jit)
 		jit_begin(layout->jit,
-			  &(struct jit_process){ read_process, open_jit, jit_account, layout });
+			  &(struct jit_process){ read_process, open_jit, account_of, layout });
 	memset(ret->marks, 0, ret->max);
 	nr = shstk_unwind(layout->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
 			  &info);

@@ -17,6 +17,8 @@
 #include "bpf/language.h"
 #include "tools/reason.h"
 
+struct shstk_account;
+
 /**
  * struct language_module - a file that a process has mapped, and the memory of the process
  * @fd: the open file.
@@ -24,6 +26,7 @@
  * @offset: offset of @start in the file.
  * @read: reads memory of the process, all or nothing. Returns 0 or a negative errno.
  * @arg: first argument of @read.
+ * @account: account of the process, from which reading the file draws time and memory.
  */
 struct language_module {
 	int fd;
@@ -31,6 +34,7 @@ struct language_module {
 	uint64_t offset;
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
 	void *arg;
+	struct shstk_account *account;
 };
 
 /**
@@ -53,14 +57,24 @@ struct language_found {
 };
 
 /**
+ * struct language_line - instructions of a function that are of one line
+ * @end: offset of the first instruction behind them, in bytes.
+ * @line: the line; 0: none is known.
+ */
+struct language_line {
+	uint32_t end;
+	uint32_t line;
+};
+
+/**
  * struct language_function - a function of a program
  * @name: its name.
  * @file: file with its source.
  * @line: line at which it begins.
  * @first: offset of its first instruction that belongs to the source, in bytes.
  * @frame_size: bytes of its frame.
- * @lines: the table of lines, as it was copied.
- * @lines_size: bytes in @lines.
+ * @lines: the lines of its instructions, in the order of these.
+ * @nr_lines: number of elements of @lines.
  */
 struct language_function {
 	char *name;
@@ -68,8 +82,8 @@ struct language_function {
 	unsigned int line;
 	int first;
 	uint64_t frame_size;
-	uint8_t *lines;
-	size_t lines_size;
+	struct language_line *lines;
+	size_t nr_lines;
 };
 
 /* What a frame is, or'ed. */
@@ -107,9 +121,9 @@ struct language_frames {
  * struct language - a language
  * @module: its name in brackets, which stands where others have the name of a file.
  * @may_be: returns whether a file of that name may be its interpreter.
- * @recognise: finds out what interpreter a file is. Returns 0, -ENOENT if it is none, -EAGAIN if the
- *	process cannot be read yet, or another negative errno with the reason: it is one that is
- *	not known.
+ * @recognise: finds out what interpreter a file is. Returns 0, -ENOENT if it is none or is too much
+ *	to read, -EAGAIN if the process cannot be read yet, or another negative errno with the
+ *	reason: it is one that is not known.
  * @function: takes the description of a function apart. Returns 0 or a negative errno; the caller
  *	frees the strings and tables in @ret in either case.
  * @line: returns the line of an instruction at an offset from the first one; 0: none is known.

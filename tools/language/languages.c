@@ -9,6 +9,7 @@
 
 #include "bpf/walk.h"
 #include "libshstk/shstk.h"
+#include "libshstk/symbol/budget.h"
 #include "tools/bpf/object.h"
 #include "tools/language/languages.h"
 
@@ -227,7 +228,7 @@ static int number_of(struct languages *all, const struct interpreter *it)
 	return (int)n;
 }
 
-int languages_find(struct languages *all, const struct language_module *module)
+static int find(struct languages *all, const struct language_module *module)
 {
 	struct interpreter it;
 	struct reason why;
@@ -247,6 +248,16 @@ int languages_find(struct languages *all, const struct language_module *module)
 		all->why = why;
 	}
 	return 0;
+}
+
+int languages_find(struct languages *all, const struct language_module *module)
+{
+	int ret = 0;
+
+	if (shstk_account_begin(module->account))
+		ret = find(all, module);
+	shstk_account_end(module->account);
+	return ret;
 }
 
 void languages_tell(struct languages *all, int pid, int number)
@@ -275,6 +286,11 @@ bool languages_known(const struct languages *all, uint64_t id)
 
 	HASH_FIND(hh, all->functions, &id, sizeof(id), f);
 	return f;
+}
+
+size_t languages_bytes(const struct languages *all)
+{
+	return all->bytes;
 }
 
 bool languages_wanted(const struct languages *all)
@@ -317,7 +333,20 @@ uint64_t languages_truth(const struct languages *all)
 /* Returns an estimate of the bytes that a function takes. */
 static size_t size_of(const struct language_function *f)
 {
-	return sizeof(struct function) + strlen(f->name) + strlen(f->file) + f->lines_size;
+	return sizeof(struct function) + strlen(f->name) + strlen(f->file) +
+	       f->nr_lines * sizeof(*f->lines);
+}
+
+/* Returns whether another function may be kept. Says so if there are too many. */
+static bool has_room(struct languages *all)
+{
+	if (HASH_COUNT(all->functions) < MAX_FUNCTIONS && all->bytes < MAX_BYTES)
+		return true;
+	if (!all->refused)
+		because(&all->why, "there are more than %u of them, or they take more than %u MiB",
+			MAX_FUNCTIONS, MAX_BYTES >> 20);
+	all->refused = true;
+	return false;
 }
 
 static int take_code(struct languages *all, const struct language_code *code, size_t size)
@@ -327,7 +356,7 @@ static int take_code(struct languages *all, const struct language_code *code, si
 	int err;
 
 	if (size < offsetof(struct language_code, table) || code->target >= all->nr_interpreters ||
-	    !code->target || HASH_COUNT(all->functions) >= MAX_FUNCTIONS || all->bytes >= MAX_BYTES)
+	    !code->target || !has_room(all))
 		return 0;
 	of = &all->interpreters[code->target];
 	f = calloc(1, sizeof(*f));

@@ -52,9 +52,12 @@ const struct language_target *languages_target(const struct languages *all, int 
 /* Returns whether the function with that number is known. */
 bool languages_known(const struct languages *all, uint64_t id);
 
+/* Returns about how many bytes the functions take that are known. */
+size_t languages_bytes(const struct languages *all);
+
 /*
- * Returns the number of the interpreter that a file is, 0 if it is none that is known, or -EAGAIN if
- * the process cannot be read yet.
+ * Returns the number of the interpreter that a file is, 0 if it is none that is known or nothing is
+ * left in the process's account, or -EAGAIN if the process cannot be read yet.
  */
 int languages_find(struct languages *all, const struct language_module *module);
 

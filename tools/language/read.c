@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "libshstk/symbol/budget.h"
 #include "tools/language/read.h"
 
 #define STOP_SHIFT 48 /* addresses of user space are smaller */
@@ -85,6 +86,19 @@ static uint32_t copy_text(const struct reading *r, const struct language_text *t
 	return done;
 }
 
+/* Keeps the function that was read. Returns false if the account has no memory for it. */
+static bool keep(const struct reading *r)
+{
+	size_t most = sizeof(r->code), before = languages_bytes(r->all), took;
+
+	if (!shstk_account_take(r->thread->account, most))
+		return false;
+	languages_take(r->all, r->thread->tid, 0, &r->code, sizeof(r->code));
+	took = languages_bytes(r->all) - before;
+	shstk_account_give(r->thread->account, took < most ? most - took : 0);
+	return true;
+}
+
 /* Returns the number of the function whose object is at @code; 0: it cannot be told. */
 static uint64_t identify(struct reading *r, uint64_t code)
 {
@@ -106,8 +120,7 @@ static uint64_t identify(struct reading *r, uint64_t code)
 		c->got[i] = copy_text(r, &t->texts[i], c->shorts[i], LANGUAGE_SHORT);
 	c->got[LANGUAGE_TEXTS - 1] =
 		copy_text(r, &t->texts[LANGUAGE_TEXTS - 1], c->table, LANGUAGE_LONG);
-	languages_take(r->all, r->thread->tid, 0, c, sizeof(*c));
-	return languages_known(r->all, id) ? id : 0;
+	return keep(r) && languages_known(r->all, id) ? id : 0;
 }
 
 static void read_marks(struct reading *r, uint64_t at)
@@ -159,7 +172,7 @@ static void read_frames(struct reading *r, uint64_t at)
 	}
 }
 
-int language_read(struct languages *all, int number, const struct language_thread *thread)
+static int read_thread(struct languages *all, int number, const struct language_thread *thread)
 {
 	struct reading *r = calloc(1, sizeof(*r));
 	uint64_t base;
@@ -183,5 +196,15 @@ int language_read(struct languages *all, int number, const struct language_threa
 				     sizeof(r->moment) + sizeof(r->entries));
 	}
 	free(r);
+	return err;
+}
+
+int language_read(struct languages *all, int number, const struct language_thread *thread)
+{
+	int err = 0;
+
+	if (shstk_account_begin(thread->account))
+		err = read_thread(all, number, thread);
+	shstk_account_end(thread->account);
 	return err;
 }

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libshstk/symbol/budget.h"
 #include "tools/convert/living_files.h"
 #include "tools/language/read.h"
 #include "tools/proc/maps.h"
@@ -26,6 +27,7 @@ static int ask_file(const struct interpreted *i, int pid, const struct mapping *
 		.offset = map.offset,
 		.read = i->read,
 		.arg = i->arg,
+		.account = i->account,
 	};
 	int ret;
 
@@ -34,6 +36,19 @@ static int ask_file(const struct interpreted *i, int pid, const struct mapping *
 	ret = languages_find(i->all, &module);
 	close(module.fd);
 	return ret > 0 ? ret : 0;
+}
+
+/* Makes what the first file that may be an interpreter needs. Returns 0 or -ENOMEM. */
+static int begin(struct interpreted *i, int pid, struct shstk_symbols *symbols)
+{
+	if (!i->account)
+		i->account = shstk_symbols_process_account(symbols, pid);
+	if (!i->all)
+		i->all = languages_create(NULL);
+	if (!i->all || !i->account)
+		return -ENOMEM;
+	languages_stopped_only(i->all);
+	return 0;
 }
 
 int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbols)
@@ -47,13 +62,9 @@ int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbo
 	while (!i->number && maps_next(&maps, &m)) {
 		if (!m.exec || !languages_may_be(m.path))
 			continue;
-		if (!i->all)
-			i->all = languages_create(NULL);
-		if (!i->all) {
-			err = -ENOMEM;
+		err = begin(i, pid, symbols);
+		if (err)
 			break;
-		}
-		languages_stopped_only(i->all);
 		i->number = ask_file(i, pid, &m);
 	}
 	maps_close(&maps);
@@ -89,6 +100,7 @@ void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
 	struct language_thread thread = {
 		.read = read_in_time,
 		.arg = (void *)i,
+		.account = i->account,
 		.stop = i->stop,
 		.tid = t->tid,
 		.pc = t->regs.pc,

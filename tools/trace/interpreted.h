@@ -11,6 +11,7 @@
  * @number: its number.
  * @stop: how often threads were stopped so far.
  * @until: time in ns (CLOCK_MONOTONIC) after which nothing is read, because threads are held.
+ * @account: account of the process, from which reading draws; set with @all.
  * @read: reads memory of the process while it is stopped.
  * @arg: first argument of @read.
  */
@@ -19,6 +20,7 @@ struct interpreted {
 	int number;
 	unsigned int stop;
 	uint64_t until;
+	struct shstk_account *account;
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
 	void *arg;
 };

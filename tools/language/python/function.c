@@ -100,55 +100,6 @@ static bool add_file(struct language_function *f)
 	return true;
 }
 
-static int copy_lines(const struct language_code *code, size_t size, struct language_function *ret)
-{
-	size_t got = code->got[PYTHON_TEXT_LINES];
-
-	if (got > size - offsetof(struct language_code, table) || got <= PYTHON_BYTES)
-		return 0;
-	ret->lines_size = got - PYTHON_BYTES;
-	ret->lines = malloc(ret->lines_size);
-	if (!ret->lines)
-		return -ENOMEM;
-	memcpy(ret->lines, code->table + PYTHON_BYTES, ret->lines_size);
-	return 0;
-}
-
-/* Returns four bytes of the code object. */
-static uint32_t member(const struct language_code *code, uint32_t offset)
-{
-	return get32((const uint8_t *)code->words + offset - PYTHON_TYPE);
-}
-
-/* Returns the bytes of a frame of the function. */
-static uint64_t frame_size(const struct python_version *v, const struct language_code *code)
-{
-	if (v->size_words)
-		return 8 * (uint64_t)member(code, v->size_words);
-	return 8 * ((uint64_t)member(code, PYTHON_LOCALS) + member(code, PYTHON_STACK_SIZE) +
-		    FRAME_WORDS);
-}
-
-int python_function(const void *version, const struct language_code *code, size_t size,
-		    struct language_function *ret)
-{
-	const struct python_version *v = version;
-
-	*ret = (struct language_function){ .line = 0 };
-	if (size < offsetof(struct language_code, table) ||
-	    code->got[PYTHON_TEXT_NAME] >= LANGUAGE_SHORT ||
-	    code->got[PYTHON_TEXT_FILE] >= LANGUAGE_SHORT)
-		return -EINVAL;
-	ret->line = member(code, v->first_line);
-	ret->frame_size = frame_size(v, code);
-	ret->first = 2 * (int)(member(code, v->first_traceable) & 0xffffff);
-	ret->name = make_text(v, code->shorts[PYTHON_TEXT_NAME], code->got[PYTHON_TEXT_NAME]);
-	ret->file = make_text(v, code->shorts[PYTHON_TEXT_FILE], code->got[PYTHON_TEXT_FILE]);
-	if (!ret->name || !ret->file)
-		return -EINVAL;
-	return add_file(ret) ? copy_lines(code, size, ret) : -ENOMEM;
-}
-
 /* ---- Lines ---- */
 
 /* What is left of a table of lines. */
@@ -218,21 +169,96 @@ static int64_t pass_entry(struct table *t, unsigned int kind)
 	return change;
 }
 
-unsigned int python_line(const struct language_function *f, int at)
+/* Adds instructions up to @end, which are of @line. */
+static void add_line(struct language_function *f, int64_t end, unsigned int line)
 {
-	struct table t = { f->lines, f->lines + f->lines_size };
-	int64_t line = f->line, behind = 0;
+	struct language_line *last = f->nr_lines ? &f->lines[f->nr_lines - 1] : NULL;
 
-	if (at < 0)
+	if (last && last->line == line)
+		last->end = (uint32_t)end;
+	else
+		f->lines[f->nr_lines++] = (struct language_line){ (uint32_t)end, line };
+}
+
+/*
+ * Takes the table of lines apart, so that a line is found without walking all of it. There is no
+ * more than one entry for each byte.
+ */
+static int read_lines(const struct language_code *code, size_t size, struct language_function *ret)
+{
+	size_t got = code->got[PYTHON_TEXT_LINES];
+	int64_t line = ret->line, end = 0;
+	struct language_line *less;
+	struct table t;
+
+	if (got > size - offsetof(struct language_code, table) || got <= PYTHON_BYTES)
 		return 0;
+	t = (struct table){ code->table + PYTHON_BYTES, code->table + got };
+	ret->lines = malloc((got - PYTHON_BYTES) * sizeof(*ret->lines));
+	if (!ret->lines)
+		return -ENOMEM;
 	while (t.at < t.end) {
 		uint8_t byte = *t.at++;
 		unsigned int kind = byte >> 3 & 15;
 
-		behind += 2 * ((byte & 7) + 1);
+		end += 2 * ((byte & 7) + 1);
 		line += pass_entry(&t, kind);
-		if (at < behind)
-			return kind == LOCATION_NONE || line <= 0 || line > INT32_MAX ? 0 : line;
+		add_line(ret, end,
+			 kind == LOCATION_NONE || line <= 0 || line > INT32_MAX ? 0 : line);
 	}
+	less = realloc(ret->lines, ret->nr_lines * sizeof(*ret->lines));
+	ret->lines = less ? less : ret->lines;
 	return 0;
+}
+
+unsigned int python_line(const struct language_function *f, int at)
+{
+	size_t lo = 0, hi = f->nr_lines;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (at < (int64_t)f->lines[mid].end)
+			hi = mid;
+		else
+			lo = mid + 1;
+	}
+	return at >= 0 && lo < f->nr_lines ? f->lines[lo].line : 0;
+}
+
+/* ---- Functions ---- */
+
+/* Returns four bytes of the code object. */
+static uint32_t member(const struct language_code *code, uint32_t offset)
+{
+	return get32((const uint8_t *)code->words + offset - PYTHON_TYPE);
+}
+
+/* Returns the bytes of a frame of the function. */
+static uint64_t frame_size(const struct python_version *v, const struct language_code *code)
+{
+	if (v->size_words)
+		return 8 * (uint64_t)member(code, v->size_words);
+	return 8 * ((uint64_t)member(code, PYTHON_LOCALS) + member(code, PYTHON_STACK_SIZE) +
+		    FRAME_WORDS);
+}
+
+int python_function(const void *version, const struct language_code *code, size_t size,
+		    struct language_function *ret)
+{
+	const struct python_version *v = version;
+
+	*ret = (struct language_function){ .line = 0 };
+	if (size < offsetof(struct language_code, table) ||
+	    code->got[PYTHON_TEXT_NAME] >= LANGUAGE_SHORT ||
+	    code->got[PYTHON_TEXT_FILE] >= LANGUAGE_SHORT)
+		return -EINVAL;
+	ret->line = member(code, v->first_line);
+	ret->frame_size = frame_size(v, code);
+	ret->first = 2 * (int)(member(code, v->first_traceable) & 0xffffff);
+	ret->name = make_text(v, code->shorts[PYTHON_TEXT_NAME], code->got[PYTHON_TEXT_NAME]);
+	ret->file = make_text(v, code->shorts[PYTHON_TEXT_FILE], code->got[PYTHON_TEXT_FILE]);
+	if (!ret->name || !ret->file)
+		return -EINVAL;
+	return add_file(ret) ? read_lines(code, size, ret) : -ENOMEM;
 }

@@ -11,6 +11,7 @@
 #include <libelf.h>
 #include <string.h>
 
+#include "libshstk/symbol/budget.h"
 #include "tools/elf/symbols.h"
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
@@ -58,7 +59,7 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 
 static bool find_symbols(const struct language_module *m, struct found *ret)
 {
-	uint64_t bias = 0;
+	uint64_t bias = 0, bytes;
 	Elf *elf;
 
 	*ret = (struct found){ 0 };
@@ -66,8 +67,12 @@ static bool find_symbols(const struct language_module *m, struct found *ret)
 	elf = elf_begin(m->fd, ELF_C_READ, NULL);
 	if (!elf)
 		return false;
-	if (symbols_bias(elf, m->start, m->offset, &bias))
+	bytes = symbols_bytes(elf);
+	if (symbols_bias(elf, m->start, m->offset, &bias) &&
+	    shstk_account_take(m->account, bytes)) {
 		symbols_walk(elf, take_symbol, ret);
+		shstk_account_give(m->account, bytes);
+	}
 	elf_end(elf);
 	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run)
 		return false;
