@@ -86,10 +86,14 @@ static uint32_t copy_text(const struct reading *r, const struct language_text *t
 	return done;
 }
 
-/* Keeps the function that was read. Returns false if the account has no memory for it. */
+/*
+ * Keeps the function that was read. Returns false if the account has no memory for it. For each byte
+ * of the table of lines there may be a line.
+ */
 static bool keep(const struct reading *r)
 {
-	size_t most = sizeof(r->code), before = languages_bytes(r->all), took;
+	size_t lines = r->code.got[LANGUAGE_TEXTS - 1] * sizeof(struct language_line);
+	size_t most = sizeof(r->code) + lines, before = languages_bytes(r->all), took;
 
 	if (!shstk_account_take(r->thread->account, most))
 		return false;
