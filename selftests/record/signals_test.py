@@ -269,8 +269,9 @@ def provided_stacks():
     """a thread on a small stack of the program's own lives, and its time has a name"""
     # The variables that the agent has for each thread lie there, too, as those of all objects.
     size = 16384 + os.sysconf('SC_THREAD_STACK_MIN')
-    for named, _ in small_stacks('provided', (size,), less=512):
-        check(named > 0.2, f'{named} s')
+    for how in 'provided', 'disabled':
+        for named, _ in small_stacks(how, (size,), less=512):
+            check(named > 0.2, f'{how}: {named} s')
 
 
 def queue_of_signals():

@@ -8,6 +8,8 @@
  *  HOW:
  *	thread		the stack of a thread, made by libc
  *	provided	the stack of a thread, made by the program
+ *	disabled	the same, and the thread says that it has no alternate stack, as a runtime does
+ *			that takes its own away
  *	handler		an alternate stack, in a handler
  *	left		an alternate stack, in a handler that is left by a jump; the function after
  *			the jump computes
@@ -17,6 +19,7 @@
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -30,6 +33,7 @@
 
 static size_t size, use;
 static double seconds;
+static bool disables;
 static sigjmp_buf behind;
 
 static double cpu_time(void)
@@ -64,6 +68,10 @@ static NOINLINE int fill(void)
 
 static void *thread(void *arg)
 {
+	static const stack_t none = { .ss_flags = SS_DISABLE };
+
+	if (disables)
+		sigaltstack(&none, NULL);
 	fill();
 	return arg;
 }
@@ -144,7 +152,8 @@ int main(int argc, char **argv)
 	seconds = atof(argv[4]);
 	if (!strcmp(argv[1], "thread"))
 		return run_thread(NULL);
-	if (!strcmp(argv[1], "provided"))
+	disables = !strcmp(argv[1], "disabled");
+	if (disables || !strcmp(argv[1], "provided"))
 		return run_thread(make_stack());
 	if (!strcmp(argv[1], "handler"))
 		return run_handler(on_signal);

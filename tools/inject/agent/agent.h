@@ -246,7 +246,8 @@ struct cut {
  * @cramped: the thread's alternate stack, or the only stack that it has, has no room for the
  *	agent's signal.
  * @was_cramped: the signal that comes next was held back for lack of room.
- * @in_pieces: the thread's stack is in pieces (-fsplit-stack).
+ * @stack_is_small: the thread's own stack has no room for the agent's signal: the program provided a
+ *	small one, or it is in pieces (-fsplit-stack).
  * @signo: the agent's signal as far as this thread knows; 0 in threads that the agent did not see
  *	begin (move.c).
  * @left_blocked: signals that the agent had before, and that the program has blocked.
@@ -265,7 +266,7 @@ struct own {
 	uint64_t held_at;
 	bool cramped;
 	bool was_cramped;
-	bool in_pieces;
+	bool stack_is_small;
 	int signo;
 	uint64_t left_blocked;
 	bool blocked;

@@ -82,7 +82,7 @@ void held_mend(void)
 /* Returns whether the thread has no room for the agent's signal with that alternate stack. */
 static bool is_cramped(const stack_t *stack)
 {
-	return stack->ss_flags & SS_DISABLE ? own.in_pieces :
+	return stack->ss_flags & SS_DISABLE ? own.stack_is_small :
 					      stack->ss_size < agent.frame + SAMPLE_NEED;
 }
 
@@ -136,10 +136,10 @@ void held_look(void)
 {
 	stack_t stack;
 
-	if (own.in_pieces || !has_glibc || !end_of_piece() || in_sandbox() ||
+	if (own.stack_is_small || !has_glibc || !end_of_piece() || in_sandbox() ||
 	    agent.pid != (int)sys0(SYS_getpid) || sys2(SYS_sigaltstack, NULL, &stack))
 		return;
-	own.in_pieces = true;
+	own.stack_is_small = true;
 	if (is_cramped(&stack))
 		be_cramped(true);
 }

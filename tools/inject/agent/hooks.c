@@ -44,7 +44,7 @@ static void begin_thread(struct thread *t)
 {
 	own.stack_end = (uintptr_t)__builtin_frame_address(0);
 	own.blocked = t->blocked;
-	own.cramped = t->cramped;
+	own.cramped = own.stack_is_small = t->cramped;
 	own.signo = t->signo;
 	shstk_thread_init();
 	agent_begin(t);
