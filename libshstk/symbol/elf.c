@@ -56,7 +56,7 @@ static Elf *checked(Elf *elf)
 Elf *shstk_elf_begin(int fd)
 {
 	elf_version(EV_CURRENT);
-	if (!shstk_elf_dense(fd))
+	if (!shstk_elf_dense(fd) || !shstk_elf_bounded(fd))
 		return NULL;
 	/*
 	 * If a mapped file is shortened meanwhile, an access to it raises SIGBUS. So only files of

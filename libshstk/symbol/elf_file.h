@@ -28,6 +28,11 @@ bool shstk_elf_copied(int fd);
  * make such a file of any size.
  */
 bool shstk_elf_dense(int fd);
+/*
+ * Returns false for a file that says it has more sections or segments than libelf should make room
+ * for. To be asked before libelf opens the file.
+ */
+bool shstk_elf_bounded(int fd);
 /* Returns whether there is a section of that name (also as .zdebug_*) with content. */
 bool shstk_elf_has(Elf *elf, const char *section);
 

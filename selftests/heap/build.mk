@@ -77,9 +77,9 @@ CHECK	+= $(HEAP_B)/stack_test
 endif
 
 $(HEAP_B)/functions_test: selftests/heap/functions_test.c $(B)/tools/elf/functions.o \
-		$(B)/tools/elf/symbols.o
+		$(B)/tools/elf/symbols.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^) -lelf
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
 CHECK	+= $(HEAP_B)/functions_test
 
 # Tests with a kernel's release and with shadow stacks that the test makes up.

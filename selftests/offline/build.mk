@@ -85,15 +85,15 @@ $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -lelf -lzstd
-$(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h tools/reason.h
+		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -lelf -lzstd -llzma
+$(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h tools/reason.h libshstk/symbol/elf_headers.c
 $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 	$(foreach f,regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,records sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/java/hotspot.c tools/java/hotspot.h
 $(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \
 		tools/java/vmstructs.c tools/java/vmstructs.h tools/elf/symbols.c \
-		libshstk/symbol/budget.c libshstk/symbol/pool.c
+		$(patsubst %,libshstk/symbol/%.c,budget elf elf_headers pool)
 # convert_fuzz has all that makes a profile of a perf.data file.
 CONVERT_FUZZ_OBJ := $(patsubst %.c,$(FUZZ_B)/%.o,$(wildcard $(addprefix tools/,\
 	convert/*.c perf/*.c proc/*.c java/*.c elf/*.c)))

@@ -182,27 +182,27 @@ $(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/el
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
 
-CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test
+# The headers of ELF files, without the rest of the command.
+$(RECORD_B)/headers_test: selftests/record/headers_test.c $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.a,$^) $(SYMBOL_LIBS)
 
-# Threads without events, what is read of stacks, and of code, with stand-ins for all else.
+CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test $(RECORD_B)/headers_test
+
+# What /proc tells of a process, threads without events, and what is read of stacks and of code, each
+# with stand-ins for all else.
+$(RECORD_B)/about_test: $(B)/tools/proc/about.o
 $(RECORD_B)/late_test: $(B)/tools/record/perf/late.o
 $(RECORD_B)/read_twice_test: $(B)/tools/convert/stack_read_twice.o
 $(RECORD_B)/stepped_test: $(B)/tools/convert/stepped.o
-RECORD_ALONE := $(addprefix $(RECORD_B)/,late_test read_twice_test stepped_test)
+RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test late_test read_twice_test stepped_test)
 $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o,$^)
 
 CHECK	+= $(RECORD_ALONE)
-
-# What /proc tells of a process, without the rest of the command.
-$(RECORD_B)/about_test: selftests/record/about_test.c $(B)/tools/proc/about.o
-	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
-		$(filter %.c %.o,$^)
-
-CHECK	+= $(RECORD_B)/about_test
 
 # The recorder with stand-ins for the clock, the rings and the command.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libshstk/regular.h"
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/allocator.h"
 #include "tools/elf/symbols.h"
 
@@ -80,11 +81,7 @@ const char *allocator_inside(const char *path)
 
 	if (fd < 0)
 		return NULL;
-	if (elf_version(EV_CURRENT) == EV_NONE) {
-		close(fd);
-		return NULL;
-	}
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = shstk_elf_begin(fd);
 	if (elf) {
 		symbols_walk(elf, take_symbol, &f);
 		elf_end(elf);

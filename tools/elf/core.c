@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/core.h"
 #include "tools/shstk.h"
 
@@ -465,7 +466,7 @@ int core_open_fd(const char *path, int fd, struct core **ret, struct reason *why
 	core->size = st.st_size;
 	core->wanted = core->size;
 	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = shstk_elf_bounded(fd) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
 	e = check_header(core, elf, why);
 	if (!e)
 		e = read_headers(core, elf, why);

@@ -5,6 +5,7 @@
 #include <libelf.h>
 #include <stdbool.h>
 
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/functions.h"
 #include "tools/elf/symbols.h"
 
@@ -76,9 +77,7 @@ int functions_find(int fd, int (*fn)(void *arg, const char *name, uint64_t offse
 	int ret = -ENOEXEC;
 	Elf *elf;
 
-	if (elf_version(EV_CURRENT) == EV_NONE)
-		return -ENOEXEC;
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = shstk_elf_begin(fd);
 	if (is_ours(elf)) {
 		read_segments(elf, &s);
 		ret = symbols_walk(elf, take_symbol, &s);

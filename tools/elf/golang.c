@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/golang.h"
 
 /* The section .go.buildinfo says which Go version made a program. Stripped programs have it too. */
@@ -52,8 +53,7 @@ enum golang_kind golang_kind(int fd)
 	enum golang_kind ret = GOLANG_NONE;
 	Elf *elf;
 
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = shstk_elf_begin(fd);
 	if (elf && is_go(elf))
 		ret = needs_libraries(elf) ? GOLANG_WITH_C : GOLANG_ALONE;
 	elf_end(elf);

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "libshstk/regular.h"
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/image.h"
 #include "tools/shstk.h"
 
@@ -79,7 +80,7 @@ void build_id_of(const void *bytes, size_t size, struct build_id *ret)
 void build_id_of_file(int fd, struct build_id *ret)
 {
 	elf_version(EV_CURRENT);
-	take_build_id(elf_begin(fd, ELF_C_READ, NULL), ret);
+	take_build_id(shstk_elf_bounded(fd) ? elf_begin(fd, ELF_C_READ, NULL) : NULL, ret);
 }
 
 char *build_id_text(const struct build_id *id, char buf[129])
@@ -163,7 +164,7 @@ int image_add(struct shstk_space *space, const struct image *image, uint64_t sta
 
 bool image_is_code(const struct image *image, uint64_t offset)
 {
-	Elf *elf = elf_begin(image->fd, ELF_C_READ, NULL);
+	Elf *elf = shstk_elf_bounded(image->fd) ? elf_begin(image->fd, ELF_C_READ, NULL) : NULL;
 	bool code = false;
 	GElf_Phdr ph;
 	size_t nr;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "libshstk/regular.h"
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/object.h"
 
 #ifndef EM_RISCV
@@ -384,7 +385,7 @@ int object_read(int fd, const char *root, struct object *o)
 	o->gains = gains_here(fd, &st, capable);
 	if (elf_version(EV_CURRENT) == EV_NONE)
 		return -ENOSYS;
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = shstk_elf_bounded(fd) ? elf_begin(fd, ELF_C_READ, NULL) : NULL;
 	if (!elf)
 		return -ENOEXEC;
 	err = read_elf(elf, o);

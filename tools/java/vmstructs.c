@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/budget.h"
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/symbols.h"
 #include "tools/java/vmstructs.h"
 
@@ -248,8 +249,7 @@ bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct shstk_accoun
 	Elf *elf;
 
 	*ret = (struct vm_tables){ 0 };
-	elf_version(EV_CURRENT);
-	elf = elf_begin(fd, ELF_C_READ, NULL);
+	elf = shstk_elf_begin(fd);
 	if (!elf)
 		return false;
 	bytes = symbols_bytes(elf);

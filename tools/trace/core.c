@@ -16,6 +16,7 @@
 
 #include "libshstk/address_space.h"
 #include "libshstk/symbol/budget.h"
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/core.h"
 #include "tools/elf/image.h"
 #include "tools/java/jit.h"
@@ -295,7 +296,7 @@ static int add_rest(struct dump *d)
 static int add_program(struct dump *d)
 {
 	struct image *file = image_get(&d->given, d->opts->exe, NULL);
-	Elf *elf = file ? elf_begin(file->fd, ELF_C_READ, NULL) : NULL;
+	Elf *elf = file ? shstk_elf_begin(file->fd) : NULL;
 	uint64_t bias = 0;
 	size_t nr = 0;
 	GElf_Ehdr eh;

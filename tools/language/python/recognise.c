@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/budget.h"
+#include "libshstk/symbol/elf_file.h"
 #include "tools/elf/symbols.h"
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
@@ -63,8 +64,7 @@ static bool find_symbols(const struct language_module *m, struct found *ret)
 	Elf *elf;
 
 	*ret = (struct found){ 0 };
-	elf_version(EV_CURRENT);
-	elf = elf_begin(m->fd, ELF_C_READ, NULL);
+	elf = shstk_elf_begin(m->fd);
 	if (!elf)
 		return false;
 	bytes = symbols_bytes(elf);
