@@ -90,16 +90,17 @@ $(B)/guest/leak/leak.ko: selftests/guest/leak.c $(SHSTK_CACHE)/debug-arm64/done
 	$(call say,KBUILD,$@)$(MAKE) -s -C $(SHSTK_CACHE)/debug-arm64/linux ARCH=arm64 \
 		CROSS_COMPILE=$(ARM64) M=$(CURDIR)/$(@D) modules
 
-# Modules for tests, built for the debug kernel for x86. $(1) is the name.
+# Modules for tests, built for the debug kernel for x86. shstk_fault.c redirects functions by the same
+# header as shstk_perf.ko. $(1) is the name.
 debug_module = $(B)/selftests/kmod/$(1)/debug-$(DEBUG_X86)/shstk_$(1).ko
 define debug_module_rule
-$(call debug_module,$(1)): selftests/kmod/$(1)/shstk_$(1).c \
+$(call debug_module,$(1)): selftests/kmod/$(1)/shstk_$(1).c kmod/hook.h kmod/resolve.h \
 		$(SHSTK_CACHE)/debug-$(DEBUG_X86)/done
 	@mkdir -p $$(@D)
-	$$(Q)cp $$< $$(@D)/ && echo 'obj-m := shstk_$(1).o' >$$(@D)/Kbuild
+	$$(Q)cp $$< $$(@D)/ && printf 'obj-m := shstk_$(1).o\nccflags-y := -I$(CURDIR)/kmod\n' >$$(@D)/Kbuild
 	$$(call say,KBUILD,$$@)$$(MAKE) -s $$(call kmod_debug,$(DEBUG_X86)) M=$(CURDIR)/$$(@D) modules
 endef
-DEBUG_MODULES := nmi hold
+DEBUG_MODULES := nmi hold fault
 $(foreach m,$(DEBUG_MODULES),$(eval $(call debug_module_rule,$(m))))
 
 # Tests that kmemleak reports the memory that the module leak loses, and nothing of shstk.ko. The
@@ -130,11 +131,14 @@ run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm6
 	$(Q)$(debug_nmi_arm64)
 	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
 
-# Unwind rules, NMIs and reloading are tested with two CPUs in QEMU, and all that needs shadow
-# stacks in Bochs.
+# Unwind rules, NMIs, reloading and allocations that fail are tested with two CPUs in QEMU, and all
+# that needs shadow stacks in Bochs. Allocations fail by the test's own module, and then by the
+# kernel's means.
 debug_perf_x86 = $(B)/kmod/debug-$(DEBUG_X86)/shstk_perf.ko
+debug_fault_x86 = $(call debug_test,x86,fault) calls $(debug_perf_x86)
 debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-$(DEBUG_X86)-2 \
 	'unload=$(call debug_test,x86,rules_unload) $(debug_perf_x86) $(debug_shstk_x86) $(call debug_module,hold)' \
+	$(call debug_module,fault) 'fault=$(debug_fault_x86)' -shstk_fault 'failslab=$(debug_fault_x86)' \
 	$(debug_perf_x86) $(call debug_module,nmi) \
 	'nmi=$(call debug_test,x86,nmi) $(DEBUG_CHAINS) 2000 $(debug_shstk_x86)' \
 	$(call debug_hostile,x86) -shstk_nmi $(call debug_rules,x86) \
@@ -146,7 +150,7 @@ debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-$(DEBUG_X86)-bochs 
 	'fuzz=$(B)/selftests/kmod/x86/device_fuzz 0.2' \
 	'hostile=$(call debug_test,x86,hostile) $(call debug_modules,x86)'
 run-debug-x86: $(call debug_needs,x86) $(foreach m,$(DEBUG_MODULES),$(call debug_module,$(m))) \
-		$(call debug_test,x86,nmi)
+		$(foreach t,nmi fault,$(call debug_test,x86,$(t)))
 	$(call debug_build_bpf,x86)
 	$(Q)$(debug_x86)
 	$(Q)$(debug_bochs)

@@ -4,11 +4,16 @@
  *
  *	fault_test [calls] MODULE.ko...
  *
- * The test loads fault/shstk_fault.ko, which makes the n-th allocation fail that the modules make
- * for the next thing the task does. Each call is made with n from 1 on, until it makes fewer than n
- * allocations. It must fail with ENOMEM, or do what it usually does. The runner checks that the
- * kernel stays well. Loading the modules is one of these calls, which takes long; with "calls" the
- * modules are loaded without failures. Modules that this machine cannot use are skipped.
+ * fault/shstk_fault.ko makes the n-th allocation fail that the modules make for the next thing the
+ * task does. Each call is made with n from 1 on, until it makes fewer than n allocations. It must
+ * fail with ENOMEM, or do what it usually does. The runner checks that the kernel stays well.
+ * Loading the modules is one of these calls, which takes long; with "calls" the modules are loaded
+ * without failures. Modules that this machine cannot use are skipped.
+ *
+ * If that module is not loaded, the n-th allocation fails by the kernel's own fault injection,
+ * where the kernel is built for it (CONFIG_FAILSLAB), whoever makes the allocation for the task.
+ * Then the modules are loaded without failures, because the kernel's loader of modules does not
+ * bear all of them; and calls that another process makes are skipped.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -35,17 +40,46 @@
 #include "unload.h"
 
 #define FOLDER "/tmp/fault"
+#define MODULE_NTH "/dev/shstk_fault"
+#define KERNEL_NTH "/proc/self/fail-nth"
+#define FAILSLAB "/sys/kernel/debug/failslab/"
 #define NTH_MOST 20000
 #define PATIENCE 60000 /* number of tries of a millisecond each, after which the test gives up */
 #define PERIOD 200000 /* ns */
 #define AGAIN 20 /* times that a call is repeated whose preparation was in vain */
 #define SHOWN 5 /* wrong answers that are printed for each call */
 
-static int nth_fd;
+static int nth_fd; /* takes and gives numbers as MODULE_NTH and KERNEL_NTH both do */
+static bool is_kernels; /* @nth_fd is KERNEL_NTH */
+static bool only_calls;
 static unsigned int nth; /* number of the allocation that fails in the call under test */
 static int rules_fd = -1, device_fd = -1, self_fd;
 
 /* ---- The n-th allocation ---- */
+
+static bool write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	bool ret = write(fd, text, strlen(text)) > 0;
+
+	close(fd);
+	return ret;
+}
+
+/* Opens the file that takes the number. Returns whether there is one. */
+static bool open_nth(void)
+{
+	nth_fd = open(MODULE_NTH, O_RDWR | O_CLOEXEC);
+	if (nth_fd >= 0)
+		return true;
+	/* Allocations that may wait fail, too, and the kernel does not print each one's callers. */
+	if (!write_file(FAILSLAB "ignore-gfp-wait", "N") || !write_file(FAILSLAB "verbose", "0"))
+		return false;
+	nth_fd = open(KERNEL_NTH, O_RDWR | O_CLOEXEC);
+	is_kernels = true;
+	only_calls = true;
+	return nth_fd >= 0;
+}
 
 static void fail_nth(unsigned int n)
 {
@@ -53,7 +87,7 @@ static void fail_nth(unsigned int n)
 	int len = snprintf(text, sizeof(text), "%u", n);
 
 	if (pwrite(nth_fd, text, (size_t)len, 0) != len)
-		ksft_exit_fail_msg("/dev/shstk_fault: %s\n", strerror(errno));
+		ksft_exit_fail_msg("number of an allocation: %s\n", strerror(errno));
 	nth = n;
 }
 
@@ -63,7 +97,7 @@ static bool has_failed(void)
 	char text[16] = "";
 
 	if (pread(nth_fd, text, sizeof(text) - 1, 0) < 1)
-		ksft_exit_fail_msg("/dev/shstk_fault: %s\n", strerror(errno));
+		ksft_exit_fail_msg("number of allocations: %s\n", strerror(errno));
 	fail_nth(0);
 	return !atoi(text);
 }
@@ -423,7 +457,6 @@ static void prepare_prctl(void)
 /* ---- The modules ---- */
 
 static const char *module;
-static bool only_calls;
 
 static int load_module(void)
 {
@@ -477,7 +510,7 @@ static void test_calls(const struct call *call, size_t n, bool there)
 		if (there)
 			test_call(&call[i]);
 		else
-			ksft_test_result_skip("%s: no module\n", call[i].name);
+			ksft_test_result_skip("%s: no module for it\n", call[i].name);
 	}
 }
 
@@ -526,7 +559,8 @@ static void test_prctl(const char *path)
 	bool there = test_module(path);
 
 	prepare_prctl();
-	test_calls(prctl_calls, NR(prctl_calls), there);
+	/* A process of its own makes these, and the kernel's number is that of one task. */
+	test_calls(prctl_calls, NR(prctl_calls), there && !is_kernels);
 	if (there)
 		ksft_test_result(!module_unload("shstk_prctl"), "shstk_prctl is unloaded\n");
 	else
@@ -555,9 +589,8 @@ int main(int argc, char **argv)
 	for (int i = 1; i < argc; i++)
 		plan += points_of(argv[i]);
 	ksft_print_header();
-	nth_fd = open("/dev/shstk_fault", O_RDWR | O_CLOEXEC);
-	if (nth_fd < 0)
-		ksft_exit_skip("shstk_fault.ko is not loaded\n");
+	if (!open_nth())
+		ksft_exit_skip("shstk_fault.ko is not loaded, and this kernel has no failslab\n");
 	ksft_set_plan(plan);
 	mkdir("/tmp", 0755);
 	mkdir(FOLDER, 0755);
