@@ -21,6 +21,7 @@
 #define LANGUAGE_KEY_WORDS 16 /* of these, from the second on: may tell functions apart */
 #define LANGUAGE_BEHIND 3
 #define LANGUAGE_TEXTS 3
+#define LANGUAGE_TAIL 128 /* fewer bytes than these are a text's last ones, a power of two */
 #define LANGUAGE_FRAME_BYTES 128 /* a frame has fewer bytes that are read */
 #define LANGUAGE_NEW 32 /* functions that one sample may copy */
 #define LANGUAGE_SHORT 512 /* a text has fewer bytes that are copied, a power of two */
@@ -53,15 +54,55 @@ struct language_behind {
 /**
  * struct language_text - an object that is copied when a function is seen first
  * @word: index of a word of the function's object that is the address of the text.
+ * @via: if not 0, @word is the address of another object, which has the text's address at this
+ *	offset.
  * @length_at: offset of a word with the number of elements.
  * @head: bytes before the elements, which are copied, too.
  * @unit: bytes that an element has at most.
  */
 struct language_text {
 	__u32 word;
+	__u32 via;
 	__u32 length_at;
 	__u32 head;
 	__u32 unit;
+};
+
+/**
+ * struct language_tail - the last bytes of a text, which belong to what a function is known by
+ * @word: index of a word of the function's object that is the address of the text.
+ * @length_at: offset of a word with the number of bytes.
+ * @head: bytes before the text; 0: there is no such text.
+ */
+struct language_tail {
+	__u32 word;
+	__u32 length_at;
+	__u32 head;
+};
+
+/**
+ * struct language_lines - instructions that have their line in themselves
+ * @unit: bytes of an instruction; 0: they have no line in themselves.
+ * @word: index of the word of the function's object that is the address of the first one.
+ * @count_at: offset in the function's object of four bytes: the number of instructions.
+ * @line_at: offset in an instruction of four bytes: its line.
+ */
+struct language_lines {
+	__u32 unit;
+	__u32 word;
+	__u32 count_at;
+	__u32 line_at;
+};
+
+/**
+ * struct language_live - code that keeps its place in registers
+ * @start: address of the code.
+ * @end: first address behind it. Between the two, r14 has the address of the innermost frame and
+ *	r15 the instruction that it executes, which the frame has not. Both 0: there is no such code.
+ */
+struct language_live {
+	__u64 start;
+	__u64 end;
 };
 
 /**
@@ -85,13 +126,17 @@ struct language_text {
  * @code_mask: bits that are part of an address in @code_at.
  * @code_from: offset in a function's object of the first word that is read.
  * @type_word: index of the word that must be @type.
+ * @type_mask: bits of that word that are looked at.
  * @type: word by which functions' objects are told from others.
  * @key_words: bits of the words by which a function is known; bit 0 is that of the second word.
  * @instructions: offset in a function's object of its first instruction.
  * @nr_behind: number of elements of @behind.
  * @behind: further words by which a function is known.
+ * @tail: further bytes by which a function is known.
  * @texts: what is copied of a function; the last one may be long.
+ * @lines: where instructions have their line.
  * @reserved2: 0.
+ * @live: code that keeps its place in registers.
  * @truth: address of a word that is read with each sample, for tests; 0: none.
  */
 struct language_target {
@@ -110,13 +155,17 @@ struct language_target {
 	__u64 code_mask;
 	__u32 code_from;
 	__u32 type_word;
+	__u64 type_mask;
 	__u64 type;
 	__u32 key_words;
 	__u32 instructions;
 	__u32 nr_behind;
 	struct language_behind behind[LANGUAGE_BEHIND];
+	struct language_tail tail;
 	struct language_text texts[LANGUAGE_TEXTS];
+	struct language_lines lines;
 	__u32 reserved2;
+	struct language_live live;
 	__u64 truth;
 };
 
@@ -133,11 +182,15 @@ enum language_end {
 	LANGUAGE_DEEP, /* where there was no room for more */
 };
 
+#define LANGUAGE_NO_FUNCTION 1 /* no function has this number */
+
 /**
  * struct language_entry - a mark or a frame
  * @addr: its address.
- * @id: of a frame, number of the function, 0: not known; of a mark, the word at @mark_at.
- * @at: of a frame, bytes from the function's first instruction to the one in the frame.
+ * @id: of a frame, number of the function, LANGUAGE_NO_FUNCTION: it has none, 0: not known; of a
+ *	mark, the word at @mark_at.
+ * @at: of a frame, bytes from the function's first instruction to the one in the frame; if
+ *	instructions have their line in themselves, that line, 0: there is none.
  * @flags: of a frame, the four bytes at @flags_at.
  */
 struct language_entry {

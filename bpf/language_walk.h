@@ -31,27 +31,34 @@ struct language_identity {
 	u64 code;
 	u64 words[LANGUAGE_KEY_WORDS];
 	u64 behind[LANGUAGE_BEHIND];
+	u64 tail;
 };
 
 /**
  * struct language_walk - the state of a walk, in a map
  * @at: address of the element of a list that is next.
  * @last_id: number that the last function on this CPU got, without that of the CPU.
+ * @live_frame: address of the frame whose instruction is @live; 0: there is none.
+ * @live: see &struct language_live.
  * @met: functions that this sample copied.
  * @frame: bytes of a frame.
  * @identity: the words of its function.
  * @words: words of the function's object.
+ * @tail: last bytes of a text.
  * @moment: the record.
  * @entries: its entries; they follow it.
  */
 struct language_walk {
 	u64 at;
 	u64 last_id;
+	u64 live_frame;
+	u64 live;
 	u32 met;
 	u32 reserved;
 	u64 frame[LANGUAGE_FRAME_BYTES / 8 + 1];
 	struct language_identity identity;
 	u64 words[WORDS];
+	u64 tail[LANGUAGE_TAIL / 8];
 	struct language_moment moment;
 	struct language_entry entries[LANGUAGE_ENTRIES];
 };
@@ -146,6 +153,14 @@ static __always_inline u64 find_first(const struct language_chain *chain, u64 ba
 	return chain->nr_steps ? at : 0;
 }
 
+/* Returns the address of a text of the function that was read last. */
+static __always_inline u64 find_text(const struct language_walk *l, const struct language_text *t)
+{
+	u64 at = l->words[MASKED(t->word, WORDS)];
+
+	return t->via ? user_word(at + t->via) : at;
+}
+
 /*
  * Copies a text of less than @room bytes, a power of two. Memory may end behind it, so it is read up
  * to the end of a page, and then the rest. Returns how many bytes were copied. @most: the smaller
@@ -198,12 +213,10 @@ static noinline u64 introduce(struct language_run *run)
 		c->words[i] = l->words[i];
 #pragma unroll
 	for (int i = 0; i < LANGUAGE_TEXTS - 1; i++)
-		c->got[i] = copy_text(c->shorts[i], &t->texts[i],
-				      l->words[MASKED(t->texts[i].word, WORDS)], LANGUAGE_SHORT,
-				      LANGUAGE_SHORT);
+		c->got[i] = copy_text(c->shorts[i], &t->texts[i], find_text(l, &t->texts[i]),
+				      LANGUAGE_SHORT, LANGUAGE_SHORT);
 	size = copy_text(c->table, &t->texts[LANGUAGE_TEXTS - 1],
-			 l->words[MASKED(t->texts[LANGUAGE_TEXTS - 1].word, WORDS)], LANGUAGE_LONG,
-			 LANGUAGE_PAGE);
+			 find_text(l, &t->texts[LANGUAGE_TEXTS - 1]), LANGUAGE_LONG, LANGUAGE_PAGE);
 	c->got[LANGUAGE_TEXTS - 1] = size;
 	size = offsetof(struct language_code, table) - sizeof(c->size) +
 	       MASKED(size, LANGUAGE_LONG);
@@ -214,6 +227,27 @@ static noinline u64 introduce(struct language_run *run)
 	return id;
 }
 
+/* Returns a number that differs where the ends of two texts do. */
+static noinline u64 sum_tail(struct language_run *run)
+{
+	const struct language_tail *tail = &run->t->tail;
+	struct language_walk *l = run->l;
+	u64 at = l->words[MASKED(tail->word, WORDS)];
+	u64 length = user_word(at + tail->length_at), sum = length;
+	u64 size = length < LANGUAGE_TAIL ? length : LANGUAGE_TAIL - 1;
+
+	for (u32 i = 0; i < LANGUAGE_TAIL / 8; i++)
+		l->tail[i] = 0;
+	KNOWN(size);
+	bpf_probe_read_user(l->tail, MASKED(size, LANGUAGE_TAIL),
+			    (void *)(at + tail->head + length - size));
+	for (u32 i = 0; i < LANGUAGE_TAIL / 8; i++) {
+		sum = (sum ^ l->tail[i]) * 0x9e3779b97f4a7c15ull;
+		sum ^= sum >> 32;
+	}
+	return sum;
+}
+
 /* Returns the number of the function whose object is at @code, 0: it is not known. */
 static noinline u64 identify(struct language_run *run, u64 code)
 {
@@ -221,9 +255,11 @@ static noinline u64 identify(struct language_run *run, u64 code)
 	struct language_walk *l = run->l;
 	u64 *id;
 
+	if (!code)
+		return LANGUAGE_NO_FUNCTION;
 	if (bpf_probe_read_user(l->words, 8 * LANGUAGE_CODE_WORDS, (void *)(code + t->code_from)))
 		return 0;
-	if (l->words[MASKED(t->type_word, WORDS)] != t->type)
+	if ((l->words[MASKED(t->type_word, WORDS)] & t->type_mask) != t->type)
 		return 0;
 	l->identity.code = code;
 	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
@@ -233,8 +269,27 @@ static noinline u64 identify(struct language_run *run, u64 code)
 			i < t->nr_behind ? user_word(l->words[MASKED(t->behind[i].word, WORDS)] +
 						     t->behind[i].offset) :
 					   0;
+	l->identity.tail = t->tail.head ? sum_tail(run) : 0;
 	id = bpf_map_lookup_elem(&language_ids, &l->identity);
 	return id ? *id : introduce(run);
+}
+
+/*
+ * Returns the line of an instruction of the function that was read last, 0: it is none of that
+ * function. A frame that was just made may have any address there.
+ */
+static noinline s32 line_of(struct language_run *run, u64 instruction)
+{
+	const struct language_lines *lines = &run->t->lines;
+	const struct language_walk *l = run->l;
+	u32 in_word = (lines->count_at - run->t->code_from) / 8, line = 0;
+	u64 count = l->words[MASKED(in_word, WORDS)] >> (lines->count_at & 4) * 8;
+	u64 behind = instruction - l->words[MASKED(lines->word, WORDS)];
+
+	if (behind >= (u32)count * (u64)lines->unit || behind % lines->unit)
+		return 0;
+	bpf_probe_read_user(&line, sizeof(line), (void *)(instruction + lines->line_at));
+	return line;
 }
 
 /* Makes one round of bpf_loop() over the marks. */
@@ -264,7 +319,7 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	struct language_walk *l = run->l;
 	struct language_entry *e;
 	u64 n = l->moment.nr_marks + l->moment.nr_frames;
-	u64 code;
+	u64 code, instruction;
 
 	(void)i;
 	if (!l->at)
@@ -283,8 +338,11 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	e = &l->entries[n];
 	e->addr = l->at;
 	e->flags = frame_word(l, t->flags_at) >> (t->flags_at & 4) * 8;
-	e->at = frame_word(l, t->instruction_at) - code - t->instructions;
+	instruction = l->at == l->live_frame ? l->live : frame_word(l, t->instruction_at);
+	e->at = instruction - code - t->instructions;
 	e->id = identify(run, code);
+	if (t->lines.unit)
+		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(run, instruction) : 0;
 	l->moment.nr_frames++;
 	l->at = frame_word(l, t->frames.link);
 	return 0;
@@ -317,6 +375,10 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 	l->moment.pc = registers[PT_IP];
 	l->moment.sp = registers[PT_SP];
 	l->moment.truth = run->t->truth ? user_word(run->t->truth) : 0;
+	l->live_frame = 0;
+	l->live = registers[PT_R15];
+	if (l->moment.pc >= run->t->live.start && l->moment.pc < run->t->live.end)
+		l->live_frame = registers[PT_R14];
 }
 
 /*

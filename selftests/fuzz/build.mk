@@ -128,6 +128,19 @@ $(FUZZ_B)/python_seed: selftests/fuzz/python_seed.py
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/python_fuzz $(FUZZ_B)/python_seed
 
+# php_fuzz gets the same of functions of PHP.
+$(FUZZ_B)/php_fuzz: selftests/fuzz/php_fuzz.c tools/language/php/function.c \
+		tools/language/php/versions.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $^
+
+$(FUZZ_B)/php_seed: selftests/fuzz/php_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/php_fuzz $(FUZZ_B)/php_seed
+
 # annotate_fuzz gets source files, and what objdump prints.
 $(FUZZ_B)/annotate_fuzz: selftests/fuzz/annotate_fuzz.c
 	@mkdir -p $(@D)

@@ -16,7 +16,8 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 
 # The readers of interpreters, without the rest of the command.
 $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
-		place read python/frame python/function python/python python/recognise python/versions) \
+		place read python/frame python/function python/python python/recognise python/versions \
+		php/cold php/frame php/function php/php php/recognise php/versions) \
 		$(B)/tools/elf/symbols.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
@@ -36,6 +37,7 @@ $(LANGUAGE_B)/python3-forged: selftests/language/forged.c
 
 LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
 selftests/language/python_test.py: | $(LANGUAGE_TRUTH)
+selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged
 selftests/language/trace_test.py: | all
 
@@ -48,4 +50,4 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python hostile trace))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php hostile trace))

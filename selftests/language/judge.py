@@ -1,22 +1,28 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Judges the stacks that truth.c printed of program.py: what is wrong with each."""
+"""Judges the stacks that truth.c printed of program.py or php_program.py: what is wrong with each."""
 
 import collections
 import os
 
 
 class Judge:
+    file_name = 'functions.py'
+
     def __init__(self, folder):
-        self.file = os.path.join(folder, 'functions.py')
+        self.file = os.path.join(folder, self.file_name)
         with open(self.file) as source:
             self.lines = [''] + source.read().split('\n')
         self.number, self.call = {}, {}
         with open(os.path.join(folder, 'functions.txt')) as table:
-            for name, number, line in (row.split() for row in table):
+            for name, number, line, *lines in (row.split() for row in table):
                 self.number[name] = int(number)
                 self.call[name] = int(line)
+                self.take_lines(name, [int(word) for word in lines])
         self.counts = collections.Counter()
         self.wrong = []
+
+    def take_lines(self, name, lines):
+        """Takes what else the table says of a function."""
 
     def frames(self, words):
         """(name, line) of the functions of the program, the innermost first."""

@@ -31,7 +31,7 @@
  * @nr_jit: number of mappings of libraries that make code at run time.
  * @nr_languages: number of mappings that may be of an interpreter.
  * @language: what layout_language() returned; -EAGAIN: it has to be found out.
- * @asked: how often it was tried to find that out since the last change.
+ * @asked: how often that was wanted since the last change.
  * @space: the modules for unwinding; NULL until they are needed.
  * @pid: the process whose stack was unwound last.
  * @jit: what is known of code made at run time, or NULL.
@@ -346,7 +346,16 @@ static int find_language(struct layout *layout, const struct layout_map *map,
 	return ret;
 }
 
-#define MAX_ASKED 64
+/*
+ * Returns whether a process is to be asked which interpreter it has. It may only be starting, so it is
+ * asked again, each time after twice as many samples: the answer may never come.
+ */
+static bool is_due(struct layout *layout)
+{
+	unsigned int asked = ++layout->asked;
+
+	return !(asked & (asked - 1));
+}
 
 int layout_language(struct layout *layout, pid_t pid, struct languages *languages)
 {
@@ -354,11 +363,12 @@ int layout_language(struct layout *layout, pid_t pid, struct languages *language
 
 	if (!languages || layout->language != -EAGAIN)
 		return layout->language > 0 ? layout->language : 0;
-	if (!layout->files->read || !layout->files->open || !layout->files->account ||
-	    layout->asked++ == MAX_ASKED) {
+	if (!layout->files->read || !layout->files->open || !layout->files->account) {
 		layout->language = 0;
 		return 0;
 	}
+	if (!is_due(layout))
+		return 0;
 	layout->pid = pid;
 	for (size_t i = 0; i < layout->nr && !found; i++)
 		if (languages_may_be(layout->maps[i].path))

@@ -46,6 +46,10 @@ struct language_module {
  * @unsure_start: address of the first instruction in this function at which the lists of frames may
  *	be in the middle of a change.
  * @unsure_end: address of the first one behind it at which they are not.
+ * @cold_start: address of another part of the function that runs frames; 0: there is none.
+ * @cold_end: first address behind it.
+ * @counted: nothing on the native stack tells where the interpreter was entered. Each call of the
+ *	function that runs frames has a row of them, so they are counted.
  */
 struct language_found {
 	const void *version;
@@ -54,6 +58,9 @@ struct language_found {
 	uint64_t run_end;
 	uint64_t unsure_start;
 	uint64_t unsure_end;
+	uint64_t cold_start;
+	uint64_t cold_end;
+	bool counted;
 };
 
 /**
@@ -73,6 +80,7 @@ struct language_line {
  * @line: line at which it begins.
  * @first: offset of its first instruction that belongs to the source, in bytes.
  * @frame_size: bytes of its frame.
+ * @native: it is written in another language, as part of the interpreter.
  * @lines: the lines of its instructions, in the order of these.
  * @nr_lines: number of elements of @lines.
  */
@@ -82,6 +90,7 @@ struct language_function {
 	unsigned int line;
 	int first;
 	uint64_t frame_size;
+	bool native;
 	struct language_line *lines;
 	size_t nr_lines;
 };
@@ -90,7 +99,8 @@ struct language_function {
 enum language_kind {
 	LANGUAGE_SHOWN = 1, /* it is a call of a function */
 	LANGUAGE_ENTRY = 2, /* it lies on the native stack, where the interpreter was entered */
-	LANGUAGE_LAST = 4, /* the interpreter was entered for it; the next mark is the place */
+	LANGUAGE_LAST =
+		4, /* the interpreter was entered for it; the next mark or call is the place */
 };
 
 /* A frame with its function, which is NULL if it is not known. */
@@ -142,6 +152,7 @@ struct language {
 	bool (*sound)(const void *version, const struct language_frames *frames);
 };
 
+extern const struct language language_php;
 extern const struct language language_python;
 
 #endif

@@ -20,7 +20,7 @@
 #define MAX_APART 1000000 /* ns between frames and their sample, at most */
 #define MOST (LANGUAGE_ENTRIES + 8192) /* entries of a stack */
 
-static const struct language *const known[] = { &language_python };
+static const struct language *const known[] = { &language_python, &language_php };
 
 #define NR_KNOWN (sizeof(known) / sizeof(*known))
 
@@ -480,7 +480,7 @@ bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, cons
 	*ret = (struct shstk_symframe){
 		.function = f->name,
 		.linkage = f->name,
-		.file = f->file,
+		.file = *f->file ? f->file : NULL,
 		.line = (unsigned int)all->by_pc[pc - SHSTK_FUNCTION_BASE]->key.line,
 		.start_line = f->line,
 	};

@@ -36,14 +36,14 @@ static unsigned int kind_of(const struct placing *p, unsigned int i)
 {
 	const struct language_frames *f = p->frames;
 
-	if (on_native_stack(p->native, f->frames[i].entry->addr))
+	if (!p->found->counted && on_native_stack(p->native, f->frames[i].entry->addr))
 		return LANGUAGE_ENTRY;
 	return p->language->kind(p->found->version, &f->frames[i]);
 }
 
 /*
  * Finds the next row of frames, which end at index *@end. Returns the address of what was put on the
- * native stack for it, 0: there is no such row.
+ * native stack for it, or that of its last frame if rows are counted; 0: there is no such row.
  */
 static uint64_t next_row(const struct placing *p, unsigned int *end)
 {
@@ -53,7 +53,7 @@ static uint64_t next_row(const struct placing *p, unsigned int *end)
 		unsigned int kind = kind_of(p, i);
 
 		*end = i + 1;
-		if (kind & LANGUAGE_ENTRY)
+		if (kind & LANGUAGE_ENTRY || (kind & LANGUAGE_LAST && p->found->counted))
 			return f->frames[i].entry->addr;
 		if (kind & LANGUAGE_LAST)
 			return p->mark < f->nr_marks ? f->marks[p->mark].addr : 0;
@@ -91,7 +91,8 @@ static bool in_run(const struct placing *p, unsigned int i)
 	const struct language_found *found = p->found;
 	uint64_t pc = p->native->pcs[i] - !(p->native->marks[i] & SHSTK_MARK_PC);
 
-	return pc >= found->run_start && pc < found->run_end;
+	return (pc >= found->run_start && pc < found->run_end) ||
+	       (pc >= found->cold_start && pc < found->cold_end);
 }
 
 /* Returns whether a thread is where the interpreter's lists may be in the middle of a change. */
@@ -104,25 +105,43 @@ static bool is_unsure(const struct native_stack *native, const struct language_f
 	return false;
 }
 
+/* Returns whether native entry @i is where the row was run that next_row() gave @at for. */
+static bool is_place(const struct placing *p, unsigned int i, uint64_t at)
+{
+	const uint64_t *sps = p->native->sps;
+
+	if (!at || p->found->counted)
+		return at && in_run(p, i);
+	return i + 1 < p->native->nr && at >= sps[i] && at < sps[i + 1];
+}
+
 /*
  * Puts native entry @i, or the row of frames that it ran, into the order. Returns false if stack and
  * frames are not of one moment.
  */
 static bool place_entry(struct placing *p, unsigned int i)
 {
-	const uint64_t *sps = p->native->sps;
 	unsigned int end = 0;
-	uint64_t at = next_row(p, &end);
 
-	if (!at || i + 1 == p->native->nr || at < sps[i] || at >= sps[i + 1]) {
+	if (!is_place(p, i, next_row(p, &end))) {
 		p->order[p->nr++] = (int)i;
 		/* Only inside the innermost row may there be an entry that has no row yet. */
-		return !p->next || !in_run(p, i);
+		return (!p->next && !p->found->counted) || !in_run(p, i);
 	}
 	if (!mark_fits(p) || !add_row(p, end))
 		return false;
 	p->mark++;
 	return true;
+}
+
+/* Returns whether every frame has its place. One that is not shown needs none if rows are counted. */
+static bool all_placed(const struct placing *p)
+{
+	unsigned int i = p->next;
+
+	while (p->found->counted && i < p->frames->nr && !kind_of(p, i))
+		i++;
+	return i == p->frames->nr;
 }
 
 unsigned int place_frames(const struct native_stack *native, const struct language *language,
@@ -143,5 +162,5 @@ unsigned int place_frames(const struct native_stack *native, const struct langua
 	for (unsigned int i = 0; i < native->nr; i++)
 		if (!place_entry(&p, i))
 			return 0;
-	return p.next == frames->nr ? p.nr : 0;
+	return all_placed(&p) ? p.nr : 0;
 }

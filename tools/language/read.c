@@ -68,10 +68,12 @@ static uint64_t find_first(const struct reading *r, const struct language_chain 
 static uint32_t copy_text(const struct reading *r, const struct language_text *text, uint8_t *to,
 			  uint64_t room)
 {
-	uint64_t at = r->code.words[text->word];
-	uint64_t size = word(r, at + text->length_at), part;
+	uint64_t at = r->code.words[text->word], size, part;
 	uint32_t done = 0;
 
+	if (text->via)
+		at = word(r, at + text->via);
+	size = word(r, at + text->length_at);
 	size = (size < room ? size : room) * text->unit + text->head;
 	if (size >= room)
 		size = room - 1;
@@ -110,12 +112,14 @@ static uint64_t identify(struct reading *r, uint64_t code)
 	struct language_code *c = &r->code;
 	uint64_t id = (uint64_t)r->thread->stop << STOP_SHIFT | code;
 
+	if (!code)
+		return LANGUAGE_NO_FUNCTION;
 	if (code >> STOP_SHIFT)
 		return 0;
 	if (languages_known(r->all, id))
 		return id;
 	if (!read_bytes(r, code + t->code_from, c->words, sizeof(c->words)) ||
-	    c->words[t->type_word] != t->type)
+	    (c->words[t->type_word] & t->type_mask) != t->type)
 		return 0;
 	c->kind = LANGUAGE_CODE;
 	c->id = id;
@@ -125,6 +129,22 @@ static uint64_t identify(struct reading *r, uint64_t code)
 	c->got[LANGUAGE_TEXTS - 1] =
 		copy_text(r, &t->texts[LANGUAGE_TEXTS - 1], c->table, LANGUAGE_LONG);
 	return keep(r) && languages_known(r->all, id) ? id : 0;
+}
+
+/* Returns the line of an instruction of the function at @code; 0: it is none of that function. */
+static int32_t line_of(const struct reading *r, uint64_t code, uint64_t instruction)
+{
+	const struct language_lines *lines = &r->t->lines;
+	uint64_t first = word(r, code + r->t->code_from + 8 * lines->word);
+	uint64_t behind = instruction - first;
+	uint32_t count;
+	int32_t line;
+
+	if (!read_bytes(r, code + lines->count_at, &count, sizeof(count)) ||
+	    behind >= count * (uint64_t)lines->unit || behind % lines->unit ||
+	    !read_bytes(r, instruction + lines->line_at, &line, sizeof(line)))
+		return 0;
+	return line;
 }
 
 static void read_marks(struct reading *r, uint64_t at)
@@ -149,6 +169,17 @@ static uint64_t member(const uint8_t *frame, uint32_t offset)
 	return value;
 }
 
+/* Returns the address of the instruction that a frame at @at executes. */
+static uint64_t instruction_of(const struct reading *r, uint64_t at, const uint8_t *frame)
+{
+	const struct language_thread *th = r->thread;
+	const struct language_live *live = &r->t->live;
+
+	if (th->pc >= live->start && th->pc < live->end && th->live[0] == at)
+		return th->live[1];
+	return member(frame, r->t->instruction_at);
+}
+
 static void read_frames(struct reading *r, uint64_t at)
 {
 	const struct language_target *t = r->t;
@@ -157,7 +188,7 @@ static void read_frames(struct reading *r, uint64_t at)
 
 	for (; at; at = member(frame, t->frames.link)) {
 		struct language_entry *e = &r->entries[m->nr_marks + m->nr_frames];
-		uint64_t code;
+		uint64_t code, instruction;
 
 		if (m->nr_frames == LANGUAGE_FRAMES) {
 			m->end = LANGUAGE_DEEP;
@@ -170,8 +201,11 @@ static void read_frames(struct reading *r, uint64_t at)
 		code = member(frame, t->code_at) & t->code_mask;
 		e->addr = at;
 		e->flags = (uint32_t)member(frame, t->flags_at);
-		e->at = (int32_t)(member(frame, t->instruction_at) - code - t->instructions);
+		instruction = instruction_of(r, at, frame);
 		e->id = identify(r, code);
+		e->at = (int32_t)(instruction - code - t->instructions);
+		if (t->lines.unit)
+			e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(r, code, instruction) : 0;
 		m->nr_frames++;
 	}
 }

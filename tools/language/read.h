@@ -18,6 +18,7 @@
  * @pointer: its thread pointer.
  * @pc: its program counter.
  * @sp: its stack pointer.
+ * @live: its registers r14 and r15.
  */
 struct language_thread {
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
@@ -28,6 +29,7 @@ struct language_thread {
 	uint64_t pointer;
 	uint64_t pc;
 	uint64_t sp;
+	uint64_t live[2];
 };
 
 /*

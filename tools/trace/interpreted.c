@@ -105,6 +105,7 @@ void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
 		.tid = t->tid,
 		.pc = t->regs.pc,
 		.sp = t->regs.r[7],
+		.live = { t->regs.r[14], t->regs.r[15] },
 	};
 
 	if (!i->number || !t->sampled)

@@ -142,7 +142,11 @@ static void set_identity(const struct python_version *v, struct language_target 
 static void set_target(const struct python_version *v, const struct found *f,
 		       struct language_target *t)
 {
-	const struct language_text text = { 0, PYTHON_LENGTH, v->wide, 4 };
+	const struct language_text text = {
+		.length_at = PYTHON_LENGTH,
+		.head = v->wide,
+		.unit = 4,
+	};
 
 	*t = (struct language_target){
 		.key_at = f->runtime + v->key,
@@ -156,11 +160,12 @@ static void set_target(const struct python_version *v, const struct found *f,
 		.flags_at = v->owner & ~3u,
 		.code_mask = ~(uint64_t)v->code_tags,
 		.code_from = PYTHON_TYPE,
+		.type_mask = UINT64_MAX,
 		.type = f->code_type,
 		.instructions = v->instructions,
 		.texts = { text,
 			   text,
-			   { word_at(PYTHON_LINETABLE), PYTHON_LENGTH, PYTHON_BYTES, 1 } },
+			   { word_at(PYTHON_LINETABLE), 0, PYTHON_LENGTH, PYTHON_BYTES, 1 } },
 	};
 	t->texts[PYTHON_TEXT_NAME].word = word_at(PYTHON_QUALNAME);
 	t->texts[PYTHON_TEXT_FILE].word = word_at(PYTHON_FILENAME);

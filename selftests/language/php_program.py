@@ -1,0 +1,67 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Writes a PHP program that keeps in a mapped word which of its functions runs.
+
+    write(FILE, FOLDER): FOLDER/functions.php, which has the first word of FILE mapped.
+
+Each function's name tells who calls it: n_0_2 is called by n_0, at one line only. A closure, a
+generator or a method of a class lies in the lines of the function that uses it.
+FOLDER/functions.txt has a line for each function: name, number, line of the call, first and last
+line. At lines that end in "#" the number is about to change.
+"""
+import os
+
+DEPTH, CHILDREN = 4, 3
+WORK = [
+    ['$s = 0;', 'for ($j = 0; $j < $n; $j++)', ' $s += $j * $j % 7;'],
+    ['$v = range(1, $n);', 'usort($v, function ($a, $b) {', ' return $b * 3 % 11 - $a * 3 % 11;',
+     '});'],
+    ['$s = array_sum(array_map(fn($v) => $v * $v, range(1, $n)));'],
+    ['$s = 0;', '$g = (function ($k) {', ' while ($k) {', '  yield $k--;', ' }', '})($n);',
+     'foreach ($g as $v) $s += $v;'],
+    ['$s = strlen(preg_replace_callback("/a/", fn($m) => "bb", str_repeat("xa", $n >> 2)));'],
+    ['for ($j = 0; $j < $n >> 3; $j++)', ' try {', '  $s = intdiv($j, $j % 3);',
+     ' } catch (DivisionByZeroError $e) {', '  $s = -1;', ' }'],
+    ['$c = new class($n) {', ' public function __construct(public $n) {}',
+     ' public function __get($name) { return $this->n + strlen($name); }', '};',
+     'for ($j = 0; $j < $n >> 2; $j++) $s = $c->missing;'],
+    ['$s = eval("return array_reduce(range(1, $n), fn(\\$a, \\$b) => \\$a ^ \\$b);");'],
+]
+HEAD = '''<?php
+$c = FFI::cdef('void *mmap(void *a, size_t n, int p, int f, int fd, long o); int open(const char *p, int f);');
+$map = FFI::cast('unsigned long*', $c->mmap(null, 4096, 3, 1, $c->open($argv[1], 2), 0));
+'''
+
+
+class Writer:
+    def __init__(self):
+        self.source = HEAD.split('\n')[:-1]
+        self.table = {}
+
+    def write(self, name, depth, kind):
+        number = len(self.table) + 1
+        self.table[name] = [number, 0, len(self.source) + 1, 0]
+        children = [f'{name}_{j}' for j in range(CHILDREN)] if depth < DEPTH else []
+        self.source += [f'function {name}($n) {{ #', ' global $map; #', f' $map[0] = {number}; #']
+        self.source += [' ' + line for line in WORK[(kind + depth) % len(WORK)]]
+        for child in children:
+            self.source.append(f' {child}($n); #')
+            self.table[child] = len(self.source)
+            self.source += [f' $map[0] = {number}; #', ' for ($j = 0; $j < $n >> 2; $j++)',
+                            '  $s = $j;']
+        self.source += [' return; #', '} #']
+        self.table[name][3] = len(self.source)
+        calls = {child: self.table.pop(child) for child in children}
+        for j, child in enumerate(children):
+            self.write(child, depth + 1, kind + j)
+            self.table[child][1] = calls[child]
+
+
+def write(folder):
+    writer = Writer()
+    writer.write('n', 0, 0)
+    writer.source += ['while (true)', ' n(400); #']
+    with open(os.path.join(folder, 'functions.php'), 'w') as out:
+        out.write('\n'.join(writer.source) + '\n')
+    with open(os.path.join(folder, 'functions.txt'), 'w') as out:
+        for name, row in writer.table.items():
+            out.write(' '.join(map(str, [name] + row)) + '\n')

@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Stacks of threads that say where they wait, and what `shstk trace -p` shows of them."""
+
+import json
+import os
+import re
+import time
+
+from harness import Skip, check, shstk
+
+PATIENCE = 120      # seconds until all threads wait
+
+
+def await_file(path, process):
+    until = time.monotonic() + PATIENCE
+    while not os.path.exists(path):
+        if process.poll() is not None or time.monotonic() > until:
+            return False
+        time.sleep(0.02)
+    return True
+
+
+def reads(pid, tid):
+    """Whether a thread is in read(2), which is number 0 on x86-64."""
+    try:
+        with open(f'/proc/{pid}/task/{tid}/syscall') as call:
+            return call.read().split()[0] == '0'
+    except OSError as error:
+        raise Skip(f'the system calls of threads cannot be read: {error}') from error
+
+
+def await_reading(pid, tids):
+    """Until all of them wait: what they tell is from just before."""
+    until = time.monotonic() + PATIENCE
+    while not all(reads(pid, tid) for tid in tids) and time.monotonic() < until:
+        time.sleep(0.02)
+
+
+def read_told(path):
+    """By thread ID: (function, line), the innermost first."""
+    told = {}
+    with open(path) as file:
+        for row in file.read().splitlines():
+            words = row.split('\t')
+            told[int(words[0])] = [tuple(w.rsplit('@', 1)) for w in words[1:]]
+    return told
+
+
+def trace(pid):
+    ended = shstk('trace', '--json', '-p', str(pid))
+    if ended.returncode == 1 and re.search('no permission to trace|cannot trace process', ended.stderr):
+        raise Skip(ended.stderr.strip())
+    check(ended.returncode == 0, f'shstk trace ended with {ended.returncode}: {ended.stderr}')
+    return json.loads(ended.stdout)
+
+
+def shown(frames):
+    """(function, line) of a program's functions in a stack, the innermost first."""
+    for frame in frames:
+        if frame['address'] == '0x0':
+            yield frame['function'].partition(' (')[0], str(frame.get('line') or 0)

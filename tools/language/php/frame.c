@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* frame.c - what a frame of PHP is. */
+#include "tools/language/php/php.h"
+
+#define CALL_TOP (1u << 17) /* the interpreter was entered for this call (ZEND_CALL_TOP) */
+
+/*
+ * A function that is written in C runs in its own native frame, whether the interpreter's function
+ * or other native code called it. In the second case it is not shown: it belongs inside the frames
+ * of that code, of which nothing tells the place.
+ */
+unsigned int php_kind(const void *version, const struct language_frame *frame)
+{
+	const struct language_function *f = frame->function;
+	const bool top = frame->entry->flags & CALL_TOP;
+
+	(void)version;
+	/* Generators and calls from native code have such frames, which are no calls. */
+	if (frame->entry->id == LANGUAGE_NO_FUNCTION)
+		return 0;
+	if (f && f->native)
+		return top ? 0 : LANGUAGE_SHOWN;
+	return LANGUAGE_SHOWN | (top ? LANGUAGE_LAST : 0);
+}
+
+/*
+ * A frame is complete before it becomes the innermost one, and is no more part of the list before
+ * anything of it changes. What is checked is that frames and native stack have the same calls of the
+ * interpreter (place.c).
+ */
+bool php_sound(const void *version, const struct language_frames *frames)
+{
+	(void)version;
+	(void)frames;
+	return true;
+}
