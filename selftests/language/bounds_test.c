@@ -13,6 +13,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libshstk/symbol/budget.h"
+#include "libshstk/symbol/symbol.h"
 #include "tools/language/languages.h"
 #include "tools/proc/maps.h"
 #include "tools/trace/interpreted.h"
@@ -59,6 +61,16 @@ static int read_slowly(void *arg, uint64_t addr, void *buf, size_t size)
 	return 0;
 }
 
+/* Returns an account that has enough for all tests, or NULL. */
+static struct shstk_account *get_account(void)
+{
+	static struct shstk_symbols *symbols;
+
+	if (!symbols)
+		shstk_symbols_create(NULL, &symbols);
+	return symbols ? shstk_symbols_process_account(symbols, getpid()) : NULL;
+}
+
 /* Opens this program as a file that a process has mapped. Returns false if it cannot be found. */
 static bool open_module(struct language_module *ret)
 {
@@ -66,7 +78,7 @@ static bool open_module(struct language_module *ret)
 	struct maps maps;
 	bool found = false;
 
-	*ret = (struct language_module){ .fd = -1, .read = read_version };
+	*ret = (struct language_module){ .fd = -1, .read = read_version, .account = get_account() };
 	if (maps_open(getpid(), "maps", &maps))
 		return false;
 	while (!found && maps_next(&maps, &m)) {
@@ -77,7 +89,7 @@ static bool open_module(struct language_module *ret)
 	}
 	maps_close(&maps);
 	ret->fd = found ? open("/proc/self/exe", O_RDONLY | O_CLOEXEC) : -1;
-	return ret->fd >= 0;
+	return ret->fd >= 0 && ret->account;
 }
 
 TEST(more_interpreters_than_can_be_known_are_said)
@@ -157,7 +169,7 @@ TEST(threads_are_held_for_a_time_only)
 {
 	struct trace_thread thread = { .sampled = true };
 	unsigned int reads = 0;
-	struct interpreted i = { .read = read_slowly, .arg = &reads };
+	struct interpreted i = { .read = read_slowly, .arg = &reads, .account = get_account() };
 	struct language_module module;
 
 	ASSERT_TRUE(open_module(&module));
