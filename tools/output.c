@@ -192,6 +192,11 @@ size_t output_wants_times(const struct output *o)
 	return wants(o, "html") || wants(o, "speedscope") || wants(o, "firefox") ? PAGE_TIMES : 0;
 }
 
+bool output_follows(const struct output *o)
+{
+	return output_wants_times(o) || wants(o, "shstk");
+}
+
 static bool wants_pprof(const struct output *o)
 {
 	return wants(o, "pprof") || wants(o, "pb");
@@ -266,7 +271,8 @@ int output_keep(struct output *o, struct shstk_profile *profile, const char *tit
 		return 0;
 	/* With SIGXFSZ ignored, write() fails above the limit of a file's size. */
 	signal(SIGXFSZ, SIG_IGN);
-	err = shstk_keep_create(profile, o->paths[o->kept], NULL, &about, &o->keep);
+	err = shstk_keep_create(profile, o->given[o->kept] ? o->given[o->kept] : o->paths[o->kept],
+				NULL, &about, &o->keep);
 	if (!err)
 		shstk_profile_keep(profile, o->keep);
 	return err;
@@ -275,6 +281,19 @@ int output_keep(struct output *o, struct shstk_profile *profile, const char *tit
 int output_keep_flush(struct output *o, const char *so_far)
 {
 	return o->keep ? shstk_keep_flush(o->keep, so_far) : 0;
+}
+
+void output_keep_stamp(struct output *o)
+{
+	if (o->keep)
+		shstk_keep_rename(o->keep, o->paths[o->kept]);
+}
+
+void output_keep_leave(struct output *o)
+{
+	if (o->keep)
+		shstk_keep_leave(o->keep);
+	o->keep = NULL;
 }
 
 void output_keep_drop(struct output *o)

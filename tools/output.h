@@ -96,6 +96,9 @@ int output_begin(const struct shstk_symbols_opts *opts, const char *type, const 
  */
 size_t output_wants_times(const struct output *o);
 
+/* Returns true if one of the formats shows how sums grew while recording went on. */
+bool output_follows(const struct output *o);
+
 /**
  * output_wants_labels() - does one of the formats show labels of samples?
  * @o: the outputs.
@@ -126,6 +129,15 @@ int output_keep(struct output *o, struct shstk_profile *profile, const char *tit
  * Return: 0 or -ENOMEM.
  */
 int output_keep_flush(struct output *o, const char *so_far);
+
+/*
+ * Has the file of output_keep() get the name that output_stamp() gave it, once it is finished. An
+ * error is reported then.
+ */
+void output_keep_stamp(struct output *o);
+
+/* Leaves the file of output_keep() to a child process, which finishes it. */
+void output_keep_leave(struct output *o);
 
 /* Releases the file of output_keep(), if output_write() was not called. */
 void output_keep_drop(struct output *o);

@@ -8,8 +8,9 @@
  *   (empty line)
  *
  * Cautions stand before all records as lines that begin with "# ", as the header of `perf script`
- * does. If the profile kept times, there is one record per sample; otherwise one per distinct
- * stack, at the time 0, with its whole value as the period. Values below 0 have no record.
+ * does. If the profile kept times, there is one record per sample; otherwise, and where values are
+ * changes of a level (shstk_moments_fall()), one per distinct stack, at the time 0, with its whole
+ * value as the period. Values below 0 have no record.
  */
 #include "export.h"
 
@@ -59,16 +60,18 @@ static int write_perf(const struct shstk_profile *profile, FILE *out,
 		      const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
+	const struct shstk_moments *moments = &profile->moments;
+	const bool timed = moments->most && !shstk_moments_fall(moments, type);
 	size_t i;
 
 	for (i = 0; i < profile->nr_cautions; i++)
 		fprintf(out, "# caution: %s\n", profile->cautions[i]);
-	for (i = 0; i < profile->moments.nr; i++) {
-		const struct shstk_moment *moment = shstk_moments_at(&profile->moments, i);
+	for (i = 0; timed && i < moments->nr; i++) {
+		const struct shstk_moment *moment = shstk_moments_at(moments, i);
 
 		put_moment(profile, out, moment->record, moment->time, moment->values[type], type);
 	}
-	for (i = 0; !profile->moments.most && i < profile->nr_records; i++)
+	for (i = 0; !timed && i < profile->nr_records; i++)
 		put_moment(profile, out, profile->records[i], 0, profile->records[i]->values[type],
 			   type);
 	return 0;

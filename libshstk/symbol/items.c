@@ -36,17 +36,17 @@ static void add(struct shstk_items *items, const struct shstk_record *record, ui
 		items->v[items->nr++] = (struct shstk_item){ record, time, value };
 }
 
-static void add_all(const struct shstk_profile *profile, unsigned int type,
+static void add_all(const struct shstk_profile *profile, unsigned int type, bool timed,
 		    struct shstk_items *items)
 {
 	const struct shstk_moments *moments = &profile->moments;
 
-	for (size_t i = 0; i < moments->nr; i++) {
+	for (size_t i = 0; timed && i < moments->nr; i++) {
 		const struct shstk_moment *moment = shstk_moments_at(moments, i);
 
 		add(items, moment->record, moment->time, moment->values[type]);
 	}
-	for (size_t i = 0; !moments->nr && i < profile->nr_records; i++)
+	for (size_t i = 0; !timed && i < profile->nr_records; i++)
 		add(items, profile->records[i], 0, profile->records[i]->values[type]);
 }
 
@@ -77,13 +77,14 @@ static void make_times(struct shstk_items *items)
 int shstk_items_make(const struct shstk_profile *profile, unsigned int type,
 		     struct shstk_items *ret)
 {
-	const bool timed = profile->moments.nr;
+	const struct shstk_moments *moments = &profile->moments;
+	const bool timed = moments->nr && !shstk_moments_fall(moments, type);
 
 	*ret = (struct shstk_items){ 0 };
-	ret->v = calloc((timed ? profile->moments.nr : profile->nr_records) + 1, sizeof(*ret->v));
+	ret->v = calloc((timed ? moments->nr : profile->nr_records) + 1, sizeof(*ret->v));
 	if (!ret->v)
 		return -ENOMEM;
-	add_all(profile, type, ret);
+	add_all(profile, type, timed, ret);
 	if (timed)
 		begin_at_0(ret);
 	qsort(ret->v, ret->nr, sizeof(*ret->v), by_thread_and_time);

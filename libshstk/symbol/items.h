@@ -11,8 +11,8 @@
 /**
  * struct shstk_item - a sample
  * @record: its stack and thread.
- * @time: ns since the first sample of all. Where no times are kept, the sum of the values of the
- *	samples of its thread before it.
+ * @time: ns since the first sample of all. Where no times are kept, or values are changes of a level
+ *	(shstk_moments_fall()), the sum of the values of the samples of its thread before it.
  * @value: value of the type that is shown, above 0.
  */
 struct shstk_item {

@@ -26,6 +26,7 @@
  * @nr: number of @samples.
  * @target: the file, once there is a message.
  * @opened: @target is open.
+ * @renamed: @target gets its name when it is finished.
  * @written: bytes that were written.
  * @error: negative errno of writing; nothing more is written then.
  */
@@ -42,6 +43,7 @@ struct shstk_keep {
 	size_t nr;
 	struct shstk_target target;
 	bool opened;
+	bool renamed;
 	uint64_t written;
 	int error;
 };
@@ -75,6 +77,14 @@ int shstk_keep_create_for(const struct shstk_profile *profile, const struct shst
 	shstk_keep_drop(*ret);
 	*ret = NULL;
 	return -EIO;
+}
+
+void shstk_keep_leave(struct shstk_keep *keep)
+{
+	if (keep->opened)
+		shstk_target_leave(&keep->target);
+	keep->opened = false;
+	shstk_keep_drop(keep);
 }
 
 void shstk_keep_drop(struct shstk_keep *keep)
@@ -119,7 +129,17 @@ static int put(struct shstk_keep *keep, const uint8_t *data, size_t size)
 	if (fflush(keep->out) || ferror(keep->out))
 		return errno ? -errno : -EIO;
 	keep->written += sizeof(head) + size;
-	return keep->opened ? shstk_target_name(&keep->target) : 0;
+	return keep->opened && !keep->renamed ? shstk_target_name(&keep->target) : 0;
+}
+
+void shstk_keep_rename(struct shstk_keep *keep, const char *path)
+{
+	int err = keep->opened ? shstk_target_rename(&keep->target, path) : 0;
+
+	keep->path = path;
+	keep->renamed = true;
+	if (!keep->error)
+		keep->error = err;
 }
 
 /*
@@ -281,6 +301,8 @@ int shstk_keep_finish(struct shstk_keep *keep, unsigned int type)
 		err = write_end(keep);
 	if (!err)
 		err = keep->error;
+	if (keep->opened && keep->renamed && shstk_target_name(&keep->target) && !err)
+		err = -errno;
 	shstk_keep_drop(keep);
 	return err;
 }

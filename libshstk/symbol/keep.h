@@ -93,6 +93,18 @@ int shstk_keep_flush(struct shstk_keep *keep, const char *so_far);
  */
 int shstk_keep_finish(struct shstk_keep *keep, unsigned int type);
 
+/**
+ * shstk_keep_rename() - have the file get another name, in the same folder, when it is finished
+ * @keep: the file. A device, a FIFO or standard output keeps its name.
+ * @path: the new name, which must live as long as @keep.
+ *
+ * Until then it has no name that is meant for people. An error is kept for shstk_keep_finish().
+ */
+void shstk_keep_rename(struct shstk_keep *keep, const char *path);
+
+/* Releases the file, which a child process finishes. */
+void shstk_keep_leave(struct shstk_keep *keep);
+
 /* Releases the file as it is, without an end; @keep may be NULL. */
 void shstk_keep_drop(struct shstk_keep *keep);
 

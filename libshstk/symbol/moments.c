@@ -103,6 +103,14 @@ int shstk_moments_add(struct shstk_moments *moments, uint64_t time,
 	return 0;
 }
 
+bool shstk_moments_fall(const struct shstk_moments *moments, unsigned int type)
+{
+	for (size_t i = 0; i < moments->nr; i++)
+		if (shstk_moments_at(moments, i)->values[type] < 0)
+			return true;
+	return false;
+}
+
 void shstk_moments_reset(struct shstk_moments *moments)
 {
 	moments->nr = 0;

@@ -63,6 +63,12 @@ static inline struct shstk_moment *shstk_moments_at(const struct shstk_moments *
 int shstk_moments_add(struct shstk_moments *moments, uint64_t time,
 		      const struct shstk_record *record, const int64_t *values,
 		      unsigned int nr_types);
+/*
+ * Returns whether a moment has a value of @type below 0. Then the moments are changes of a level, such
+ * as of the memory in use, and no samples that can be shown one by one: only their sum up to a
+ * moment says something.
+ */
+bool shstk_moments_fall(const struct shstk_moments *moments, unsigned int type);
 /* Forgets all moments. */
 void shstk_moments_reset(struct shstk_moments *moments);
 void shstk_moments_deinit(struct shstk_moments *moments);

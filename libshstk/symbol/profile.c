@@ -545,41 +545,73 @@ static struct shstk_record *add_record(struct shstk_profile *profile, struct shs
 
 /* Hands a sample to the file that keeps all of them. Returns 0 or -ENOMEM. */
 static int keep_sample(struct shstk_profile *profile, const struct shstk_record *record,
-		       const struct shstk_sample *sample)
+		       uint64_t time, unsigned int cpu, const int64_t *values)
 {
 	struct shstk_otlp_sample whole = {
 		.record = record,
-		.time = sample->time,
-		.cpu = (int32_t)sample->cpu - 1,
+		.time = time,
+		.cpu = (int32_t)cpu - 1,
 	};
 
-	memcpy(whole.values, sample->values, profile->nr_types * sizeof(whole.values[0]));
+	memcpy(whole.values, values, profile->nr_types * sizeof(whole.values[0]));
 	return shstk_keep_add(profile->keep, &whole);
 }
 
-int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample)
+/* Sets @ret to the record of a sample, which is added if it is new. Returns 0 or a negative errno. */
+static int get_record(struct shstk_profile *profile, const struct shstk_sample *sample,
+		      struct shstk_record **ret)
 {
-	struct shstk_record *key, *record;
-	unsigned int i;
+	struct shstk_record *key;
 
 	if (!profile->nr_types)
 		return -EINVAL;
 	key = make_key(profile, sample);
 	if (!key)
 		return -ENOMEM;
-	HASH_FIND(hh, profile->table, key_of(key), key_size(key), record);
-	if (!record)
-		record = add_record(profile, key);
-	if (!record)
+	HASH_FIND(hh, profile->table, key_of(key), key_size(key), *ret);
+	if (!*ret)
+		*ret = add_record(profile, key);
+	return *ret ? 0 : -ENOMEM;
+}
+
+/* Adds the values of a sample on CPU @cpu, from 1, to its record. Returns 0 or -ENOMEM. */
+static int add_values(struct shstk_profile *profile, const struct shstk_record *record,
+		      uint64_t time, unsigned int cpu, const int64_t *values)
+{
+	if (profile->moments.most &&
+	    shstk_moments_add(&profile->moments, time, record, values, profile->nr_types))
 		return -ENOMEM;
-	if (profile->moments.most && shstk_moments_add(&profile->moments, sample->time, record,
-						       sample->values, profile->nr_types))
-		return -ENOMEM;
-	for (i = 0; i < profile->nr_types; i++) {
-		record->values[i] = shstk_add(record->values[i], sample->values[i]);
-		profile->totals[i] = shstk_add(profile->totals[i], sample->values[i]);
+	for (unsigned int i = 0; i < profile->nr_types; i++) {
+		record->values[i] = shstk_add(record->values[i], values[i]);
+		profile->totals[i] = shstk_add(profile->totals[i], values[i]);
 	}
-	return profile->keep ? keep_sample(profile, record, sample) : 0;
+	return profile->keep ? keep_sample(profile, record, time, cpu, values) : 0;
+}
+
+int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample)
+{
+	struct shstk_record *record;
+	int err = get_record(profile, sample, &record);
+
+	if (err)
+		return err;
+	return add_values(profile, record, sample->time, sample->cpu, sample->values);
+}
+
+int shstk_profile_enter(struct shstk_profile *profile, const struct shstk_sample *sample,
+			const struct shstk_record **ret)
+{
+	struct shstk_record *record;
+	int err = get_record(profile, sample, &record);
+
+	*ret = err ? NULL : record;
+	return err;
+}
+
+int shstk_profile_count(struct shstk_profile *profile, const struct shstk_record *record,
+			uint64_t time, const int64_t *values)
+{
+	return add_values(profile, record, time, 0, values);
 }
 
 int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int type)

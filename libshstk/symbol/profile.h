@@ -244,6 +244,32 @@ void shstk_profile_keep(struct shstk_profile *profile, struct shstk_keep *keep);
  */
 int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *sample);
 
+struct shstk_record;
+
+/**
+ * shstk_profile_enter() - add a stack that is counted by shstk_profile_count()
+ * @profile: the profile, with at least one type.
+ * @sample: the stack; its time and values are not used, and everything else is copied.
+ * @ret: receives the stack, which is the same one for equal samples. It is valid as long as the
+ *	profile, until shstk_profile_reset().
+ *
+ * Return: 0, -EINVAL (no type is declared), or -ENOMEM.
+ */
+int shstk_profile_enter(struct shstk_profile *profile, const struct shstk_sample *sample,
+			const struct shstk_record **ret);
+
+/**
+ * shstk_profile_count() - add values to a stack, as a sample of it would
+ * @profile: the profile.
+ * @record: the stack, from shstk_profile_enter() with this profile.
+ * @time: time in ns of CLOCK_MONOTONIC, as &shstk_sample.time.
+ * @values: one value for each type; they may be below 0.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_count(struct shstk_profile *profile, const struct shstk_record *record,
+			uint64_t time, const int64_t *values);
+
 /**
  * shstk_profile_name_map() - make a mapping as another profile describes it
  * @profile: the profile.

@@ -10,24 +10,31 @@
 
 #include "target.h"
 
+/* Sets @target->temp to "DIR/.shstk-PID-N.tmp" beside the file. Returns 0 or -ENOMEM. */
+static int choose_temp(struct shstk_target *target, int n)
+{
+	const char *slash = strrchr(target->final, '/');
+	int dir = slash ? slash - target->final + 1 : 0;
+
+	free(target->temp);
+	if (asprintf(&target->temp, "%.*s.shstk-%d-%d.tmp", dir, target->final, getpid(), n) >= 0)
+		return 0;
+	target->temp = NULL;
+	return -ENOMEM;
+}
+
 /*
- * Opens "DIR/.shstk-PID-N.tmp" beside the file, with the access rights of the old file. Returns a
- * descriptor or a negative errno.
+ * Opens a new file beside the file, with the access rights of the old file. Returns a descriptor or a
+ * negative errno.
  */
 static int open_temp(struct shstk_target *target, const struct stat *old)
 {
-	const char *slash = strrchr(target->final, '/');
 	mode_t mode = old ? old->st_mode & 0777 : 0666;
-	int dir = slash ? slash - target->final + 1 : 0;
 	int fd = -1, n;
 
 	for (n = 0; n < 100 && fd < 0; n++) {
-		free(target->temp);
-		if (asprintf(&target->temp, "%.*s.shstk-%d-%d.tmp", dir, target->final, getpid(),
-			     n) < 0) {
-			target->temp = NULL;
+		if (choose_temp(target, n))
 			return -ENOMEM;
-		}
 		fd = open(target->temp, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, mode);
 		if (fd < 0 && errno != EEXIST)
 			break;
@@ -38,6 +45,7 @@ static int open_temp(struct shstk_target *target, const struct stat *old)
 		target->temp = NULL;
 		return -n;
 	}
+	target->made = true;
 	if (old)
 		fchmod(fd, mode);
 	return fd;
@@ -158,6 +166,53 @@ int shstk_target_name(struct shstk_target *target)
 	free(target->temp);
 	target->temp = NULL;
 	return 0;
+}
+
+/* Takes the name away from a file that has it. Returns 0 or a negative errno. */
+static int hide(struct shstk_target *target)
+{
+	int err = -EEXIST;
+
+	for (int n = 0; n < 100 && err == -EEXIST; n++) {
+		if (choose_temp(target, n))
+			return -ENOMEM;
+		err = renameat2(AT_FDCWD, target->final, AT_FDCWD, target->temp, RENAME_NOREPLACE) ?
+			      -errno :
+			      0;
+	}
+	if (!err)
+		return 0;
+	free(target->temp);
+	target->temp = NULL;
+	return err;
+}
+
+int shstk_target_rename(struct shstk_target *target, const char *path)
+{
+	char *final;
+	int err = 0;
+
+	if (!target->made)
+		return 0;
+	final = strdup(path);
+	if (!final)
+		return -ENOMEM;
+	if (!target->temp)
+		err = hide(target);
+	if (err) {
+		free(final);
+		return err;
+	}
+	free(target->final);
+	target->final = final;
+	return 0;
+}
+
+void shstk_target_leave(struct shstk_target *target)
+{
+	free(target->temp);
+	target->temp = NULL;
+	shstk_target_discard(target);
 }
 
 int shstk_target_finish(struct shstk_target *target)

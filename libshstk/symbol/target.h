@@ -3,6 +3,7 @@
 #ifndef SHSTK_TARGET_H
 #define SHSTK_TARGET_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 /**
@@ -11,12 +12,14 @@
  * @final: path of the file itself, links followed.
  * @temp: path that is written to, then renamed to @final; NULL if @final is written directly.
  * @out: the stream.
+ * @made: @final is a regular file that was made for this.
  */
 struct shstk_target {
 	const char *path;
 	char *final;
 	char *temp;
 	FILE *out;
+	bool made;
 };
 
 /*
@@ -29,6 +32,14 @@ int shstk_target_open(struct shstk_target *target, const char *path);
  * negative errno.
  */
 int shstk_target_name(struct shstk_target *target);
+/*
+ * Changes the name that the file will have, in the same folder. If it has its name already it loses
+ * it, until it is given the new one. What was not made for this target keeps its name. Returns 0 or
+ * a negative errno.
+ */
+int shstk_target_rename(struct shstk_target *target, const char *path);
+/* Closes the file and releases @target; another process, a child, gives the file its name. */
+void shstk_target_leave(struct shstk_target *target);
 /* Closes the file, gives it its name, and releases @target. Returns 0 or a negative errno. */
 int shstk_target_finish(struct shstk_target *target);
 /* Closes the file and releases @target; a file that has not got its name is removed. */

@@ -6,6 +6,7 @@ it. Prints KTAP.
 Its messages are taken apart here by a decoder that shares no code with what writes them.
 """
 
+import glob
 import os
 import re
 import resource
@@ -171,6 +172,124 @@ def same_heap():
     check('peak' in report(path).stdout, 'no peak')
 
 
+# Has memory in use, gives some of it back once the recorder has written that, and so on. Its first
+# argument is a pattern of the files that the recorder writes, its second how many there must be before
+# it ends.
+GROWS = """
+import glob, os, sys, time
+def written():
+    return sum(os.path.getsize(path) for path in glob.glob(sys.argv[1]))
+def wait(what):
+    end = time.monotonic() + 150
+    while not what() and time.monotonic() < end:
+        time.sleep(0.01)
+def hold():
+    return [bytearray(100000 + i) for i in range(100)]
+def grown():
+    before = written()
+    wait(lambda: written() > before)
+held = hold()
+grown()
+del held[20:]
+grown()
+more = hold()
+grown()
+wait(lambda: len(glob.glob(sys.argv[1])) >= int(sys.argv[2]))
+"""
+
+
+def grows(pattern, files=1):
+    return [sys.executable, '-c', GROWS, pattern, str(files)]
+
+
+def changes(path, kind):
+    """The changes of a value, as [time since the beginning, value], in order of time."""
+    return sorted((at - p[3], value - (value >> 63 << 64)) for data in messages(content(path)) for m in [Message(data)]
+                  for p in m.profiles if m.text[dict(pprof.fields(p[1]))[1]] == kind
+                  for _, _, value, at in m.samples(p))
+
+
+@test
+def heap_grows():
+    """allocations are kept as recording goes on: up to each moment their sum is what held then"""
+    command = grows(place('grows.shstk'))
+    path = record('grows', '--heap', '--heap-show=inuse_space', '--', *command)
+    compare('grows', path)
+    steps = changes(path, 'inuse_space')
+    check(any(value < 0 for _, value in steps), 'nothing was given back')
+    times = sorted({at for at, _ in steps})
+    check(len(times) > 2, f'all at {times}')
+    level = {at: sum(value for when, value in steps if when <= at) for at in times}
+    most = max(times, key=lambda at: level[at])
+    check(level[most] > 10 ** 7, level)
+    equal(total(f'--time=0-{most // 1000 + 1}us', path), level[most], 'what was in use then')
+    equal(total(path), level[times[-1]], 'what was in use at the end')
+    allocated = changes(path, 'alloc_space')
+    check(sum(value for _, value in allocated) > 2 * 10 ** 7, 'allocated in all')
+    labels = [labels for _, values, labels in pprof.Decoded(place('grows.pb.gz')).samples]
+    equal({text['command'][:20] for text in labels if 'command' in text},
+          {' '.join(command)[:20]}, 'commands')
+
+
+@test
+def heap_killed():
+    """what is known of allocations is in the file when the recorder is killed"""
+    path = place('heap-killed.shstk')
+    with subprocess.Popen([SHSTK, 'record', '-q', '--heap', '--heap-show=inuse_space', '-o', path,
+                           '--', *grows(path, 2)], cwd=TMP, stderr=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, start_new_session=True,
+                          preexec_fn=end_with_parent) as process:
+        wait_for(path, 1, process)
+        wait_for(path, os.path.getsize(path) + 1, process)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+    text = report(path).stdout
+    check(re.search(r'its end is missing.*recorded so far: [0-9.]+ MiB in use', text), text)
+    check(total(path) > 10 ** 6, text)
+
+
+def record_parts(name, *options):
+    """Records one profile after another, until the recorder is killed. Returns its unfinished file."""
+    path = place(f'{name}.shstk')
+    with subprocess.Popen([SHSTK, 'record', '-q', '--every=1500ms', '-o', path, '-o',
+                           place(f'{name}.pb.gz'), *options], cwd=TMP, stderr=subprocess.DEVNULL,
+                          stdout=subprocess.DEVNULL, start_new_session=True,
+                          preexec_fn=end_with_parent) as process:
+        until(lambda: len(glob.glob(place(f'{name}-*.pb.gz'))) > 2, process)
+        wait_for(path, 1, process)
+        os.kill(process.pid, signal.SIGKILL)
+        process.wait()
+        os.killpg(process.pid, signal.SIGKILL)
+    return path
+
+
+def check_parts(name, path):
+    """Checks the unfinished file, and the finished ones."""
+    check('its end is missing' in report(path).stdout, 'no caution')
+    check(total(path), 'nothing was kept')
+    # What wrote the last one may have been killed.
+    for whole in sorted(glob.glob(place(f'{name}-*.pb.gz')))[:2]:
+        kept = whole.replace('.pb.gz', '.shstk')
+        report('-q', '-o', place('again.pb.gz'), kept)
+        check(content(place('again.pb.gz')) == content(whole), f'{kept} is another')
+        check('its end is missing' not in report(kept).stdout, f'{kept} has no end')
+
+
+@test
+def snapshots():
+    """each snapshot of --every is kept while it is made; what a killed recorder had stays"""
+    pattern = place('snapshots*.shstk')
+    check_parts('snapshots', record_parts('snapshots', '--heap', '--', *grows(pattern, 99)))
+
+
+@test
+def parts():
+    """so is each profile of samples"""
+    record('first', '-F', '99', '--', 'true', kept=False)     # or it is skipped
+    check_parts('parts', record_parts('parts', '-F', '999', '--', 'sh', '-c', 'while :; do :; done'))
+
+
 @test
 def same_copy():
     """a kept recording that report writes again is the same in all formats, from a pipe, too"""
@@ -310,13 +429,18 @@ def perf_data():
     check('bad.data' in report(place('bad.data'), status=1).stderr, 'no reason')
 
 
+def until(condition, process):
+    """Waits until something is true, while a process lives."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        check(process.poll() is None, 'the recorder ended')
+        check(time.monotonic() < end, 'it does not come true')
+        time.sleep(0.05)
+
+
 def wait_for(path, size, process):
     """Waits until a file has grown, while a process lives."""
-    end = time.monotonic() + LIMIT
-    while not os.path.exists(path) or os.path.getsize(path) < size:
-        check(process.poll() is None, 'the recorder ended')
-        check(time.monotonic() < end, f'{path} does not grow')
-        time.sleep(0.05)
+    until(lambda: os.path.exists(path) and os.path.getsize(path) >= size, process)
 
 
 @test

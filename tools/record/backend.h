@@ -39,6 +39,7 @@
  * @started: CLOCK_MONOTONIC in ns, the beginning of the time that this profile covers.
  * @realtime: CLOCK_REALTIME in ns at @started.
  * @flushed: CLOCK_MONOTONIC in ns, when samples that are kept were last written.
+ * @followed: CLOCK_MONOTONIC in ns before which follow() of the back end is not called again.
  * @memory: the most private memory that the recorder had so far, in KiB.
  * @shared: the most memory that the recorder shared so far (@shared of struct backend), in KiB.
  * @kept: files of the profiles that are kept (output_list()), a ring of as many entries as profiles
@@ -60,6 +61,7 @@ struct recording {
 	uint64_t started;
 	uint64_t realtime;
 	uint64_t flushed;
+	uint64_t followed;
 	unsigned long memory;
 	unsigned long shared;
 	char **kept;
@@ -83,6 +85,8 @@ struct recording {
  *	end records only commands.
  * @take: takes what was recorded since the last call; called all the time. Returns 0 or -ENOMEM.
  * @calm: returns whether the next @take may be @ns away. NULL: it may not.
+ * @follow: adds to the profile what was counted since the last call, for formats that show how sums
+ *	grew. Returns 0 or -ENOMEM. NULL: @take adds samples when they were taken.
  * @watch: looks for what came or went without an event, 4 times a second. May be NULL.
  * @complete: adds to a profile that is about to be written what is not in it yet. Returns 0 or
  *	-ENOMEM. NULL: nothing is ever missing.
@@ -108,6 +112,7 @@ struct backend {
 	bool (*all_gone)(const struct recording *r);
 	int (*take)(struct recording *r);
 	bool (*calm)(const struct recording *r, uint64_t ns);
+	int (*follow)(struct recording *r);
 	void (*watch)(struct recording *r);
 	int (*complete)(struct recording *r);
 	int (*renew)(struct recording *r);

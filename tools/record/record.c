@@ -38,6 +38,7 @@
 #define PROGRESS "shstk record: "
 #define FUNCTION_ROOM 30 /* columns for the name of the hottest function and its share */
 #define FLUSH_NS 1000000000 /* time after which samples that are kept are written */
+#define FOLLOW_PART 20 /* see follow() */
 #define WATCH_NS 250000000 /* time between two calls of the back end's watch() */
 
 /* The state of the main loop: the command, the user's signals, and what is shown. */
@@ -198,14 +199,35 @@ static struct timespec nap(const struct recording *r)
 	return (struct timespec){ .tv_nsec = calm ? CALM_NS : DRAIN_NS };
 }
 
+/*
+ * Has the back end add what was counted since it did so last. If that takes long it is done less
+ * often, so that it takes one part in FOLLOW_PART of the time at most. Returns 0 or -ENOMEM.
+ */
+static int follow(struct recording *r, uint64_t at)
+{
+	uint64_t end;
+	int ret;
+
+	if (!r->backend->follow || at < r->followed)
+		return 0;
+	ret = r->backend->follow(r);
+	end = now_ns(CLOCK_MONOTONIC);
+	r->followed = end + (end - at) * FOLLOW_PART;
+	return ret;
+}
+
 /* Writes the samples that wait, if it is time to. Returns 0 or -ENOMEM. */
 static int keep_samples(struct recording *r, uint64_t at)
 {
 	char so_far[200];
+	int ret;
 
 	if (at - r->flushed < FLUSH_NS)
 		return 0;
 	r->flushed = at;
+	ret = follow(r, at);
+	if (ret)
+		return ret;
 	r->backend->describe(r, so_far, sizeof(so_far));
 	return output_keep_flush(&r->opts->output, so_far);
 }
@@ -361,8 +383,6 @@ static int run(struct recording *r)
 	if (own)
 		return own;
 	series_begin(r);
-	if (output_keep(&r->opts->output, r->profile, record_title(r->opts)))
-		complain("out of memory: samples are written at the end");
 	progress.shown = !r->opts->quiet && !r->opts->live && isatty(STDERR_FILENO);
 	if (r->opts->live)
 		top_begin(&progress.top, r);

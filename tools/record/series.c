@@ -65,16 +65,23 @@ static pid_t main_process(const struct recording *r)
 	return r->pid ? r->pid : t->given == 1 ? t->pids[0] : 0;
 }
 
-void series_begin(struct recording *r)
+static void set_beginning(struct recording *r)
 {
 	shstk_profile_set_main(r->profile, main_process(r));
 	shstk_profile_set_time(r->profile, r->realtime, 0);
 	shstk_profile_set_origin(r->profile, r->started);
 }
 
+void series_begin(struct recording *r)
+{
+	set_beginning(r);
+	if (output_keep(&r->opts->output, r->profile, record_title(r->opts)))
+		complain("out of memory: samples are written at the end");
+}
+
 void series_finish(struct recording *r)
 {
-	series_begin(r);
+	set_beginning(r);
 	comment_command(r);
 	comment_machine(r);
 	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
@@ -160,7 +167,10 @@ int series_end(struct recording *r)
 
 	wait_writer(r);
 	ret = output_stamp(&r->opts->output, time(NULL), r->opts->every < 1);
-	return ret ? ret : keep_last(r);
+	if (ret)
+		return ret;
+	output_keep_stamp(&r->opts->output);
+	return keep_last(r);
 }
 
 int series_renew(struct recording *r)
@@ -177,25 +187,42 @@ int series_renew(struct recording *r)
 	return ret;
 }
 
-int series_next(struct recording *r)
+/* Completes the profile and has it written. Returns 0 or -ENOMEM. */
+static int write_next(struct recording *r)
 {
 	const struct rusage usage = { 0 };
+	int ret = r->backend->complete ? r->backend->complete(r) : 0;
+
+	/* What waits must have one owner: the child inherits it. */
+	if (!ret)
+		ret = output_keep_flush(&r->opts->output, NULL);
+	if (ret)
+		return ret;
+	series_finish(r);
+	r->backend->report_gaps(r, false, &usage);
+	ret = start_writer(r);
+	if (ret)
+		return ret;
+	shstk_profile_keep(r->profile, NULL);
+	output_keep_leave(&r->opts->output);
+	return 0;
+}
+
+int series_next(struct recording *r)
+{
 	int ret = series_end(r);
 
-	if (!ret && r->backend->complete)
-		ret = r->backend->complete(r);
-	if (!ret) {
-		series_finish(r);
-		r->backend->report_gaps(r, false, &usage);
-		ret = start_writer(r);
-	}
+	if (!ret)
+		ret = write_next(r);
 	if (ret)
 		return ret;
 	ret = series_renew(r);
 	r->part = now_ns(CLOCK_MONOTONIC);
-	if (r->backend->cumulative)
-		return ret;
-	r->started = r->part;
-	r->realtime = now_ns(CLOCK_REALTIME);
+	if (!r->backend->cumulative) {
+		r->started = r->part;
+		r->realtime = now_ns(CLOCK_REALTIME);
+	}
+	if (!ret)
+		series_begin(r);
 	return ret;
 }

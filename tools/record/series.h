@@ -22,7 +22,10 @@ int series_next(struct recording *r);
 /* Makes a new profile and new symbols, and releases the old ones. Returns 0 or a negative errno. */
 int series_renew(struct recording *r);
 
-/* Says in a profile without samples when it begins and which process it is of. */
+/*
+ * Says in a profile without samples when it begins and which process it is of, and begins its file
+ * that is written while samples are added.
+ */
 void series_begin(struct recording *r);
 
 /* Adds to a profile, which has all its samples, what was recorded, where, when and for how long. */
@@ -33,7 +36,7 @@ void series_forget(struct recording *r);
 
 /*
  * Waits for the writer of the previous profile, and names the files of the profile that is about to
- * be written. Returns 0 or a negative errno.
+ * be written. One that is written already is renamed. Returns 0 or a negative errno.
  */
 int series_end(struct recording *r);
 

@@ -18,6 +18,8 @@ struct heap_opts allocations_options(const struct record_opts *o)
 		.per_thread = o->output.per_thread,
 		.max_depth = o->depth,
 		.snapshots = o->every > 0,
+		.follow = output_follows(&o->output),
+		.labels = output_wants_labels(&o->output),
 	};
 }
 
@@ -37,6 +39,8 @@ int allocations_begin(struct recording *r)
 		err = shstk_profile_create(r->symbols, &r->profile);
 	if (!err)
 		err = heap_add_types(r->profile, &opts);
+	if (!err && opts.follow)
+		shstk_profile_keep_times(r->profile, output_wants_times(&r->opts->output));
 	return err;
 }
 

@@ -44,6 +44,11 @@ static int take(struct recording *r)
 	return heap_recording_watch(r->state);
 }
 
+static int follow(struct recording *r)
+{
+	return heap_recording_follow(r->state);
+}
+
 static int complete(struct recording *r)
 {
 	return heap_recording_part(r->state);
@@ -134,6 +139,7 @@ const struct backend backend_heap = {
 	.end = end,
 	.env = env,
 	.take = take,
+	.follow = follow,
 	.complete = complete,
 	.renew = renew,
 	.stop = stop,

@@ -62,6 +62,11 @@ static void watch(struct recording *r)
 	probe_recording_watch(r->state);
 }
 
+static int follow(struct recording *r)
+{
+	return output_follows(&r->opts->output) ? probe_recording_follow(r->state, r->profile) : 0;
+}
+
 static int complete(struct recording *r)
 {
 	return probe_recording_report(r->state, r->profile);
@@ -145,6 +150,7 @@ const struct backend backend_probes = {
 	.all_gone = all_gone,
 	.take = take,
 	.watch = watch,
+	.follow = follow,
 	.complete = complete,
 	.renew = renew,
 	.stop = stop,

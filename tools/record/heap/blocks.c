@@ -352,6 +352,9 @@ static int64_t objects_of(uint64_t n)
 	return (int64_t)((n + ONE / 2) / ONE);
 }
 
+/*
+ * Fills in by how much more a site has in use than at the snapshot before. Returns 0 or -ENOMEM.
+ */
 static int take_growth(struct blocks *b, const struct site *site, int64_t *values)
 {
 	struct in_use more, now = {
@@ -360,8 +363,6 @@ static int take_growth(struct blocks *b, const struct site *site, int64_t *value
 		.bytes = values[INUSE_SPACE],
 	};
 
-	if (!b->opts.snapshots)
-		return 0;
 	if (growth_take(&b->growth, &now, &more))
 		return -ENOMEM;
 	values[GROWTH_OBJECTS] = more.objects;
@@ -386,7 +387,7 @@ static void take_values(const struct blocks *b, const struct site *site, int64_t
 
 int blocks_report(struct blocks *b,
 		  int (*fn)(void *arg, const struct site_stack *stack, const int64_t *values),
-		  void *arg)
+		  void *arg, bool snapshot)
 {
 	int64_t values[HEAP_VALUES] = { 0 };
 	struct site *site, *next;
@@ -396,6 +397,7 @@ int blocks_report(struct blocks *b,
 	{
 		const uint64_t *pcs = (const uint64_t *)(&site->key + 1);
 		struct site_stack stack = {
+			.number = site->number,
 			.process = site->key.process,
 			.tid = site->key.tid,
 			.comm = site->comm,
@@ -409,13 +411,15 @@ int blocks_report(struct blocks *b,
 		if (!site->objects)
 			continue;
 		take_values(b, site, values);
-		ret = take_growth(b, site, values);
+		if (snapshot && b->opts.snapshots)
+			ret = take_growth(b, site, values);
 		if (!ret)
 			ret = fn(arg, &stack, values);
 		if (ret)
 			break;
 	}
-	growth_turn(&b->growth);
+	if (snapshot)
+		growth_turn(&b->growth);
 	return ret;
 }
 

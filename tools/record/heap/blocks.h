@@ -23,6 +23,7 @@ void blocks_destroy(struct blocks *b);
 
 /**
  * struct site_stack - a stack that allocates something
+ * @number: number of its site; not set by the caller of blocks_site().
  * @process: number of the process.
  * @tid: thread ID.
  * @comm: name of the thread, PROBE_COMM bytes.
@@ -32,6 +33,7 @@ void blocks_destroy(struct blocks *b);
  * @marks: SHSTK_MARK_* of each entry.
  */
 struct site_stack {
+	uint32_t number;
 	uint32_t process;
 	uint32_t tid;
 	const char *comm;
@@ -62,14 +64,14 @@ void blocks_check(struct blocks *b, bool (*gone)(void *arg, const struct probe_b
  * @b: the blocks.
  * @fn: called with the stack of each site and its values. Returns 0, or a value that ends the loop.
  * @arg: passed to @fn.
- *
- * With snapshots the values include by how much a site has grown since the last call.
+ * @snapshot: with &heap_opts.snapshots, the values include by how much a site has grown since the
+ *	last call that had @snapshot set; else these values are 0.
  *
  * Return: 0, -ENOMEM, or what @fn returned.
  */
 int blocks_report(struct blocks *b,
 		  int (*fn)(void *arg, const struct site_stack *stack, const int64_t *values),
-		  void *arg);
+		  void *arg, bool snapshot);
 
 /* Fills the members of @ret that are known here: sums, what is in use, and the peak. */
 void blocks_count(const struct blocks *b, struct heap_counts *ret);

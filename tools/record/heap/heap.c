@@ -21,11 +21,13 @@
 #include "libshstk/symbol/budget.h"
 #include "tools/elf/allocator.h"
 #include "tools/inject/heap/layout.h"
+#include "tools/proc/about.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/agent/memory.h"
 #include "tools/record/heap/growth.h"
 #include "tools/record/heap/heap.h"
 #include "tools/record/heap/heap_values.h"
+#include "tools/record/heap/told.h"
 #include "tools/shstk.h"
 
 #define MAX_TEXT (2u << 20)
@@ -35,6 +37,16 @@
 #define CHUNK (16u << 20) /* bytes of a region that are mapped at a time */
 
 #define STEPS 1024 /* records between two looks at the clock */
+
+/*
+ * What reading all regions may take while recording goes on. One region gets a quarter of the time at
+ * most.
+ */
+#define FOLLOW_MEMORY (256u << 20)
+#define FOLLOW_TIME 4000000000u
+
+/* Why a region is read: between two profiles, for a profile, or for the last time. */
+enum occasion { FOLLOW, PART, LAST };
 
 /**
  * struct text - the place of a maps record's text. The text is read only when a trace needs it,
@@ -69,6 +81,7 @@ struct thread_name {
  * @done: the region was read for the last time.
  * @replaced: the process executes another program, which has a region of its own.
  * @growth: what was in use at the last snapshot, if snapshots are made.
+ * @told: what the profile has been told of the region's stacks, with &heap_opts.follow.
  */
 struct heap_region {
 	uint32_t number;
@@ -77,6 +90,7 @@ struct heap_region {
 	bool done;
 	bool replaced;
 	struct growth growth;
+	struct told told;
 };
 
 /**
@@ -98,6 +112,9 @@ struct newest {
  * @head: copy of the region's head.
  * @proc: the mappings of the process in the symboliser.
  * @growth: snapshots of the region, or NULL.
+ * @told: what the profile has been told, or NULL: it is told all now.
+ * @time: time of what the profile is told now, in ns of CLOCK_MONOTONIC; 0: none.
+ * @account: time and memory that the reading may take.
  * @texts: places of the maps texts, in the order of their numbers.
  * @nr_texts: number of @texts.
  * @max_texts: number of texts for which @texts has room.
@@ -116,6 +133,9 @@ struct reading {
 	struct heap_image head;
 	struct shstk_symproc *proc;
 	struct growth *growth;
+	struct told *told;
+	uint64_t time;
+	struct shstk_account *account;
 	struct text *texts;
 	size_t nr_texts;
 	size_t max_texts;
@@ -217,8 +237,10 @@ void heap_recording_destroy(struct heap_recording *d)
 	memory_destroy(&d->memory);
 	while (d->nr_programs)
 		free(d->programs[--d->nr_programs]);
-	while (d->nr_images)
+	while (d->nr_images) {
 		growth_deinit(&d->images[--d->nr_images].growth);
+		told_forget(&d->images[d->nr_images].told);
+	}
 	free(d->images);
 	free(d);
 }
@@ -312,10 +334,10 @@ static int take_maps(struct reading *r, uint64_t at, size_t size)
 	if (size < sizeof(*m) || !m->bytes || m->bytes > size - sizeof(*m) ||
 	    (r->nr_texts && m->number <= r->texts[r->nr_texts - 1].number))
 		return 0;
-	texts = shstk_account_grow(r->d->account, r->texts, r->nr_texts, &r->max_texts,
+	texts = shstk_account_grow(r->account, r->texts, r->nr_texts, &r->max_texts,
 				   sizeof(*texts));
 	if (!texts)
-		return r->d->account->excess ? 0 : -ENOMEM;
+		return r->account->excess ? 0 : -ENOMEM;
 	r->texts = texts;
 	texts[r->nr_texts++] = (struct text){ m->number, m->bytes, at + sizeof(*m) };
 	return 0;
@@ -360,7 +382,7 @@ static int use_maps(struct reading *r, uint32_t number)
 	const struct text *text = find_text(r, number);
 	int ret;
 
-	if (!text || !shstk_account_on(r->d->account))
+	if (!text || !shstk_account_on(r->account))
 		return 0;
 	ret = read_text(r, text);
 	if (!ret)
@@ -493,7 +515,7 @@ static const char *thread_name(const struct reading *r, uint32_t tid)
 static int take_trace(struct reading *r, size_t size)
 {
 	const struct heap_trace *t = (const void *)r->copy;
-	int64_t values[HEAP_VALUES];
+	int64_t values[HEAP_VALUES] = { 0 };
 	struct heap_counter counter;
 	struct shstk_sample sample;
 	uint64_t temporary;
@@ -520,9 +542,26 @@ static int take_trace(struct reading *r, size_t size)
 		.marks = (const uint8_t *)&t->pcs[t->nr] + skip,
 		.nr = t->nr - skip,
 		.end = t->end,
+		.time = r->time,
 		.values = values,
 	};
-	return shstk_profile_add(r->d->profile, &sample);
+	return r->told ? told_new(r->told, t->counter, r->d->profile, &sample) :
+			 shstk_profile_add(r->d->profile, &sample);
+}
+
+/* Takes the values of a stack that the profile knows already. */
+static int take_again(struct reading *r, uint32_t unit, struct told_stack *stack)
+{
+	int64_t values[HEAP_VALUES] = { 0 };
+	struct heap_counter counter;
+	uint64_t temporary;
+
+	if (copy_counter(r, unit, &counter, &temporary))
+		return 0;
+	take_values(r, &counter, temporary, values);
+	if (take_growth(r, unit, values))
+		return -ENOMEM;
+	return told_again(stack, r->d->profile, r->time, values);
 }
 
 /*
@@ -531,11 +570,25 @@ static int take_trace(struct reading *r, size_t size)
  */
 static int take_record(struct reading *r, uint32_t kind, uint64_t at, size_t size, int pass)
 {
+	int ret = copy_record(r, at, kind == HEAP_MAPS ? HEAP_UNIT : size);
+
+	if (ret)
+		return ret;
 	if (kind == HEAP_TRACE)
 		return pass ? take_trace(r, size) : 0;
 	if (pass)
 		return 0;
 	return kind == HEAP_MAPS ? take_maps(r, at, size) : take_thread(r, size);
+}
+
+/* Returns the stack of a record, if the profile knows it; @unit receives the unit of its counter. */
+static struct told_stack *known_stack(const struct reading *r, const struct heap_record *record,
+				      uint32_t kind, uint32_t *unit)
+{
+	if (!r->told || kind != HEAP_TRACE)
+		return NULL;
+	*unit = *(const volatile uint32_t *)&((const struct heap_trace *)record)->counter;
+	return told_find(r->told, *unit);
 }
 
 static int read_records(struct reading *r, int pass)
@@ -547,11 +600,12 @@ static int read_records(struct reading *r, int pass)
 
 	while (at + HEAP_UNIT <= used) {
 		const struct heap_record *record;
-		uint32_t kind;
+		struct told_stack *known;
+		uint32_t kind, unit;
 		size_t size;
 		int ret;
 
-		if (!(++steps % STEPS) && !shstk_account_on(r->d->account))
+		if (!(++steps % STEPS) && !shstk_account_on(r->account))
 			return 0;
 		if (at >= filled) {
 			at = next_filled(r, at);
@@ -571,9 +625,9 @@ static int read_records(struct reading *r, int pass)
 		}
 		/* Counters are read with their stacks: only their size matters here. */
 		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
-			ret = copy_record(r, at, kind == HEAP_MAPS ? HEAP_UNIT : size);
-			if (!ret)
-				ret = take_record(r, kind, at, size, pass);
+			known = known_stack(r, record, kind, &unit);
+			ret = known ? take_again(r, unit, known) :
+				      take_record(r, kind, at, size, pass);
 			if (ret)
 				return ret;
 		}
@@ -665,7 +719,7 @@ static void release(struct reading *r)
 
 	if (r->window)
 		munmap(r->window, CHUNK);
-	shstk_account_give(r->d->account, r->max_texts * sizeof(*r->texts));
+	shstk_account_give(r->account, r->max_texts * sizeof(*r->texts));
 	free(r->texts);
 	free(r->text);
 	HASH_ITER(hh, r->names, name, next)
@@ -676,23 +730,37 @@ static void release(struct reading *r)
 	free(r->copy);
 }
 
+/* Ends a region that was read for the last time, and gives its memory back. */
+static void end_image(struct heap_recording *d, struct heap_region *image)
+{
+	image->done = true;
+	growth_deinit(&image->growth);
+	told_forget(&image->told);
+	fallocate(d->memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
+		  region_at(image->number), HEAP_REGION);
+}
+
 /*
- * Adds what a process has counted so far to the profile. @last: the region is not read again and is
- * released. Returns 0 or a negative errno.
+ * Adds what a process has counted so far to the profile. @account bounds what this takes. Returns 0
+ * or a negative errno.
  */
-static int read_image(struct heap_recording *d, struct heap_region *image, bool last)
+static int read_image(struct heap_recording *d, struct heap_region *image, enum occasion why,
+		      struct shstk_account *account)
 {
 	struct reading r = {
 		.d = d,
 		.number = image->number,
 		.proc = image->proc,
-		.growth = d->opts.snapshots ? &image->growth : NULL,
+		.growth = d->opts.snapshots && why != FOLLOW ? &image->growth : NULL,
+		.told = d->opts.follow ? &image->told : NULL,
+		.time = d->opts.follow ? now_ns(CLOCK_MONOTONIC) : 0,
+		.account = account,
 	};
 	const uint8_t *head = look(&r, 0, sizeof(r.head));
 	int ret = head ? 0 : -ENOMEM;
 
-	d->in_profile++;
-	shstk_account_begin(d->account);
+	d->in_profile += why != FOLLOW;
+	shstk_account_begin(account);
 	for (int pass = 0; pass < 2 && !ret; pass++) {
 		if (!pass) {
 			memcpy(&r.head, head, sizeof(r.head));
@@ -700,17 +768,14 @@ static int read_image(struct heap_recording *d, struct heap_region *image, bool 
 		}
 		ret = read_records(&r, pass);
 	}
-	growth_turn(&image->growth);
-	if (last)
+	if (why != FOLLOW)
+		growth_turn(&image->growth);
+	if (why == LAST)
 		look_inside(&r);
 	release(&r);
-	shstk_account_end(d->account);
-	if (!last)
-		return ret;
-	image->done = true;
-	growth_deinit(&image->growth);
-	fallocate(d->memory.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
-		  region_at(image->number), HEAP_REGION);
+	shstk_account_end(account);
+	if (why == LAST)
+		end_image(d, image);
 	return ret;
 }
 
@@ -745,6 +810,19 @@ static int set_newest(struct heap_recording *d, const struct heap_region *image)
 	return -ENOMEM;
 }
 
+/* Makes the process of a region in the symboliser. Returns 0 or a negative errno. */
+static int make_proc(struct heap_recording *d, struct heap_region *image)
+{
+	char labels[ABOUT_MAX];
+	size_t size;
+	int err = shstk_symproc_create(d->symbols, image->pid, &image->proc);
+
+	if (err || !d->opts.labels)
+		return err;
+	size = about_process(image->pid, labels);
+	return size ? shstk_symproc_set_labels(image->proc, labels, size) : 0;
+}
+
 /* Adds the regions that were begun since the last look. Returns 0 or a negative errno. */
 static int meet_images(struct heap_recording *d)
 {
@@ -771,7 +849,7 @@ static int meet_images(struct heap_recording *d)
 			return 0;
 		image = &d->images[d->nr_images];
 		*image = (struct heap_region){ .number = d->nr_images, .pid = head.pid };
-		err = shstk_symproc_create(d->symbols, image->pid, &image->proc);
+		err = make_proc(d, image);
 		if (!err)
 			err = set_newest(d, image);
 		if (err)
@@ -793,7 +871,28 @@ int heap_recording_watch(struct heap_recording *d)
 
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
 		if (!d->images[i].done && is_over(&d->images[i]))
-			ret = read_image(d, &d->images[i], true);
+			ret = read_image(d, &d->images[i], LAST, d->account);
+	return ret;
+}
+
+int heap_recording_follow(struct heap_recording *d)
+{
+	const struct heap_counts counts = d->counts;
+	struct shstk_budget budget;
+	int ret = 0;
+
+	shstk_budget_init(&budget, FOLLOW_MEMORY, FOLLOW_TIME);
+	for (uint32_t i = 0; d->opts.follow && i < d->nr_images && !ret; i++) {
+		struct shstk_account account;
+
+		if (d->images[i].done)
+			continue;
+		shstk_account_open(&account, &budget, SHARED);
+		ret = read_image(d, &d->images[i], FOLLOW, &account);
+		shstk_account_close(&account);
+	}
+	/* What the processes have counted is added up when they are read for a profile. */
+	d->counts = counts;
 	return ret;
 }
 
@@ -826,7 +925,7 @@ int heap_recording_part(struct heap_recording *d)
 
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
 		if (!d->images[i].done)
-			ret = read_image(d, &d->images[i], false);
+			ret = read_image(d, &d->images[i], PART, d->account);
 	/* Processes that go on are counted when they are read for the last time. */
 	counts.mapped = d->counts.mapped;
 	counts.mapped_pid = d->counts.mapped_pid;
@@ -850,8 +949,9 @@ int heap_recording_renew(struct heap_recording *d, struct shstk_symbols *symbols
 		struct heap_region *image = &d->images[i];
 
 		image->proc = NULL;
+		told_forget(&image->told);
 		if (!image->done)
-			ret = shstk_symproc_create(symbols, image->pid, &image->proc);
+			ret = make_proc(d, image);
 	}
 	return ret;
 }
@@ -866,7 +966,7 @@ int heap_recording_stop(struct heap_recording *d)
 		if (d->images[i].done)
 			continue;
 		d->counts.alive++;
-		ret = read_image(d, &d->images[i], true);
+		ret = read_image(d, &d->images[i], LAST, d->account);
 	}
 	d->counts.peak_time = ns_of(d, d->peak_ticks);
 	return ret ? ret : note_peaks(d);

@@ -21,6 +21,8 @@
  * @per_thread: keep threads apart.
  * @max_depth: most entries of a stack.
  * @snapshots: several profiles are written, which also tell what grew from one to the next.
+ * @follow: heap_recording_follow() is called; what a profile receives has times.
+ * @labels: samples have labels that say which process they are of.
  */
 struct heap_opts {
 	uint64_t sample;
@@ -28,6 +30,8 @@ struct heap_opts {
 	bool per_thread;
 	uint32_t max_depth;
 	bool snapshots;
+	bool follow;
+	bool labels;
 };
 
 /**
@@ -94,6 +98,13 @@ uint64_t heap_recording_shared(const struct heap_recording *d);
 
 /* Reads processes that have ended. Returns 0 or a negative errno. */
 int heap_recording_watch(struct heap_recording *d);
+
+/*
+ * With &heap_opts.follow, adds to the profile what processes that still run have counted since the
+ * last call. It takes no more than a few seconds, and leaves for the next call what it did not come
+ * to. Returns 0 or a negative errno.
+ */
+int heap_recording_follow(struct heap_recording *d);
 
 /*
  * Adds to the profile what processes that still run have counted. The profile is then a complete

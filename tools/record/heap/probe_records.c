@@ -25,6 +25,7 @@
 #include "tools/record/heap/blocks.h"
 #include "tools/record/heap/heap_values.h"
 #include "tools/record/heap/probe_records.h"
+#include "tools/record/heap/told.h"
 #include "tools/shstk.h"
 
 #define OBJECT "shstk-heap.bpf.o"
@@ -62,6 +63,7 @@ struct probe_recording {
 	struct probe_recording_process *targets;
 	struct population all;
 	struct blocks *blocks;
+	struct told told; /* what the profile has been told, if it is told as recording goes on */
 	struct pending *pending;
 	struct probe_config config;
 	struct probe_recording_counts counts;
@@ -381,6 +383,8 @@ static int load(struct probe_recording *p, struct reason *why)
 
 static int set_up(struct probe_recording *p, struct shstk_symbols *symbols)
 {
+	int ret;
+
 	p->targets = calloc(p->opts.nr_pids, sizeof(*p->targets));
 	p->pcs = calloc(p->opts.heap.max_depth, sizeof(*p->pcs));
 	p->marks = calloc(p->opts.heap.max_depth, sizeof(*p->marks));
@@ -389,7 +393,11 @@ static int set_up(struct probe_recording *p, struct shstk_symbols *symbols)
 		return -ENOMEM;
 	for (uint32_t i = 0; i < p->opts.nr_pids; i++)
 		p->targets[i].end = -1;
-	return population_init(&p->all, symbols, NULL);
+	ret = population_init(&p->all, symbols, NULL);
+	if (ret)
+		return ret;
+	p->all.labels = p->opts.heap.labels;
+	return 0;
 }
 
 int probe_recording_create(const struct probe_recording_opts *opts, struct shstk_symbols *symbols,
@@ -445,6 +453,7 @@ void probe_recording_destroy(struct probe_recording *p)
 		free(call);
 	}
 	blocks_destroy(p->blocks);
+	told_forget(&p->told);
 	population_deinit(&p->all);
 	free(p->targets);
 	free(p->pcs);
@@ -486,18 +495,22 @@ int probe_recording_stop(struct probe_recording *p)
 struct addition {
 	struct probe_recording *p;
 	struct shstk_profile *profile;
+	uint64_t time; /* CLOCK_MONOTONIC in ns, 0: the profile keeps no times */
 };
 
 static int add_site(void *arg, const struct site_stack *stack, const int64_t *values)
 {
 	const struct addition *to = arg;
 	struct probe_recording *p = to->p;
+	struct told_stack *known = told_find(&p->told, stack->number);
 	pid_t pid = p->targets[stack->process].pid;
 	struct process *process = population_process(&p->all, pid);
 	struct shstk_symproc *proc = process ? population_names(&p->all, process) : NULL;
 	unsigned int skip;
 	struct shstk_sample sample;
 
+	if (known)
+		return told_again(known, to->profile, to->time, values);
 	if (!proc)
 		return -ENOMEM;
 	skip = heap_skip_new(proc, stack->pcs, stack->nr);
@@ -509,21 +522,38 @@ static int add_site(void *arg, const struct site_stack *stack, const int64_t *va
 		.marks = stack->marks + skip,
 		.nr = stack->nr - skip,
 		.end = stack->end,
+		.time = to->time,
 		.values = values,
 	};
-	return shstk_profile_add(to->profile, &sample);
+	return p->opts.heap.follow ? told_new(&p->told, stack->number, to->profile, &sample) :
+				     shstk_profile_add(to->profile, &sample);
+}
+
+static int report(struct probe_recording *p, struct shstk_profile *profile, bool snapshot)
+{
+	struct addition to = {
+		.p = p,
+		.profile = profile,
+		.time = p->opts.heap.follow ? now_ns(CLOCK_MONOTONIC) : 0,
+	};
+	int ret = take_all(p);
+
+	return ret ? ret : blocks_report(p->blocks, add_site, &to, snapshot);
+}
+
+int probe_recording_follow(struct probe_recording *p, struct shstk_profile *profile)
+{
+	return report(p, profile, false);
 }
 
 int probe_recording_report(struct probe_recording *p, struct shstk_profile *profile)
 {
-	struct addition to = { p, profile };
-	int ret = take_all(p);
-
-	return ret ? ret : blocks_report(p->blocks, add_site, &to);
+	return report(p, profile, true);
 }
 
 void probe_recording_renew(struct probe_recording *p, struct shstk_symbols *symbols)
 {
+	told_forget(&p->told);
 	population_renew(&p->all, symbols);
 }
 

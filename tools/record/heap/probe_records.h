@@ -72,7 +72,16 @@ unsigned int probe_recording_alive(const struct probe_recording *p);
 /* Stops recording and takes what is left. Returns 0 or a negative errno. */
 int probe_recording_stop(struct probe_recording *p);
 
-/* Adds everything that was counted so far to a profile. Returns 0 or a negative errno. */
+/*
+ * With &heap_opts.follow, adds what was counted since the last call to a profile. Returns 0 or a
+ * negative errno.
+ */
+int probe_recording_follow(struct probe_recording *p, struct shstk_profile *profile);
+
+/*
+ * Adds to a profile everything that was counted and that it does not have yet. Returns 0 or a
+ * negative errno.
+ */
 int probe_recording_report(struct probe_recording *p, struct shstk_profile *profile);
 
 /* Finds names of addresses by other symbols from now on. */

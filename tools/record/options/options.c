@@ -497,7 +497,7 @@ int record_options_check(struct record_opts *o)
 
 	if (!status)
 		status = check_buffer(o);
-	o->output.streams = !o->heap && !(o->every > 0);
+	o->output.streams = true;
 	if (!status && !o->live)
 		status = output_check(&o->output, EXIT_OWN);
 	for (unsigned int i = 0; !status && o->every > 0 && i < o->output.nr; i++) {
