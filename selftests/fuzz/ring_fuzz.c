@@ -87,7 +87,7 @@ static struct rec_header *map(int fd, size_t *size)
 	return h;
 }
 
-static void lost(void *arg, const struct drain_loser *thread)
+static void lost(void *arg, const struct lossy_thread *thread)
 {
 	(void)arg;
 	if (strlen(thread->comm) >= REC_COMM)
@@ -131,26 +131,26 @@ static size_t fill_slot(struct rec_header *h, unsigned int i, const uint8_t *dat
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct shstk_symbols_opts sopts = { .no_lines = true };
-	struct drain_opts opts = {
+	struct agent_recording_opts opts = {
 		.period = 1000000,
 		.ring_size = rec_min_ring(DEPTH),
 		.max_depth = DEPTH,
 	};
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
-	struct drain_counts counts;
+	struct sample_counts counts;
 	unsigned int nr, fd;
 	struct rec_header *h;
-	struct drain *d;
+	struct agent_recording *d;
 	size_t mapped;
 
 	if (!size)
 		return 0;
 	nr = data[0] % MAX_SLOTS + 1;
 	if (shstk_symbols_create(&sopts, &symbols) || shstk_profile_create(symbols, &profile) ||
-	    drain_create(&opts, symbols, profile, &d))
+	    agent_recording_create(&opts, symbols, profile, &d))
 		abort();
-	if (sscanf(drain_env(d), "/proc/%*d/fd/%u", &fd) != 1)
+	if (sscanf(agent_recording_env(d), "/proc/%*d/fd/%u", &fd) != 1)
 		abort();
 	h = map((int)fd, &mapped);
 	h->slot_high = nr;
@@ -168,16 +168,16 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	h->execs[0].instance = nr;
 	h->execs[0].state = REC_EXEC_READY;
 	for (int i = 0; i < 2; i++)
-		if (drain_rings(d))
+		if (agent_recording_take(d))
 			abort();
-	drain_gaps(d, gap, NULL);
-	drain_count(d, &counts);
+	agent_recording_gaps(d, gap, NULL);
+	agent_recording_count(d, &counts);
 	/* A ring has room for no more samples than this, of the smallest kind. */
 	if (counts.samples > 2 * nr * opts.ring_size / sizeof(struct rec_sample))
 		abort();
-	drain_lost(d, lost, NULL);
+	agent_recording_lost(d, lost, NULL);
 	munmap(h, mapped);
-	drain_destroy(d);
+	agent_recording_destroy(d);
 	shstk_profile_destroy(profile);
 	shstk_symbols_destroy(symbols);
 	return 0;

@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "tools/record/perf/private.h"
+#include "tools/record/perf/perf_recording_private.h"
 #include "tools/shstk.h"
 
 #include "fake_rings.h"
@@ -53,7 +53,7 @@ static const struct perf_event event = {
 	.config = PERF_COUNT_SW_PAGE_FAULTS,
 };
 
-static struct perf_drain *d;
+static struct perf_recording *d;
 static struct shstk_symbols *symbols;
 static struct shstk_profile *profile;
 
@@ -83,7 +83,7 @@ static void begin(bool copies, uint64_t count)
 
 	refuse = false;
 	if (shstk_symbols_create(NULL, &symbols) || shstk_profile_create(symbols, &profile) ||
-	    perf_drain_create(&opts, symbols, profile, &d, &why)) {
+	    perf_recording_create(&opts, symbols, profile, &d, &why)) {
 		puts("Bail out! no recorder");
 		exit(1);
 	}
@@ -92,7 +92,7 @@ static void begin(bool copies, uint64_t count)
 
 static void end(void)
 {
-	perf_drain_destroy(d);
+	perf_recording_destroy(d);
 	shstk_profile_destroy(profile);
 	shstk_symbols_destroy(symbols);
 }
@@ -179,7 +179,7 @@ static void test_copies(void)
 /* Each change is refused once, but copies still grow. */
 static void test_refused(void)
 {
-	struct drain_counts counts;
+	struct sample_counts counts;
 	struct perf_counts more;
 	bool good;
 
@@ -189,7 +189,7 @@ static void test_refused(void)
 	good = change() == 1;
 	too_many();
 	good = good && !change();
-	perf_drain_count(d, &counts, &more);
+	perf_recording_count(d, &counts, &more);
 	verdict(good && more.count == 1, "a period that is refused is not that of the samples");
 	refuse = false;
 	too_small();

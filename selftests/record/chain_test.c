@@ -13,7 +13,7 @@
 #include <string.h>
 
 #include "tools/perf/data_private.h"
-#include "tools/record/perf/perf.h"
+#include "tools/record/perf/perf_recording.h"
 #include "tools/shstk.h"
 
 #include "fake_rings.h"
@@ -100,10 +100,10 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 }
 
 /* Returns true if the stack is right in the profile and in the counters. */
-static bool is_right(struct perf_drain *d, struct shstk_profile *profile)
+static bool is_right(struct perf_recording *d, struct shstk_profile *profile)
 {
 	struct perf_counts more;
-	struct drain_counts c;
+	struct sample_counts c;
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -111,7 +111,7 @@ static bool is_right(struct perf_drain *d, struct shstk_profile *profile)
 
 	shstk_profile_print(profile, out, "folded", NULL);
 	fclose(out);
-	perf_drain_count(d, &c, &more);
+	perf_recording_count(d, &c, &more);
 	shown = strstr(text, "[truncated]");
 	printf("# %llu samples, %llu cut: %s", (unsigned long long)c.samples,
 	       (unsigned long long)more.stacks.cut, text);
@@ -128,16 +128,16 @@ static bool test(void)
 	};
 	struct shstk_symbols *symbols = NULL;
 	struct shstk_profile *profile = NULL;
-	struct perf_drain *d = NULL;
+	struct perf_recording *d = NULL;
 	struct reason why;
 	bool good = !shstk_symbols_create(NULL, &symbols) &&
 		    !shstk_profile_create(symbols, &profile) &&
 		    shstk_profile_add_type(profile, "samples", "count") >= 0 &&
 		    shstk_profile_add_type(profile, "cpu", "nanoseconds") >= 0 &&
-		    !perf_drain_create(&opts, symbols, profile, &d, &why) && !perf_drain_take(d) &&
-		    is_right(d, profile);
+		    !perf_recording_create(&opts, symbols, profile, &d, &why) &&
+		    !perf_recording_take(d) && is_right(d, profile);
 
-	perf_drain_destroy(d);
+	perf_recording_destroy(d);
 	shstk_profile_destroy(profile);
 	shstk_symbols_destroy(symbols);
 	return good;

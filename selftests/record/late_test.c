@@ -11,7 +11,7 @@
 
 #include "tools/proc/tasks.h"
 #include "tools/record/perf/late.h"
-#include "tools/record/perf/private.h"
+#include "tools/record/perf/perf_recording_private.h"
 #include "tools/shstk.h"
 
 #include "kselftest_harness.h"
@@ -103,7 +103,7 @@ int task_stat(pid_t pid, pid_t tid, struct task_stat *ret)
 
 FIXTURE(late)
 {
-	struct perf_drain drain;
+	struct perf_recording recording;
 	struct converter convert;
 	struct process process;
 	uint64_t looked; /* when the look began that found the thread, in ns */
@@ -117,11 +117,11 @@ FIXTURE_SETUP(late)
 	now = SECOND;
 	p->pid = PID;
 	HASH_ADD_INT(self->convert.all.processes, pid, p);
-	self->drain.convert = &self->convert;
-	self->drain.scope.kind = SCOPE_GIVEN;
-	self->drain.late.pause = 1;
+	self->recording.convert = &self->convert;
+	self->recording.scope.kind = SCOPE_GIVEN;
+	self->recording.late.pause = 1;
 	self->looked = now;
-	ASSERT_EQ(late_look(&self->drain), 0);
+	ASSERT_EQ(late_look(&self->recording), 0);
 	ASSERT_EQ(added, 1);
 }
 
@@ -130,7 +130,7 @@ FIXTURE_TEARDOWN(late)
 	HASH_CLEAR(hh, self->convert.all.processes);
 }
 
-static void report(struct perf_drain *d, uint64_t time)
+static void report(struct perf_recording *d, uint64_t time)
 {
 	const struct perf_fork f = { .pid = PID, .tid = TID };
 
@@ -140,19 +140,19 @@ static void report(struct perf_drain *d, uint64_t time)
 
 TEST_F(late, what_was_reported_while_events_were_opened_was_inherited)
 {
-	report(&self->drain, self->looked + OPENING / 2);
+	report(&self->recording, self->looked + OPENING / 2);
 	EXPECT_EQ(dropped, 1);
 }
 
 TEST_F(late, what_was_reported_after_that_was_inherited)
 {
-	report(&self->drain, now + OPENING);
+	report(&self->recording, now + OPENING);
 	EXPECT_EQ(dropped, 1);
 }
 
 TEST_F(late, a_thread_with_the_same_number_later_is_another_one)
 {
-	report(&self->drain, now + 2ull * SECOND);
+	report(&self->recording, now + 2ull * SECOND);
 	EXPECT_EQ(dropped, 0);
 }
 

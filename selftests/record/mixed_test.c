@@ -14,7 +14,7 @@
 #include "tools/proc/shadow.h"
 #include "tools/record/backend.h"
 #include "tools/record/perf_module.h"
-#include "tools/record/perf/perf.h"
+#include "tools/record/perf/perf_recording.h"
 #include "tools/rules/helper.h"
 #include "tools/shstk.h"
 
@@ -140,7 +140,7 @@ int __wrap_perf_probe(const struct perf_opts *opts, bool *user_only, struct reas
 
 /* ---- The tests ---- */
 
-static struct perf_drain *drain;
+static struct perf_recording *recording;
 static struct shstk_symbols *symbols;
 static struct shstk_profile *profile;
 static unsigned int number, failed;
@@ -161,7 +161,7 @@ static void begin(bool mixed)
 	if (shstk_symbols_create(NULL, &symbols) || shstk_profile_create(symbols, &profile) ||
 	    shstk_profile_add_type(profile, "samples", "count") < 0 ||
 	    shstk_profile_add_type(profile, "cpu", "nanoseconds") < 0 ||
-	    perf_drain_create(&opts, symbols, profile, &drain, &why)) {
+	    perf_recording_create(&opts, symbols, profile, &recording, &why)) {
 		puts("Bail out! no recorder");
 		exit(1);
 	}
@@ -169,7 +169,7 @@ static void begin(bool mixed)
 
 static void end(void)
 {
-	perf_drain_destroy(drain);
+	perf_recording_destroy(recording);
 	shstk_profile_destroy(profile);
 	shstk_symbols_destroy(symbols);
 }
@@ -185,7 +185,7 @@ static bool take(int of, unsigned int count)
 	at = at > now ? at : now;
 	pid = of;
 	nr = count;
-	return !perf_drain_take(drain);
+	return !perf_recording_take(recording);
 }
 
 /* Returns how many samples have this stack. */

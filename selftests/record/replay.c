@@ -21,7 +21,7 @@
 
 #include "tools/perf/regs.h"
 #include "tools/proc/maps.h"
-#include "tools/record/perf/perf.h"
+#include "tools/record/perf/perf_recording.h"
 #include "tools/shstk.h"
 
 #include "fake_rings.h"
@@ -144,17 +144,17 @@ static bool is_right(struct shstk_profile *profile)
  * Writes one profile after another. Returns how much memory they take in the end, and counts in
  * @wrong the profiles that are wrong.
  */
-static long record(struct perf_drain *d, struct names *n, long *first, unsigned int *wrong)
+static long record(struct perf_recording *d, struct names *n, long *first, unsigned int *wrong)
 {
 	while (samples < wanted) {
 		struct names old = *n;
 
-		if (perf_drain_take(d))
+		if (perf_recording_take(d))
 			return -1;
 		*wrong += !is_right(n->profile);
 		if (make_profile(n) < 0)
 			return -1;
-		perf_drain_renew(d, n->symbols, n->profile);
+		perf_recording_renew(d, n->symbols, n->profile);
 		drop_profile(&old);
 		if (!*first && samples >= wanted / 5)
 			*first = memory();
@@ -170,7 +170,7 @@ int main(int argc, char **argv)
 		.depth = 128,
 		.tree = true,
 	};
-	struct perf_drain *d;
+	struct perf_recording *d;
 	unsigned int wrong = 0;
 	long first = 0, last;
 	struct names n;
@@ -180,7 +180,7 @@ int main(int argc, char **argv)
 	puts("KTAP version 1\n1..2");
 	call(3);
 	the_time = now_ns(CLOCK_MONOTONIC);
-	if (make_profile(&n) < 0 || perf_drain_create(&opts, n.symbols, n.profile, &d, &why)) {
+	if (make_profile(&n) < 0 || perf_recording_create(&opts, n.symbols, n.profile, &d, &why)) {
 		printf("Bail out! %s\n", why.text);
 		return 1;
 	}
@@ -190,7 +190,7 @@ int main(int argc, char **argv)
 	printf("%s 1 each profile has one stack\n", wrong ? "not ok" : "ok");
 	printf("%s 2 memory does not grow\n",
 	       last > 0 && last <= first + MAX_GROWTH ? "ok" : "not ok");
-	perf_drain_destroy(d);
+	perf_recording_destroy(d);
 	drop_profile(&n);
 	return wrong || last <= 0 || last > first + MAX_GROWTH;
 }

@@ -16,7 +16,7 @@
 
 #include "tools/convert/file.h"
 #include "tools/convert/recorded_files.h"
-#include "tools/record/perf/perf.h"
+#include "tools/record/perf/perf_recording.h"
 #include "tools/shstk.h"
 
 #include "fake_rings.h"
@@ -207,23 +207,23 @@ static int record(const char *path, struct made *m)
 		.perf_data = path,
 		.keep_times = 1000,
 	};
-	struct perf_drain *d = NULL;
+	struct perf_recording *d = NULL;
 	struct reason why = { .text = "" };
 	int ret = begin(m);
 
 	if (ret >= 0)
-		ret = perf_drain_create(&opts, m->symbols, m->profile, &d, &why);
+		ret = perf_recording_create(&opts, m->symbols, m->profile, &d, &why);
 	/* The recorder has not seen what this process maps from now on. */
 	if (!ret && !map_again())
 		ret = -1;
 	usleep(LATE);
 	if (!ret)
-		ret = perf_drain_take(d);
+		ret = perf_recording_take(d);
 	if (!ret)
-		ret = perf_drain_stop(d);
+		ret = perf_recording_stop(d);
 	if (!ret)
 		ret = end(m);
-	perf_drain_destroy(d);
+	perf_recording_destroy(d);
 	if (ret)
 		printf("# recording: %d %s\n", ret, why.text);
 	return ret;

@@ -3,7 +3,7 @@
  * rings.h - events of perf_event_open(2) on every CPU, with a ring for each CPU. What is in all
  * rings is handed out as one stream in the order of time.
  *
- * This file knows nothing of stacks and profiles: tools/record/perf/perf.c makes these.
+ * This file knows nothing of stacks and profiles: tools/record/perf/perf_recording.c makes these.
  */
 #ifndef TOOLS_PERF_RINGS_H
 #define TOOLS_PERF_RINGS_H

@@ -3,7 +3,7 @@
  * backend.h - the interface between `shstk record` and the back end that records.
  *
  *   backend_agent.c   the agent in the processes takes samples (agent_recording.c, ledger.c)
- *   backend_perf.c    the kernel's perf events take samples (perf.c)
+ *   backend_perf.c    the kernel's perf events take samples (perf_recording.c)
  *   backend_heap.c    the heap agent in the processes counts allocations (heap.c)
  *   backend_probes.c  BPF probes report allocations of processes that run already (probe_records.c)
  *

@@ -33,7 +33,7 @@
 #define CPU_SUPPORTED 0
 #endif
 
-#define DRAIN_NS 20000000 /* time between two looks into the rings */
+#define LOOK_NS 20000000 /* time between two looks into the rings */
 #define CALM_NS 100000000 /* the same while the back end is calm */
 #define PROGRESS "shstk record: "
 #define FUNCTION_ROOM 30 /* columns for the name of the hottest function and its share */
@@ -196,7 +196,7 @@ static struct timespec nap(const struct recording *r)
 	bool calm = r->pid && !o->live && !(o->duration > 0) && !(o->every > 0) &&
 		    r->backend->calm && r->backend->calm(r, CALM_NS);
 
-	return (struct timespec){ .tv_nsec = calm ? CALM_NS : DRAIN_NS };
+	return (struct timespec){ .tv_nsec = calm ? CALM_NS : LOOK_NS };
 }
 
 /*

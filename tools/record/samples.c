@@ -55,7 +55,7 @@ int samples_begin(struct recording *r)
 	return err ? err : add_types(r);
 }
 
-void samples_describe(const struct recording *r, const struct drain_counts *c, char *buf,
+void samples_describe(const struct recording *r, const struct sample_counts *c, char *buf,
 		      size_t size)
 {
 	char samples[48], threads[48], processes[48];
@@ -121,7 +121,7 @@ static void describe_part(const struct record_opts *o, uint64_t weight, uint64_t
  * Returns a text that explains why the sampled part is larger than the whole, which is the CPU time
  * of the command and of the children that it waited for; "" if it is not larger.
  */
-static const char *why_larger(const struct record_opts *o, const struct drain_counts *c,
+static const char *why_larger(const struct record_opts *o, const struct sample_counts *c,
 			      uint64_t whole)
 {
 	if (!whole || !record_counts_time(o) || o->wall || o->off_cpu ||
@@ -132,7 +132,7 @@ static const char *why_larger(const struct record_opts *o, const struct drain_co
 		       " (more: of processes that the command did not wait for, or that a hypervisor took)";
 }
 
-void samples_sum(const struct record_opts *o, const struct drain_counts *c, uint64_t whole,
+void samples_sum(const struct record_opts *o, const struct sample_counts *c, uint64_t whole,
 		 char *buf, size_t size)
 {
 	char part[80];
@@ -141,7 +141,7 @@ void samples_sum(const struct record_opts *o, const struct drain_counts *c, uint
 	snprintf(buf, size, "%s%s", part, why_larger(o, c, whole));
 }
 
-void samples_report(const struct recording *r, const struct drain_counts *c, const char *who,
+void samples_report(const struct recording *r, const struct sample_counts *c, const char *who,
 		    uint64_t whole)
 {
 	char *files = output_names(&r->opts->output);

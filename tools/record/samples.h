@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "tools/record/agent/agent_recording.h"
+#include "tools/record/sample_counts.h"
 #include "tools/record/backend.h"
 
 /* Makes the recording's profile and symbols. Returns 0 or a negative errno. */
@@ -35,7 +35,7 @@ void samples_name_left(void *left, int pid);
 void samples_report_left(struct recording *r, const struct samples_left *left);
 
 /* Writes the counts so far to @buf: "12 samples, 0 lost, 1 thread, 1 process, 1.2 s". */
-void samples_describe(const struct recording *r, const struct drain_counts *c, char *buf,
+void samples_describe(const struct recording *r, const struct sample_counts *c, char *buf,
 		      size_t size);
 
 /**
@@ -46,7 +46,7 @@ void samples_describe(const struct recording *r, const struct drain_counts *c, c
  * @buf: receives the text.
  * @size: bytes in @buf.
  */
-void samples_sum(const struct record_opts *o, const struct drain_counts *c, uint64_t whole,
+void samples_sum(const struct record_opts *o, const struct sample_counts *c, uint64_t whole,
 		 char *buf, size_t size);
 
 /**
@@ -57,7 +57,7 @@ void samples_sum(const struct record_opts *o, const struct drain_counts *c, uint
  * @whole: the whole of which the samples are a part, in ns of CPU time or in events; 0 if it is not
  *	known.
  */
-void samples_report(const struct recording *r, const struct drain_counts *c, const char *who,
+void samples_report(const struct recording *r, const struct sample_counts *c, const char *who,
 		    uint64_t whole);
 
 #endif

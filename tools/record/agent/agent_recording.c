@@ -29,10 +29,10 @@
 #define MAX_LOSERS 65536
 #define MAX_EXIT 1000000000000ull /* ns that the exit of a process may take */
 
-int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
-		 struct shstk_profile *profile, struct drain **ret)
+int agent_recording_create(const struct agent_recording_opts *opts, struct shstk_symbols *symbols,
+			   struct shstk_profile *profile, struct agent_recording **ret)
 {
-	struct drain *d = calloc(1, sizeof(*d));
+	struct agent_recording *d = calloc(1, sizeof(*d));
 	int err;
 
 	if (!d)
@@ -42,13 +42,13 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 	d->period = opts->period;
 	d->labels = opts->labels;
 	d->started = now_ns(CLOCK_MONOTONIC);
-	err = drain_map_memory(d, opts);
+	err = agent_recording_map_memory(d, opts);
 	if (!err && opts->clock == REC_CLOCK_CPU) {
 		d->ledger = ledger_create();
 		err = d->ledger ? 0 : -ENOMEM;
 	}
 	if (err) {
-		drain_destroy(d);
+		agent_recording_destroy(d);
 		return err;
 	}
 	if (opts->keep_times)
@@ -57,7 +57,7 @@ int drain_create(const struct drain_opts *opts, struct shstk_symbols *symbols,
 	return 0;
 }
 
-void drain_destroy(struct drain *d)
+void agent_recording_destroy(struct agent_recording *d)
 {
 	struct process_image *image, *next;
 
@@ -68,7 +68,7 @@ void drain_destroy(struct drain *d)
 		HASH_DEL(d->images, image);
 		free(image);
 	}
-	for (int i = 0; i < DRAIN_SLOTS; i++)
+	for (int i = 0; i < AGENT_RECORDING_SLOTS; i++)
 		free(d->progress[i].text);
 	while (d->texts) {
 		struct maps_text *t = d->texts;
@@ -89,22 +89,22 @@ void drain_destroy(struct drain *d)
 	free(d);
 }
 
-unsigned int drain_most(const struct drain *d)
+unsigned int agent_recording_most(const struct agent_recording *d)
 {
 	return d->most;
 }
 
-uint64_t drain_shared(const struct drain *d)
+uint64_t agent_recording_shared(const struct agent_recording *d)
 {
 	return memory_filled(&d->memory);
 }
 
-const char *drain_env(const struct drain *d)
+const char *agent_recording_env(const struct agent_recording *d)
 {
 	return d->memory.env;
 }
 
-static struct process_image *find_image(struct drain *d, uint32_t instance)
+static struct process_image *find_image(struct agent_recording *d, uint32_t instance)
 {
 	struct process_image *image;
 
@@ -112,14 +112,14 @@ static struct process_image *find_image(struct drain *d, uint32_t instance)
 	return image;
 }
 
-static struct process_image *add_image(struct drain *d, uint32_t instance, int pid,
+static struct process_image *add_image(struct agent_recording *d, uint32_t instance, int pid,
 				       struct process_image *parent)
 {
 	struct process_image *image;
 	char labels[ABOUT_MAX];
 	int err;
 
-	if (d->nr_images >= DRAIN_MAX_PROCESSES || pid <= 0)
+	if (d->nr_images >= AGENT_RECORDING_MAX_PROCESSES || pid <= 0)
 		return NULL;
 	image = calloc(1, sizeof(*image));
 	if (!image)
@@ -151,17 +151,17 @@ static struct process_image *add_image(struct drain *d, uint32_t instance, int p
  * Handles a record for which there is no image: if the number of images is at its limit, it is
  * counted and left out. Returns 0, -EINVAL or -ENOMEM.
  */
-static int leave_out(struct drain *d, const struct rec_slot *slot)
+static int leave_out(struct agent_recording *d, const struct rec_slot *slot)
 {
 	if (REC_OWNER_PID(atomic_load(&slot->owner)) <= 0)
 		return -EINVAL;
-	if (d->nr_images < DRAIN_MAX_PROCESSES)
+	if (d->nr_images < AGENT_RECORDING_MAX_PROCESSES)
 		return -ENOMEM;
 	d->left_out++;
 	return 0;
 }
 
-static struct process_image *slot_image(struct drain *d, uint32_t i)
+static struct process_image *slot_image(struct agent_recording *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
 	struct process_image *image = find_image(d, slot->instance);
@@ -172,7 +172,7 @@ static struct process_image *slot_image(struct drain *d, uint32_t i)
 	image = add_image(d, slot->instance, REC_OWNER_PID(atomic_load(&slot->owner)),
 			  find_image(d, slot->parent));
 	if (image)
-		drain_read_maps(image);
+		process_image_read_maps(image);
 	return image;
 }
 
@@ -180,7 +180,7 @@ static struct process_image *slot_image(struct drain *d, uint32_t i)
  * Tells the ledger which programs are about to be executed. Must run before the agents' records are
  * read, because the ledger has to know of an exec before it hears from the new image.
  */
-static void take_execs(struct drain *d)
+static void take_execs(struct agent_recording *d)
 {
 	for (int i = 0; i < REC_EXECS; i++) {
 		struct rec_exec *e = &d->header->execs[i];
@@ -196,20 +196,22 @@ static void take_execs(struct drain *d)
 	}
 }
 
-static void take_end(struct drain *d, const struct process_image *image, const struct rec_end *end)
+static void take_end(struct agent_recording *d, const struct process_image *image,
+		     const struct rec_end *end)
 {
 	if (end->record.size >= sizeof(*end) && d->ledger)
 		ledger_ended(d->ledger, image->pid, end->self, end->children);
 }
 
-static void take_reaped(struct drain *d, const struct process_image *image,
+static void take_reaped(struct agent_recording *d, const struct process_image *image,
 			const struct rec_reaped *reaped)
 {
 	if (reaped->record.size >= sizeof(*reaped) && d->ledger)
 		ledger_reaped(d->ledger, reaped->pid, reaped->cpu, image->comm);
 }
 
-static void take_start(struct drain *d, const struct rec_slot *slot, const struct rec_start *start)
+static void take_start(struct agent_recording *d, const struct rec_slot *slot,
+		       const struct rec_start *start)
 {
 	if (start->record.size < sizeof(*start) || find_image(d, slot->instance))
 		return;
@@ -224,7 +226,7 @@ static void take_start(struct drain *d, const struct rec_slot *slot, const struc
  * Adds to the profile, without a stack, the @late ns of a sample's time that no known stack stands
  * for.
  */
-static int add_late(struct drain *d, const struct shstk_sample *of, uint64_t late)
+static int add_late(struct agent_recording *d, const struct shstk_sample *of, uint64_t late)
 {
 	int64_t values[2] = { 0, late };
 	struct shstk_sample sample = *of;
@@ -236,8 +238,8 @@ static int add_late(struct drain *d, const struct shstk_sample *of, uint64_t lat
 	return shstk_profile_add(d->profile, &sample);
 }
 
-static int take_sample(struct drain *d, const struct rec_slot *slot, struct process_image *image,
-		       const struct rec_sample *s)
+static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
+		       struct process_image *image, const struct rec_sample *s)
 {
 	static const int notes[] = {
 		[REC_PLACE_STACK] = SHSTK_NOTE_NONE,	[REC_PLACE_TICKS] = SHSTK_NOTE_TICKS,
@@ -254,7 +256,7 @@ static int take_sample(struct drain *d, const struct rec_slot *slot, struct proc
 	    s->nr > d->max_depth || s->labels > REC_MAX_LABELS ||
 	    rec_sample_size(s->nr, s->labels) != s->record.size || s->weight > INT64_MAX / 2)
 		return -EINVAL;
-	drain_know_maps(d, image, s);
+	agent_recording_set_maps(d, image, s);
 	late = s->late * d->period < s->weight ? s->late * d->period : s->weight;
 	memory_name(comm, slot->comm);
 	values[0] = 1;
@@ -281,7 +283,7 @@ static int take_sample(struct drain *d, const struct rec_slot *slot, struct proc
 	return ret || !late ? ret : add_late(d, &sample, late);
 }
 
-static int take_record(struct drain *d, uint32_t i, const struct rec_record *record)
+static int take_record(struct agent_recording *d, uint32_t i, const struct rec_record *record)
 {
 	const struct rec_slot *slot = &d->slots[i];
 	const void *whole = record;
@@ -296,7 +298,7 @@ static int take_record(struct drain *d, uint32_t i, const struct rec_record *rec
 	case REC_MAPS:
 		image = slot_image(d, i);
 		if (image)
-			drain_take_maps(d, image, whole);
+			agent_recording_take_maps(d, image, whole);
 		return 0;
 	case REC_SAMPLE:
 		image = slot_image(d, i);
@@ -319,7 +321,7 @@ static int take_record(struct drain *d, uint32_t i, const struct rec_record *rec
 	}
 }
 
-static void note_lost(struct drain *d, uint32_t i, uint64_t lost, uint64_t taken)
+static void note_lost(struct agent_recording *d, uint32_t i, uint64_t lost, uint64_t taken)
 {
 	struct rec_slot *slot = &d->slots[i];
 	struct slot_progress *progress = &d->progress[i];
@@ -349,7 +351,7 @@ static void note_lost(struct drain *d, uint32_t i, uint64_t lost, uint64_t taken
 	l->thread.taken = taken;
 }
 
-static void take_counts(struct drain *d, uint32_t i)
+static void take_counts(struct agent_recording *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
 	struct slot_progress *progress = &d->progress[i];
@@ -365,13 +367,13 @@ static void take_counts(struct drain *d, uint32_t i)
 	note_lost(d, i, lost, atomic_load(&slot->taken));
 }
 
-static int drain_slot(struct drain *d, uint32_t i);
+static int take_slot(struct agent_recording *d, uint32_t i);
 
 /*
  * Takes the records that introduce the process of slot @i and the process it was forked from,
  * before those of the slot itself. They may lie in slots that come later in the array.
  */
-static void introduce(struct drain *d, uint32_t i)
+static void introduce(struct agent_recording *d, uint32_t i)
 {
 	const struct rec_slot *slot = &d->slots[i];
 	const struct {
@@ -388,14 +390,14 @@ static void introduce(struct drain *d, uint32_t i)
 		if (before[k].instance && before[k].slot < d->nr_slots && before[k].slot != i &&
 		    d->slots[before[k].slot].instance == before[k].instance &&
 		    !find_image(d, before[k].instance))
-			drain_slot(d, before[k].slot);
+			take_slot(d, before[k].slot);
 	d->nesting--;
 }
 
-static int drain_slot(struct drain *d, uint32_t i)
+static int take_slot(struct agent_recording *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
-	struct slot_progress *progress = drain_know_slot(d, i);
+	struct slot_progress *progress = agent_recording_slot(d, i);
 	uint32_t epoch = progress->epoch;
 	int ret = 0, size;
 	uint64_t head;
@@ -408,7 +410,7 @@ static int drain_slot(struct drain *d, uint32_t i)
 	while (head != progress->tail) {
 		size = head - progress->tail > d->ring_size ?
 			       -EINVAL :
-			       drain_copy_record(d, i, progress->tail, head, d->record);
+			       agent_recording_copy_record(d, i, progress->tail, head, d->record);
 		if (size > 0) {
 			progress->tail += size;
 			ret = take_record(d, i, (const void *)d->record);
@@ -432,7 +434,7 @@ static int drain_slot(struct drain *d, uint32_t i)
  * sample lies behind the records and lasts since the wait began. Nobody takes the slot meanwhile,
  * but the thread may wake up.
  */
-static int take_wait(struct drain *d, uint32_t i)
+static int take_wait(struct agent_recording *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
 	struct rec_sample *s = (void *)d->record;
@@ -442,7 +444,7 @@ static int take_wait(struct drain *d, uint32_t i)
 
 	if (!since)
 		return 0;
-	size = drain_copy_record(d, i, head, head + d->ring_size, d->record);
+	size = agent_recording_copy_record(d, i, head, head + d->ring_size, d->record);
 	if (atomic_load(&slot->wait_since) != since || atomic_load(&slot->head) != head)
 		return 0;
 	if (!until)
@@ -460,7 +462,7 @@ static int take_wait(struct drain *d, uint32_t i)
 	return 0;
 }
 
-static void free_slot(struct drain *d, uint32_t i)
+static void free_slot(struct agent_recording *d, uint32_t i)
 {
 	d->progress[i].known = false;
 	/* Give the memory of a large burst back. */
@@ -478,7 +480,7 @@ static void free_slot(struct drain *d, uint32_t i)
  */
 static void take_exit(void *arg, uint32_t instance, uint64_t ns)
 {
-	struct drain *d = arg;
+	struct agent_recording *d = arg;
 	struct process_image *image = find_image(d, instance);
 	uint64_t periods = (ns + (uint64_t)random() % d->period) / d->period;
 	int64_t values[2] = { 1, periods * d->period };
@@ -500,9 +502,9 @@ static void take_exit(void *arg, uint32_t instance, uint64_t ns)
 	d->weight += values[1];
 }
 
-int drain_rings(struct drain *d)
+int agent_recording_take(struct agent_recording *d)
 {
-	uint32_t high = drain_slots_used(d);
+	uint32_t high = agent_recording_slots_used(d);
 	int ret;
 
 	d->pass++;
@@ -513,7 +515,7 @@ int drain_rings(struct drain *d)
 
 		if (state != REC_ACTIVE && state != REC_DYING)
 			continue;
-		ret = drain_slot(d, i);
+		ret = take_slot(d, i);
 		if (ret)
 			return ret;
 		if (state == REC_DYING) {
@@ -521,58 +523,59 @@ int drain_rings(struct drain *d)
 			free_slot(d, i);
 		}
 	}
-	drain_forget_old_texts(d);
+	agent_recording_forget_old_texts(d);
 	if (d->ledger)
 		ledger_settle(d->ledger, take_exit, d);
 	return 0;
 }
 
-void drain_free_dead(struct drain *d)
+void agent_recording_free_dead(struct agent_recording *d)
 {
-	uint32_t high = drain_slots_used(d);
+	uint32_t high = agent_recording_slots_used(d);
 
 	for (uint32_t i = 0; i < high; i++) {
 		uint64_t owner = atomic_load(&d->slots[i].owner);
 
 		if (!owner || !process_gone(REC_OWNER_PID(owner)))
 			continue;
-		if (!drain_slot(d, i))
+		if (!take_slot(d, i))
 			take_wait(d, i);
 		if (atomic_load(&d->slots[i].owner) == owner)
 			free_slot(d, i);
 	}
 }
 
-void drain_reaped(struct drain *d, int pid, uint64_t cpu)
+void agent_recording_reaped(struct agent_recording *d, int pid, uint64_t cpu)
 {
 	if (d->ledger)
 		ledger_reaped(d->ledger, pid, cpu, "the command");
 }
 
-void drain_gaps(struct drain *d, void (*fn)(void *arg, const struct ledger_gap *gap), void *arg)
+void agent_recording_gaps(struct agent_recording *d,
+			  void (*fn)(void *arg, const struct ledger_gap *gap), void *arg)
 {
 	if (d->ledger)
 		ledger_gaps(d->ledger, atomic_load(&d->header->foreign), fn, arg);
 }
 
-int drain_stop(struct drain *d)
+int agent_recording_stop(struct agent_recording *d)
 {
 	int ret;
 
 	atomic_store(&d->header->stop, 1);
-	ret = drain_rings(d);
-	for (uint32_t i = 0; !ret && i < drain_slots_used(d); i++)
+	ret = agent_recording_take(d);
+	for (uint32_t i = 0; !ret && i < agent_recording_slots_used(d); i++)
 		if (atomic_load(&d->slots[i].owner))
-			ret = drain_slot(d, i) ?: take_wait(d, i);
+			ret = take_slot(d, i) ?: take_wait(d, i);
 	/* Twice, because the ledger settles only what was reaped before the previous pass. */
 	for (int k = 0; d->ledger && k < 2; k++)
 		ledger_settle(d->ledger, take_exit, d);
 	return ret;
 }
 
-void drain_alive(struct drain *d, void (*fn)(void *arg, int pid), void *arg)
+void agent_recording_alive(struct agent_recording *d, void (*fn)(void *arg, int pid), void *arg)
 {
-	for (uint32_t i = 0; i < drain_slots_used(d); i++) {
+	for (uint32_t i = 0; i < agent_recording_slots_used(d); i++) {
 		uint64_t owner = atomic_load(&d->slots[i].owner);
 
 		if (REC_OWNER_STATE(owner) == REC_ACTIVE &&
@@ -582,11 +585,11 @@ void drain_alive(struct drain *d, void (*fn)(void *arg, int pid), void *arg)
 	}
 }
 
-void drain_count(const struct drain *d, struct drain_counts *ret)
+void agent_recording_count(const struct agent_recording *d, struct sample_counts *ret)
 {
 	const struct rec_header *h = d->header;
 
-	*ret = (struct drain_counts){
+	*ret = (struct sample_counts){
 		.samples = d->samples,
 		.weight = d->weight,
 		.late = d->late,
@@ -606,8 +609,8 @@ void drain_count(const struct drain *d, struct drain_counts *ret)
 	};
 }
 
-void drain_lost(const struct drain *d, void (*fn)(void *arg, const struct drain_loser *l),
-		void *arg)
+void agent_recording_lost(const struct agent_recording *d,
+			  void (*fn)(void *arg, const struct lossy_thread *l), void *arg)
 {
 	for (const struct loser *l = d->losers; l; l = l->next)
 		fn(arg, &l->thread);

@@ -20,7 +20,7 @@
 #define READ_INTERVAL 20000000 /* ns between two reads of /proc/PID/maps */
 #define LOADING 1000000000 /* ns that loading a library may take */
 
-bool drain_read_maps(struct process_image *image)
+bool process_image_read_maps(struct process_image *image)
 {
 	uint64_t at = now_ns(CLOCK_MONOTONIC);
 
@@ -40,7 +40,8 @@ bool drain_read_maps(struct process_image *image)
  * Returns @t, which may be NULL, with the text of a record appended. Frees @t and returns NULL if
  * there is no room.
  */
-static struct maps_text *extend_text(struct drain *d, struct maps_text *t, const struct rec_maps *m)
+static struct maps_text *extend_text(struct agent_recording *d, struct maps_text *t,
+				     const struct rec_maps *m)
 {
 	size_t size = t ? t->size : 0;
 	struct maps_text *longer = NULL;
@@ -48,7 +49,7 @@ static struct maps_text *extend_text(struct drain *d, struct maps_text *t, const
 	if (d->text_bytes + m->bytes <= MAX_TEXT_BYTES)
 		longer = realloc(t, sizeof(*t) + size + m->bytes);
 	if (!longer) {
-		drain_forget_text(d, t);
+		agent_recording_forget_text(d, t);
 		return NULL;
 	}
 	memcpy(longer->bytes + size, m->text, m->bytes);
@@ -57,7 +58,7 @@ static struct maps_text *extend_text(struct drain *d, struct maps_text *t, const
 	return longer;
 }
 
-static void add_text(struct drain *d, struct slot_progress *progress, uint32_t instance,
+static void add_text(struct agent_recording *d, struct slot_progress *progress, uint32_t instance,
 		     const struct rec_maps *m)
 {
 	struct maps_text *t = progress->text;
@@ -65,7 +66,7 @@ static void add_text(struct drain *d, struct slot_progress *progress, uint32_t i
 	if (m->record.size < sizeof(*m) || m->bytes > m->record.size - sizeof(*m))
 		return;
 	if (m->record.flags & REC_MAPS_FIRST) {
-		drain_forget_text(d, t);
+		agent_recording_forget_text(d, t);
 		t = extend_text(d, NULL, m);
 	} else if (t) {
 		t = extend_text(d, t, m);
@@ -82,10 +83,10 @@ static void add_text(struct drain *d, struct slot_progress *progress, uint32_t i
 	d->nr_texts++;
 }
 
-static void look_ahead_in(struct drain *d, uint32_t i)
+static void look_ahead_in(struct agent_recording *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
-	struct slot_progress *progress = drain_know_slot(d, i);
+	struct slot_progress *progress = agent_recording_slot(d, i);
 	uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
 	uint64_t at = progress->ahead > progress->freed ? progress->ahead : progress->freed;
 	const struct rec_record *record = (const void *)d->ahead;
@@ -95,7 +96,7 @@ static void look_ahead_in(struct drain *d, uint32_t i)
 	    head - at > d->ring_size)
 		return;
 	for (; at != head; at += size) {
-		size = drain_copy_record(d, i, at, head, d->ahead);
+		size = agent_recording_copy_record(d, i, at, head, d->ahead);
 		if (size < 0)
 			break;
 		if (record->type == REC_MAPS)
@@ -105,9 +106,9 @@ static void look_ahead_in(struct drain *d, uint32_t i)
 }
 
 /* Collects the maps texts that are in any ring. */
-static void look_ahead(struct drain *d)
+static void look_ahead(struct agent_recording *d)
 {
-	uint32_t high = drain_slots_used(d);
+	uint32_t high = agent_recording_slots_used(d);
 
 	for (uint32_t i = 0; i < high; i++) {
 		int state = REC_OWNER_STATE(
@@ -118,7 +119,7 @@ static void look_ahead(struct drain *d)
 	}
 }
 
-void drain_forget_old_texts(struct drain *d)
+void agent_recording_forget_old_texts(struct agent_recording *d)
 {
 	for (struct maps_text **at = &d->texts; *at;) {
 		struct maps_text *t = *at;
@@ -129,12 +130,13 @@ void drain_forget_old_texts(struct drain *d)
 		}
 		*at = t->next;
 		d->nr_texts--;
-		drain_forget_text(d, t);
+		agent_recording_forget_text(d, t);
 	}
 }
 
 /* Returns the oldest text of @instance that was read at @time or later, or NULL. */
-static const struct maps_text *text_since(const struct drain *d, uint32_t instance, uint64_t time)
+static const struct maps_text *text_since(const struct agent_recording *d, uint32_t instance,
+					  uint64_t time)
 {
 	const struct maps_text *found = NULL;
 
@@ -144,7 +146,7 @@ static const struct maps_text *text_since(const struct drain *d, uint32_t instan
 	return found;
 }
 
-static const struct maps_text *newest_text(const struct drain *d, uint32_t instance)
+static const struct maps_text *newest_text(const struct agent_recording *d, uint32_t instance)
 {
 	const struct maps_text *found = NULL;
 
@@ -162,7 +164,8 @@ static void use_text(struct process_image *image, const struct maps_text *t)
 	image->mapped_at = t->time;
 }
 
-void drain_take_maps(struct drain *d, struct process_image *image, const struct rec_maps *m)
+void agent_recording_take_maps(struct agent_recording *d, struct process_image *image,
+			       const struct rec_maps *m)
 {
 	const struct maps_text *t;
 
@@ -176,11 +179,11 @@ void drain_take_maps(struct drain *d, struct process_image *image, const struct 
 }
 
 /* Sets the mappings of @image to those at @time. */
-static void set_maps_at(struct drain *d, struct process_image *image, uint64_t time)
+static void set_maps_at(struct agent_recording *d, struct process_image *image, uint64_t time)
 {
 	const struct maps_text *t = text_since(d, image->instance, time);
 
-	if (!t && drain_read_maps(image)) {
+	if (!t && process_image_read_maps(image)) {
 		/* Something may have been unmapped between the sample and this read. */
 		look_ahead(d);
 		t = text_since(d, image->instance, time);
@@ -217,7 +220,8 @@ static bool may_have_loaded(struct process_image *image, const struct rec_sample
 	return image->open_seen && now_ns(CLOCK_MONOTONIC) - image->open_seen < LOADING;
 }
 
-void drain_know_maps(struct drain *d, struct process_image *image, const struct rec_sample *s)
+void agent_recording_set_maps(struct agent_recording *d, struct process_image *image,
+			      const struct rec_sample *s)
 {
 	if (unknown_address(image, s) || may_have_loaded(image, s))
 		set_maps_at(d, image, s->time);

@@ -62,16 +62,16 @@ static bool events_permitted(void)
 	return true;
 }
 
-int drain_map_memory(struct drain *d, const struct drain_opts *opts)
+int agent_recording_map_memory(struct agent_recording *d, const struct agent_recording_opts *opts)
 {
 	uint64_t slots = rec_round(sizeof(struct rec_header));
-	uint64_t rings = rec_round(slots + DRAIN_SLOTS * sizeof(struct rec_slot));
+	uint64_t rings = rec_round(slots + AGENT_RECORDING_SLOTS * sizeof(struct rec_slot));
 	uint64_t tick = tick_length();
 	struct rec_header *h;
 	int err;
 
-	d->size = rings + (uint64_t)DRAIN_SLOTS * opts->ring_size;
-	err = memory_create(DRAIN_MEMORY, d->size, &d->memory);
+	d->size = rings + (uint64_t)AGENT_RECORDING_SLOTS * opts->ring_size;
+	err = memory_create(AGENT_RECORDING_MEMORY, d->size, &d->memory);
 	if (err)
 		return err;
 	h = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, d->memory.fd,
@@ -81,12 +81,12 @@ int drain_map_memory(struct drain *d, const struct drain_opts *opts)
 	d->header = h;
 	d->slots = (void *)((uint8_t *)h + slots);
 	d->rings = (uint8_t *)h + rings;
-	d->nr_slots = DRAIN_SLOTS;
+	d->nr_slots = AGENT_RECORDING_SLOTS;
 	d->ring_size = opts->ring_size;
 	d->max_depth = opts->max_depth;
 	h->magic = REC_MAGIC;
 	h->version = REC_VERSION;
-	h->nr_slots = DRAIN_SLOTS;
+	h->nr_slots = AGENT_RECORDING_SLOTS;
 	h->ring_size = opts->ring_size;
 	h->max_depth = opts->max_depth;
 	h->clock = opts->clock;
@@ -103,14 +103,15 @@ int drain_map_memory(struct drain *d, const struct drain_opts *opts)
 	return 0;
 }
 
-uint32_t drain_slots_used(const struct drain *d)
+uint32_t agent_recording_slots_used(const struct agent_recording *d)
 {
 	uint32_t high = atomic_load(&d->header->slot_high);
 
 	return high < d->nr_slots ? high : d->nr_slots;
 }
 
-int drain_copy_record(const struct drain *d, uint32_t i, uint64_t tail, uint64_t head, uint8_t *to)
+int agent_recording_copy_record(const struct agent_recording *d, uint32_t i, uint64_t tail,
+				uint64_t head, uint8_t *to)
 {
 	uint32_t offset = tail & (d->ring_size - 1);
 	const uint8_t *from = d->rings + (uint64_t)i * d->ring_size + offset;
@@ -127,20 +128,20 @@ int drain_copy_record(const struct drain *d, uint32_t i, uint64_t tail, uint64_t
 		*record = first;
 		return first.size;
 	}
-	if (first.size > DRAIN_MAX_RECORD)
+	if (first.size > AGENT_RECORDING_MAX_RECORD)
 		return -EINVAL;
 	memcpy(to, from, first.size);
 	*record = first;
 	return first.size;
 }
 
-struct slot_progress *drain_know_slot(struct drain *d, uint32_t i)
+struct slot_progress *agent_recording_slot(struct agent_recording *d, uint32_t i)
 {
 	struct slot_progress *progress = &d->progress[i];
 	uint32_t epoch = atomic_load_explicit(&d->slots[i].epoch, memory_order_acquire);
 
 	if (!progress->known || progress->epoch != epoch) {
-		drain_forget_text(d, progress->text);
+		agent_recording_forget_text(d, progress->text);
 		*progress = (struct slot_progress){ .epoch = epoch, .known = true };
 	}
 	return progress;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * agent_recording_private.h - what the files of the drain share: its state, and functions that they
+ * agent_recording_private.h - what the files of a recording by agents share: its state, and functions that they
  * call of each other.
  */
 #ifndef TOOLS_RECORD_AGENT_AGENT_RECORDING_PRIVATE_H
@@ -18,9 +18,9 @@
 #include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/memory.h"
 
-#define DRAIN_MEMORY "shstk-record"
-#define DRAIN_SLOTS 4096
-#define DRAIN_MAX_RECORD 65536
+#define AGENT_RECORDING_MEMORY "shstk-record"
+#define AGENT_RECORDING_SLOTS 4096
+#define AGENT_RECORDING_MAX_RECORD 65536
 
 /**
  * struct maps_text - the mappings of a process, as its agent sent them
@@ -104,11 +104,11 @@ struct loser {
 	struct loser *next;
 	uint32_t slot;
 	uint32_t epoch;
-	struct drain_loser thread;
+	struct lossy_thread thread;
 };
 
 /**
- * struct drain - a recording by agents
+ * struct agent_recording - a recording by agents
  * @memory: the memory shared with the agents.
  * @size: bytes of that memory.
  * @header: its header.
@@ -146,7 +146,7 @@ struct loser {
  * @record: copy of the record that is being taken.
  * @ahead: copy of the record that is looked at ahead of time.
  */
-struct drain {
+struct agent_recording {
 	struct memory memory;
 	uint64_t size;
 	struct rec_header *header;
@@ -174,13 +174,13 @@ struct drain {
 	unsigned int nr_texts;
 	size_t text_bytes;
 	unsigned int pass;
-	struct slot_progress progress[DRAIN_SLOTS];
+	struct slot_progress progress[AGENT_RECORDING_SLOTS];
 	uint64_t started;
-	_Alignas(8) uint8_t record[DRAIN_MAX_RECORD];
-	_Alignas(8) uint8_t ahead[DRAIN_MAX_RECORD];
+	_Alignas(8) uint8_t record[AGENT_RECORDING_MAX_RECORD];
+	_Alignas(8) uint8_t ahead[AGENT_RECORDING_MAX_RECORD];
 };
 
-static inline void drain_forget_text(struct drain *d, struct maps_text *t)
+static inline void agent_recording_forget_text(struct agent_recording *d, struct maps_text *t)
 {
 	if (t)
 		d->text_bytes -= t->size;
@@ -190,44 +190,47 @@ static inline void drain_forget_text(struct drain *d, struct maps_text *t)
 /* ---- agent_recording_memory.c ---- */
 
 /* Makes the shared memory and fills in its header. Returns 0 or a negative errno. */
-int drain_map_memory(struct drain *d, const struct drain_opts *opts);
+int agent_recording_map_memory(struct agent_recording *d, const struct agent_recording_opts *opts);
 
 /* Returns a number below which all slots lie that any thread ever had. */
-uint32_t drain_slots_used(const struct drain *d);
+uint32_t agent_recording_slots_used(const struct agent_recording *d);
 
 /*
  * Copies the record of slot @i that lies at @tail to @to. Returns its size, or -EINVAL if it is
  * invalid or goes beyond @head.
  */
-int drain_copy_record(const struct drain *d, uint32_t i, uint64_t tail, uint64_t head, uint8_t *to);
+int agent_recording_copy_record(const struct agent_recording *d, uint32_t i, uint64_t tail,
+				uint64_t head, uint8_t *to);
 
 /* Returns what is known of the thread that has slot @i now. */
-struct slot_progress *drain_know_slot(struct drain *d, uint32_t i);
+struct slot_progress *agent_recording_slot(struct agent_recording *d, uint32_t i);
 
 /* ---- agent_recording_maps.c ---- */
 
 /* Reads the mappings from the living process. Returns false if that was done a moment ago. */
-bool drain_read_maps(struct process_image *image);
+bool process_image_read_maps(struct process_image *image);
 
 /*
  * Sets the mappings of @image to the text of which @m is the last part, unless a newer one is in
  * use.
  */
-void drain_take_maps(struct drain *d, struct process_image *image, const struct rec_maps *m);
+void agent_recording_take_maps(struct agent_recording *d, struct process_image *image,
+			       const struct rec_maps *m);
 
 /*
  * Sets the mappings of @image to those at the time of sample @s. Called before the sample is added
  * to the profile.
  */
-void drain_know_maps(struct drain *d, struct process_image *image, const struct rec_sample *s);
+void agent_recording_set_maps(struct agent_recording *d, struct process_image *image,
+			      const struct rec_sample *s);
 
 /* Frees the texts of earlier passes: all records older than them were taken. */
-void drain_forget_old_texts(struct drain *d);
+void agent_recording_forget_old_texts(struct agent_recording *d);
 
 /*
  * Takes what is left of threads whose process has ended, and frees their slots. In
  * agent_recording.c.
  */
-void drain_free_dead(struct drain *d);
+void agent_recording_free_dead(struct agent_recording *d);
 
 #endif

@@ -15,9 +15,9 @@
 #include "tools/record/agent/agent_recording_private.h"
 #include "tools/record/agent/ledger.h"
 
-static unsigned int count_slots(struct drain *d, uint32_t instance, int *signo, int *tid)
+static unsigned int count_slots(struct agent_recording *d, uint32_t instance, int *signo, int *tid)
 {
-	uint32_t high = drain_slots_used(d);
+	uint32_t high = agent_recording_slots_used(d);
 	unsigned int nr = 0;
 
 	for (uint32_t i = 0; i < high; i++) {
@@ -50,9 +50,9 @@ static unsigned int count_threads(int pid)
  * Returns whether the agent entered this process. The process ID is only what the shared memory
  * says, and this command may be allowed to send signals to other processes too.
  */
-static bool maps_our_memory(const struct drain *d, int pid)
+static bool maps_our_memory(const struct agent_recording *d, int pid)
 {
-	static const char memory[] = "/memfd:" DRAIN_MEMORY;
+	static const char memory[] = "/memfd:" AGENT_RECORDING_MEMORY;
 	struct mapping m;
 	struct maps maps;
 	bool found = false;
@@ -67,7 +67,7 @@ static bool maps_our_memory(const struct drain *d, int pid)
 }
 
 /* Asks thread @tid of the process, by a signal, to look for threads that did not register. */
-static void ask_scan(struct drain *d, struct process_image *image, int signo, int tid)
+static void ask_scan(struct agent_recording *d, struct process_image *image, int signo, int tid)
 {
 	siginfo_t si = { .si_signo = signo, .si_code = SI_QUEUE };
 
@@ -79,7 +79,7 @@ static void ask_scan(struct drain *d, struct process_image *image, int signo, in
 	image->missing = 0;
 }
 
-static void watch_threads(struct drain *d, struct process_image *image)
+static void watch_threads(struct agent_recording *d, struct process_image *image)
 {
 	unsigned int threads = count_threads(image->pid);
 	int signo = 0, tid = 0;
@@ -98,9 +98,9 @@ static void watch_threads(struct drain *d, struct process_image *image)
 		ask_scan(d, image, signo, tid);
 }
 
-void drain_watch(struct drain *d)
+void agent_recording_watch(struct agent_recording *d)
 {
-	drain_free_dead(d);
+	agent_recording_free_dead(d);
 	if (d->ledger)
 		ledger_watch(d->ledger);
 	for (struct process_image *image = d->images; image; image = image->hh.next) {

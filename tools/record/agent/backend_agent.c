@@ -46,7 +46,7 @@ static void say_limit(const struct recording *r, unsigned int most)
 static int begin(struct recording *r)
 {
 	const struct record_opts *o = r->opts;
-	struct drain_opts opts = {
+	struct agent_recording_opts opts = {
 		.clock = o->wall ? REC_CLOCK_WALL : REC_CLOCK_CPU,
 		.period = record_period(o),
 		.ring_size = (o->buffer ? o->buffer : RECORD_BUFFER) * 1024,
@@ -54,60 +54,60 @@ static int begin(struct recording *r)
 		.keep_times = output_wants_times(&o->output),
 		.labels = output_wants_labels(&o->output),
 	};
-	struct drain *drain = NULL;
+	struct agent_recording *agents = NULL;
 	int err = samples_begin(r);
 
 	if (o->why && !o->quiet)
 		complain("sampling in process: %s", o->why);
 	if (!err)
-		err = drain_create(&opts, r->symbols, r->profile, &drain);
+		err = agent_recording_create(&opts, r->symbols, r->profile, &agents);
 	if (!err)
-		say_limit(r, drain_most(drain));
-	r->state = drain;
+		say_limit(r, agent_recording_most(agents));
+	r->state = agents;
 	return err;
 }
 
 static void end(struct recording *r)
 {
-	drain_destroy(r->state);
+	agent_recording_destroy(r->state);
 }
 
 static const char *env(const struct recording *r)
 {
-	return drain_env(r->state);
+	return agent_recording_env(r->state);
 }
 
 static int take(struct recording *r)
 {
-	return drain_rings(r->state);
+	return agent_recording_take(r->state);
 }
 
 static void watch(struct recording *r)
 {
-	drain_watch(r->state);
+	agent_recording_watch(r->state);
 }
 
 static int stop(struct recording *r, bool ended, const struct rusage *usage)
 {
 	if (ended)
-		drain_reaped(r->state, r->pid, rusage_seconds(usage) * 1e9);
-	return drain_stop(r->state);
+		agent_recording_reaped(r->state, r->pid, rusage_seconds(usage) * 1e9);
+	return agent_recording_stop(r->state);
 }
 
 static uint64_t shared(const struct recording *r)
 {
-	return drain_shared(r->state);
+	return agent_recording_shared(r->state);
 }
 
 static void describe(const struct recording *r, char *buf, size_t size)
 {
-	struct drain_counts c;
+	struct sample_counts c;
 
-	drain_count(r->state, &c);
+	agent_recording_count(r->state, &c);
 	samples_describe(r, &c, buf, size);
 }
 
-static void warn_lost_thread(void *arg, const struct drain_loser *thread)
+static void warn_lost_thread(void *arg, const struct lossy_thread *thread)
 {
 	struct lines *l = arg;
 
@@ -137,7 +137,7 @@ static void say_gap(void *arg, const struct ledger_gap *gap)
 }
 
 /* Reports threads that were not sampled, or less often than asked for. */
-static void report_threads(struct recording *r, const struct drain_counts *c)
+static void report_threads(struct recording *r, const struct sample_counts *c)
 {
 	if (c->no_slot)
 		caution(r, "%u threads were not sampled: more than 4096 at once", c->no_slot);
@@ -153,12 +153,12 @@ static void report_threads(struct recording *r, const struct drain_counts *c)
 }
 
 /* Reports samples that are missing or incomplete. */
-static void report_samples(struct recording *r, const struct drain_counts *c)
+static void report_samples(struct recording *r, const struct sample_counts *c)
 {
 	if (c->left_out)
 		caution(r,
 			"%llu samples were left out, as only the first %u processes are recorded",
-			(unsigned long long)c->left_out, DRAIN_MAX_PROCESSES);
+			(unsigned long long)c->left_out, AGENT_RECORDING_MAX_PROCESSES);
 	if (c->damaged)
 		caution(r, "the target wrote into the rings: samples lost %u times", c->damaged);
 	if (c->late > c->weight / 10 && c->late > 100000000)
@@ -172,7 +172,7 @@ static void report_samples(struct recording *r, const struct drain_counts *c)
 
 /* Reports why there is no sample at all. */
 static void report_nothing(const struct recording *r, bool ended, double cpu,
-			   const struct drain_counts *c)
+			   const struct sample_counts *c)
 {
 	if (!c->images)
 		complain("no samples: %s did not load the agent", *r->opts->command);
@@ -193,19 +193,19 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 {
 	struct lines lines = { .recording = r };
 	struct samples_left left = { .text = "" };
-	struct drain *drain = r->state;
-	struct drain_counts c;
+	struct agent_recording *agents = r->state;
+	struct sample_counts c;
 
-	drain_count(drain, &c);
-	drain_lost(drain, warn_lost_thread, &lines);
+	agent_recording_count(agents, &c);
+	agent_recording_lost(agents, warn_lost_thread, &lines);
 	if (lines.losers > MAX_LOST_LINES)
 		caution(r, "lost samples of %u more threads", lines.losers - MAX_LOST_LINES);
 	report_threads(r, &c);
 	report_samples(r, &c);
-	drain_gaps(drain, say_gap, &lines);
+	agent_recording_gaps(agents, say_gap, &lines);
 	if (lines.gaps > MAX_GAP_LINES)
 		caution(r, "%u more programs were not sampled either", lines.gaps - MAX_GAP_LINES);
-	drain_alive(drain, samples_name_left, &left);
+	agent_recording_alive(agents, samples_name_left, &left);
 	if (ended)
 		samples_report_left(r, &left);
 	if (!c.images || !c.samples)
@@ -214,9 +214,9 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 
 static void report(struct recording *r, bool ended, const struct rusage *usage)
 {
-	struct drain_counts c;
+	struct sample_counts c;
 
-	drain_count(r->state, &c);
+	agent_recording_count(r->state, &c);
 	samples_report(r, &c, "in process", ended ? rusage_seconds(usage) * 1e9 : 0);
 }
 

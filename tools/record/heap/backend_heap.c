@@ -16,12 +16,12 @@
 static int begin(struct recording *r)
 {
 	struct heap_opts opts = allocations_options(r->opts);
-	struct heap_recording *drain = NULL;
+	struct heap_recording *heap = NULL;
 	int err = allocations_begin(r);
 
 	if (!err)
-		err = heap_recording_create(&opts, r->symbols, r->profile, &drain);
-	r->state = drain;
+		err = heap_recording_create(&opts, r->symbols, r->profile, &heap);
+	r->state = heap;
 	return err;
 }
 

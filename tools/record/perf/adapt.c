@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "tools/language/languages.h"
-#include "tools/record/perf/private.h"
+#include "tools/record/perf/perf_recording_private.h"
 #include "tools/shstk.h"
 
 /* ---- Replacing rings ---- */
@@ -19,7 +19,7 @@
  * becomes NULL. For a moment both sets of rings record, so that no event of a process is missed;
  * seeing such an event twice does no harm. Returns false if the kernel refuses.
  */
-static bool open_rings(struct perf_drain *d, struct perf_opts *opts, pid_t **list,
+static bool open_rings(struct perf_recording *d, struct perf_opts *opts, pid_t **list,
 		       struct perf_rings **ret)
 {
 	struct reason why;
@@ -40,7 +40,7 @@ static bool open_rings(struct perf_drain *d, struct perf_opts *opts, pid_t **lis
 /*
  * Reads the old rings to their end and continues with @rings. Returns 0 or what ended the reading.
  */
-static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
+static int replace_rings(struct perf_recording *d, const struct perf_opts *opts,
 			 struct perf_rings *rings)
 {
 	uint64_t stopped;
@@ -54,7 +54,7 @@ static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
 	else if (d->reading)
 		languages_begin(d->languages, rings);
 	sums_take_over(&d->sums, d->rings, rings);
-	ret = perf_rings_read(d->rings, true, perf_drain_record, d);
+	ret = perf_rings_read(d->rings, true, perf_recording_take_record, d);
 	sums_close(&d->sums, d->rings);
 	perf_rings_close(d->rings);
 	d->rings = rings;
@@ -74,7 +74,7 @@ static int replace_rings(struct perf_drain *d, const struct perf_opts *opts,
 static const uint64_t coarser[] = { 11, 101, 1009, 10007, 100003, 1000003 };
 
 /* Returns whether there are more samples than can be taken. Looks once in each window. */
-static bool too_many(struct perf_drain *d, struct perf_opts *opts)
+static bool too_many(struct perf_recording *d, struct perf_opts *opts)
 {
 	struct adapt *a = &d->adapt;
 	uint64_t now = now_ns(CLOCK_MONOTONIC), passed = now - a->came_since;
@@ -105,7 +105,7 @@ static bool too_many(struct perf_drain *d, struct perf_opts *opts)
 #define BARE_OF_ONE 50000000
 #define BARE_OF_ALL 200000000
 
-static bool has_bare(struct perf_drain *d, struct perf_opts *opts)
+static bool has_bare(struct perf_recording *d, struct perf_opts *opts)
 {
 	const size_t second = d->opts.off ? SIZE_MAX : d->opts.freq * PERF_FIRST_COPY;
 	const struct convert_learnt *l = &d->convert->learnt;
@@ -120,12 +120,12 @@ static bool has_bare(struct perf_drain *d, struct perf_opts *opts)
 }
 
 /* Counts copies anew, because copies have another size from now on. */
-static void begin_sizes(struct perf_drain *d)
+static void begin_sizes(struct perf_recording *d)
 {
 	d->convert->learnt.copies = d->convert->learnt.too_short = 0;
 }
 
-static void begin_copies(struct perf_drain *d)
+static void begin_copies(struct perf_recording *d)
 {
 	d->convert->stacks.source = d->chains ? STACK_SHADOW_OR_COPIES : STACK_COPIES;
 	begin_sizes(d);
@@ -141,7 +141,7 @@ static void begin_copies(struct perf_drain *d)
  * thread, and a switch between two of these threads moves to the next event, so that all their time
  * is lost. With events of the CPUs no time is lost; samples of other processes are passed over.
  */
-static bool too_short_lived(struct perf_drain *d, struct perf_opts *opts)
+static bool too_short_lived(struct perf_recording *d, struct perf_opts *opts)
 {
 	const struct convert_learnt *l = &d->convert->learnt;
 
@@ -152,7 +152,7 @@ static bool too_short_lived(struct perf_drain *d, struct perf_opts *opts)
 	return true;
 }
 
-static void widen(struct perf_drain *d)
+static void widen(struct perf_recording *d)
 {
 	scope_widen(&d->scope, &d->convert->all);
 }
@@ -163,7 +163,7 @@ static void widen(struct perf_drain *d)
  * Returns whether there is a Go program whose stacks are copied. The BPF program is not loaded
  * before, because loading takes time and so does each sample of other programs.
  */
-static bool has_go(struct perf_drain *d, struct perf_opts *opts)
+static bool has_go(struct perf_recording *d, struct perf_opts *opts)
 {
 	if (!d->convert->learnt.go || d->moments || !stacks_are_copied(&d->convert->stacks))
 		return false;
@@ -183,7 +183,7 @@ static bool has_go(struct perf_drain *d, struct perf_opts *opts)
 static const unsigned int sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
 
 /* Returns whether more than one stack of 200 is larger than what is copied. */
-static bool too_small(struct perf_drain *d, struct perf_opts *opts)
+static bool too_small(struct perf_recording *d, struct perf_opts *opts)
 {
 	const struct convert_learnt *l = &d->convert->learnt;
 
@@ -206,15 +206,15 @@ static bool too_small(struct perf_drain *d, struct perf_opts *opts)
  * to be opened then. @made changes what else is different after that; NULL if nothing is.
  */
 static const struct transition {
-	bool (*due)(struct perf_drain *d, struct perf_opts *opts);
-	void (*made)(struct perf_drain *d);
+	bool (*due)(struct perf_recording *d, struct perf_opts *opts);
+	void (*made)(struct perf_recording *d);
 } transitions[CHANGES] = {
 	[CHANGE_PERIOD] = { too_many, NULL },	     [CHANGE_COPIES] = { has_bare, begin_copies },
 	[CHANGE_SCOPE] = { too_short_lived, widen }, [CHANGE_MOMENTS] = { has_go, NULL },
 	[CHANGE_SIZE] = { too_small, begin_sizes },
 };
 
-static int make_change(struct perf_drain *d, enum change change)
+static int make_change(struct perf_recording *d, enum change change)
 {
 	const struct transition *t = &transitions[change];
 	struct perf_opts opts = d->opts, now;
@@ -238,7 +238,7 @@ static int make_change(struct perf_drain *d, enum change change)
 	return ret;
 }
 
-void read_languages(struct perf_drain *d)
+void read_languages(struct perf_recording *d)
 {
 	if (d->reading || d->moments || !d->languages || !languages_wanted(d->languages) ||
 	    !stacks_are_copied(&d->convert->stacks))
@@ -248,7 +248,7 @@ void read_languages(struct perf_drain *d)
 	languages_begin(d->languages, d->rings);
 }
 
-int adapt(struct perf_drain *d)
+int adapt(struct perf_recording *d)
 {
 	int ret = 0;
 

@@ -44,7 +44,7 @@ enum change {
 /**
  * struct adapt - what is known for changes
  * @refused: a bit for each change, 1 << enum change: it was refused, or must not be made.
- * @came: samples in this window, including lost ones; counted by perf_drain_record().
+ * @came: samples in this window, including lost ones; counted by perf_recording_take_record().
  * @came_since: CLOCK_MONOTONIC in ns, when the window began.
  */
 struct adapt {
@@ -53,18 +53,18 @@ struct adapt {
 	uint64_t came_since;
 };
 
-struct perf_drain;
+struct perf_recording;
 
 /*
  * Has the frames of interpreters be read at samples from now on, once there is an interpreter. The
  * rings stay. An event has room for one BPF program: the first language decides.
  */
-void read_languages(struct perf_drain *d);
+void read_languages(struct perf_recording *d);
 
 /*
  * Makes the changes that are due. Called after all records in the rings were taken. Returns 0 or
  * what ended the reading of old rings.
  */
-int adapt(struct perf_drain *d);
+int adapt(struct perf_recording *d);
 
 #endif

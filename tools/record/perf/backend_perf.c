@@ -19,7 +19,7 @@
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/perf_module.h"
-#include "tools/record/perf/perf.h"
+#include "tools/record/perf/perf_recording.h"
 #include "tools/record/samples.h"
 #include "tools/rules/cache.h"
 #include "tools/rules/helper.h"
@@ -31,7 +31,7 @@
 
 /**
  * struct perf_state - the state of this back end
- * @drain: the events and their rings, once started.
+ * @perf: the events and their rings, once started.
  * @chains: the kernel module's counts when recording started.
  * @helper: process ID of the process that loads unwind rules, or 0.
  * @wakers: finds who ends the waiting of threads, or NULL.
@@ -39,7 +39,7 @@
  * @languages: the languages whose functions are shown, or NULL.
  */
 struct perf_state {
-	struct perf_drain *drain;
+	struct perf_recording *perf;
 	struct module_chains chains;
 	pid_t helper;
 	struct wakers *wakers;
@@ -77,7 +77,7 @@ static void end(struct recording *r)
 	struct perf_state *state = r->state;
 
 	if (state) {
-		perf_drain_destroy(state->drain);
+		perf_recording_destroy(state->perf);
 		wakers_destroy(state->wakers);
 		rules_helper_end(state->helper);
 		languages_destroy(state->languages);
@@ -86,9 +86,9 @@ static void end(struct recording *r)
 	free(state);
 }
 
-static struct perf_drain *drain_of(const struct recording *r)
+static struct perf_recording *perf_of(const struct recording *r)
 {
-	return ((struct perf_state *)r->state)->drain;
+	return ((struct perf_state *)r->state)->perf;
 }
 
 static unsigned int kernel_max_stack(void)
@@ -253,7 +253,7 @@ static struct languages *start_languages(const struct record_opts *o, const stru
 }
 
 /* Returns how to record, as far as the options say it. */
-static struct perf_record_opts drain_options(const struct record_opts *o)
+static struct perf_record_opts perf_options(const struct record_opts *o)
 {
 	return (struct perf_record_opts){
 		.rings = event_options(o),
@@ -326,7 +326,7 @@ static bool choose_targets(const struct record_opts *o, const struct target *tar
 /* Begins to record. @target is the command, which waits to be executed, or NULL. */
 static int start(struct recording *r, const struct target *target)
 {
-	struct perf_record_opts opts = drain_options(r->opts);
+	struct perf_record_opts opts = perf_options(r->opts);
 	struct perf_state *state = r->state;
 	struct reason why;
 	int ret;
@@ -340,7 +340,7 @@ static int start(struct recording *r, const struct target *target)
 	if (r->opts->via == VIA_COPIES || r->opts->mixed)
 		setpriority(PRIO_PROCESS, 0, NICE);
 	module_read_chains(&state->chains);
-	ret = perf_drain_create(&opts, r->symbols, r->profile, &state->drain, &why);
+	ret = perf_recording_create(&opts, r->symbols, r->profile, &state->perf, &why);
 	if (opts.rings.cgroup >= 0)
 		close(opts.rings.cgroup);
 	if (ret) {
@@ -350,8 +350,8 @@ static int start(struct recording *r, const struct target *target)
 	if (r->opts->quiet)
 		return 0;
 	complain("sampling by perf events%s, %s%s",
-		 perf_drain_borrowed(state->drain) ? BY_BROKER : "", how(r->opts),
-		 perf_drain_user_only(state->drain) ?
+		 perf_recording_borrowed(state->perf) ? BY_BROKER : "", how(r->opts),
+		 perf_recording_user_only(state->perf) ?
 			 "; user mode only (kernel.perf_event_paranoid)" :
 			 "");
 	return 0;
@@ -359,12 +359,12 @@ static int start(struct recording *r, const struct target *target)
 
 static int take(struct recording *r)
 {
-	return perf_drain_take(drain_of(r));
+	return perf_recording_take(perf_of(r));
 }
 
 static bool calm(const struct recording *r, uint64_t ns)
 {
-	return perf_drain_calm(drain_of(r), ns);
+	return perf_recording_calm(perf_of(r), ns);
 }
 
 static int renew(struct recording *r)
@@ -372,13 +372,13 @@ static int renew(struct recording *r)
 	int err = samples_begin(r);
 
 	if (!err)
-		perf_drain_renew(drain_of(r), r->symbols, r->profile);
+		perf_recording_renew(perf_of(r), r->symbols, r->profile);
 	return err;
 }
 
 static bool all_gone(const struct recording *r)
 {
-	return targets_any(&r->opts->targets) && !perf_drain_alive(drain_of(r));
+	return targets_any(&r->opts->targets) && !perf_recording_alive(perf_of(r));
 }
 
 /*
@@ -390,7 +390,7 @@ static uint64_t find_whole(const struct recording *r, bool ended, const struct r
 	const struct record_opts *o = r->opts;
 	uint64_t whole;
 
-	if (perf_drain_whole(drain_of(r), PERF_MAIN, &whole))
+	if (perf_recording_whole(perf_of(r), PERF_MAIN, &whole))
 		return whole;
 	return ended && record_counts_time(o) && !o->all && !o->cgroup && !(o->every > 0) ?
 		       rusage_seconds(usage) * 1e9 :
@@ -400,11 +400,11 @@ static uint64_t find_whole(const struct recording *r, bool ended, const struct r
 /* Adds what has no sample of a further event to the profile, unless that event is a clock. */
 static int add_unsampled_of(struct recording *r, const struct perf_event *event, int which)
 {
-	uint64_t weight = perf_drain_weight(drain_of(r), which), whole;
+	uint64_t weight = perf_recording_weight(perf_of(r), which), whole;
 
-	if (event->clock || !perf_drain_whole(drain_of(r), which, &whole) || whole <= weight)
+	if (event->clock || !perf_recording_whole(perf_of(r), which, &whole) || whole <= weight)
 		return 0;
-	return perf_drain_unsampled(drain_of(r), which, whole - weight, SHSTK_NOTE_UNSAMPLED);
+	return perf_recording_unsampled(perf_of(r), which, whole - weight, SHSTK_NOTE_UNSAMPLED);
 }
 
 /*
@@ -413,7 +413,7 @@ static int add_unsampled_of(struct recording *r, const struct perf_event *event,
  * have delayed samples.
  */
 static uint64_t hidden_kernel(const struct recording *r, bool ended, const struct rusage *usage,
-			      const struct drain_counts *c, const struct perf_counts *more)
+			      const struct sample_counts *c, const struct perf_counts *more)
 {
 	uint64_t whole = find_whole(r, ended, usage), hidden = whole - c->weight;
 	uint64_t most = usage->ru_stime.tv_sec * 1000000000 + usage->ru_stime.tv_usec * 1000;
@@ -422,7 +422,7 @@ static uint64_t hidden_kernel(const struct recording *r, bool ended, const struc
 	/* What runs already may have had short threads as well: nobody knows which part is whose. */
 	if (!record_counts_time(r->opts) || r->opts->wall || r->opts->off_cpu || c->lost ||
 	    (more->stacks.unseen && !told) || whole <= c->weight ||
-	    !perf_drain_user_only(drain_of(r)))
+	    !perf_recording_user_only(perf_of(r)))
 		return 0;
 	return told && most < hidden ? most : hidden;
 }
@@ -432,7 +432,7 @@ static uint64_t hidden_kernel(const struct recording *r, bool ended, const struc
  * beside @kernel, the time in the kernel.
  */
 static uint64_t short_threads(const struct recording *r, uint64_t whole, uint64_t kernel,
-			      const struct drain_counts *c, const struct perf_counts *more)
+			      const struct sample_counts *c, const struct perf_counts *more)
 {
 	const uint64_t known = c->weight + kernel;
 
@@ -450,26 +450,27 @@ static int add_unsampled(struct recording *r, bool ended, const struct rusage *u
 {
 	uint64_t whole = find_whole(r, ended, usage), kernel, threads;
 	struct perf_counts more;
-	struct drain_counts c;
+	struct sample_counts c;
 	int err = 0;
 
 	for (unsigned int i = 1; !err && i < r->opts->nr_events; i++)
 		err = add_unsampled_of(r, &r->opts->events[i], PERF_FIRST_MORE + i - 1);
 	if (err)
 		return err;
-	perf_drain_count(drain_of(r), &c, &more);
+	perf_recording_count(perf_of(r), &c, &more);
 	kernel = hidden_kernel(r, ended, usage, &c, &more);
 	threads = short_threads(r, whole, kernel, &c, &more);
 	if (kernel)
-		err = perf_drain_unsampled(drain_of(r), PERF_MAIN, kernel, SHSTK_NOTE_KERNEL);
+		err = perf_recording_unsampled(perf_of(r), PERF_MAIN, kernel, SHSTK_NOTE_KERNEL);
 	if (threads && !err)
-		err = perf_drain_unsampled(drain_of(r), PERF_MAIN, threads, SHSTK_NOTE_THREADS);
+		err = perf_recording_unsampled(perf_of(r), PERF_MAIN, threads, SHSTK_NOTE_THREADS);
 	if (kernel || threads)
 		return err;
 	if (whole <= c.weight || r->opts->wall ||
 	    (record_counts_time(r->opts) && !c.lost && !more.throttled && !more.stacks.unseen))
 		return 0;
-	return perf_drain_unsampled(drain_of(r), PERF_MAIN, whole - c.weight, SHSTK_NOTE_UNSAMPLED);
+	return perf_recording_unsampled(perf_of(r), PERF_MAIN, whole - c.weight,
+					SHSTK_NOTE_UNSAMPLED);
 }
 
 static int complete(struct recording *r)
@@ -481,21 +482,21 @@ static int complete(struct recording *r)
 
 static int stop(struct recording *r, bool ended, const struct rusage *usage)
 {
-	int err = perf_drain_stop(drain_of(r));
+	int err = perf_recording_stop(perf_of(r));
 
 	return err ? err : add_unsampled(r, ended, usage);
 }
 
 static uint64_t shared(const struct recording *r)
 {
-	return perf_drain_shared(drain_of(r));
+	return perf_recording_shared(perf_of(r));
 }
 
 static void describe(const struct recording *r, char *buf, size_t size)
 {
-	struct drain_counts c;
+	struct sample_counts c;
 
-	perf_drain_count(drain_of(r), &c, NULL);
+	perf_recording_count(perf_of(r), &c, NULL);
 	samples_describe(r, &c, buf, size);
 }
 
@@ -509,7 +510,7 @@ static void report_left(struct recording *r, bool ended, bool lost)
 
 	if (!ended || lost)
 		return;
-	perf_drain_left(drain_of(r), samples_name_left, &left);
+	perf_recording_left(perf_of(r), samples_name_left, &left);
 	samples_report_left(r, &left);
 }
 
@@ -536,7 +537,7 @@ static void report_languages(struct recording *r, const struct perf_counts *more
 }
 
 /* Reports stacks that are not complete, or whose parts come from different sources. */
-static void report_stacks(struct recording *r, const struct drain_counts *c,
+static void report_stacks(struct recording *r, const struct sample_counts *c,
 			  const struct perf_counts *more)
 {
 	const uint64_t known = more->stacks.cut + more->stacks.too_short + more->stacks.elsewhere +
@@ -592,7 +593,7 @@ static void report_kernel(struct recording *r, uint64_t ns)
 /* Reports threads that ended before their first sample, and @ns of CPU time that have none. */
 static void report_unseen(struct recording *r, bool ended, uint64_t nr, uint64_t ns)
 {
-	const bool both = perf_drain_user_only(drain_of(r)) && !(ended && r->pid);
+	const bool both = perf_recording_user_only(perf_of(r)) && !(ended && r->pid);
 	const char *cure = "root may sample it; or see --freq";
 
 	if (nr && ns)
@@ -626,7 +627,7 @@ static void report_none(const struct record_opts *o, bool user_only)
 			 1e3 / o->freq, idle, user_only ? "; only user mode may be sampled" : "");
 }
 
-static void report_lost(struct recording *r, const struct drain_counts *c, uint64_t whole)
+static void report_lost(struct recording *r, const struct sample_counts *c, uint64_t whole)
 {
 	char sum[200] = "";
 
@@ -642,7 +643,7 @@ static void report_lost(struct recording *r, const struct drain_counts *c, uint6
  * Reports that shares are known only roughly, if each sample stands for many events and there are
  * few samples.
  */
-static void report_estimate(struct recording *r, const struct drain_counts *c,
+static void report_estimate(struct recording *r, const struct sample_counts *c,
 			    const struct perf_counts *more)
 {
 	const struct record_opts *o = r->opts;
@@ -666,10 +667,10 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	struct perf_state *state = r->state;
 	struct module_chains chains;
 	struct perf_counts more;
-	struct drain_counts c;
+	struct sample_counts c;
 	uint64_t whole = find_whole(r, ended, usage), kernel;
 
-	perf_drain_count(state->drain, &c, &more);
+	perf_recording_count(state->perf, &c, &more);
 	kernel = hidden_kernel(r, ended, usage, &c, &more);
 	module_read_chains(&chains);
 	report_lost(r, &c, whole);
@@ -709,7 +710,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	report_left(r, ended, c.lost);
 	/* If records were lost, that is the reason. */
 	if (!c.samples && !c.lost)
-		report_none(o, perf_drain_user_only(state->drain));
+		report_none(o, perf_recording_user_only(state->perf));
 }
 
 /* Reports how much of each further event is in the profile. */
@@ -720,9 +721,9 @@ static void report_more(struct recording *r)
 	for (unsigned int i = 1; i < o->nr_events; i++) {
 		const int which = PERF_FIRST_MORE + i - 1;
 		const char *unit = o->events[i].clock ? " ns" : "";
-		uint64_t weight = perf_drain_weight(drain_of(r), which), whole;
+		uint64_t weight = perf_recording_weight(perf_of(r), which), whole;
 
-		if (perf_drain_whole(drain_of(r), which, &whole))
+		if (perf_recording_whole(perf_of(r), which, &whole))
 			complain("%s: %llu of %llu%s", o->events[i].name,
 				 (unsigned long long)weight, (unsigned long long)whole, unit);
 		else
@@ -732,13 +733,13 @@ static void report_more(struct recording *r)
 
 static void report(struct recording *r, bool ended, const struct rusage *usage)
 {
-	struct drain_counts c;
+	struct sample_counts c;
 
-	perf_drain_count(drain_of(r), &c, NULL);
+	perf_recording_count(perf_of(r), &c, NULL);
 	report_more(r);
 	samples_report(r, &c,
-		       perf_drain_borrowed(drain_of(r)) ? "by perf events" BY_BROKER :
-							  "by perf events",
+		       perf_recording_borrowed(perf_of(r)) ? "by perf events" BY_BROKER :
+							     "by perf events",
 		       find_whole(r, ended, usage));
 }
 

@@ -15,7 +15,7 @@
 
 #include "tools/proc/tasks.h"
 #include "tools/record/perf/late.h"
-#include "tools/record/perf/private.h"
+#include "tools/record/perf/perf_recording_private.h"
 #include "tools/shstk.h"
 
 #define FIRST_NS 50000000 /* ns for which threads are looked for at once */
@@ -28,13 +28,13 @@
 #define DOUBLE_NS 1000000000 /* the beginning of a thread is reported within this time */
 
 /* Returns whether such threads may exist: events are those of threads, and of all threads. */
-static bool is_wanted(const struct perf_drain *d)
+static bool is_wanted(const struct perf_recording *d)
 {
 	return d->scope.kind == SCOPE_GIVEN && !d->scope.threads;
 }
 
 /* Returns whether records were lost. The beginning of a thread may be among them. */
-static bool has_lost(const struct perf_drain *d)
+static bool has_lost(const struct perf_recording *d)
 {
 	return sums_lost(&d->sums, d->rings) + d->sums.lost_before;
 }
@@ -43,7 +43,7 @@ static bool has_lost(const struct perf_drain *d)
  * Opens events of a thread, of whose beginning nothing was reported until @since, CLOCK_MONOTONIC in
  * ns. Returns 0 or -ENOMEM.
  */
-static int add(struct perf_drain *d, pid_t pid, pid_t tid, uint64_t since)
+static int add(struct perf_recording *d, pid_t pid, pid_t tid, uint64_t since)
 {
 	struct late *l = &d->late;
 	const size_t at = l->nr_added % LATE_KEPT;
@@ -59,7 +59,7 @@ static int add(struct perf_drain *d, pid_t pid, pid_t tid, uint64_t since)
 /* ---- Threads of which nothing was reported ---- */
 
 /* Looks at the threads of a process; counts in @found those without events. */
-static int look_at(struct perf_drain *d, pid_t pid, unsigned int *found)
+static int look_at(struct perf_recording *d, pid_t pid, unsigned int *found)
 {
 	const uint64_t since = now_ns(CLOCK_MONOTONIC);
 	DIR *dir = tasks_open(pid);
@@ -77,7 +77,7 @@ static int look_at(struct perf_drain *d, pid_t pid, unsigned int *found)
 	return ret;
 }
 
-static int look_around(struct perf_drain *d, unsigned int *found)
+static int look_around(struct perf_recording *d, unsigned int *found)
 {
 	struct process *p, *next;
 	unsigned int n = 0;
@@ -111,7 +111,7 @@ static void doubt(struct late *l, const struct task *t)
 }
 
 /* Notes the known threads that are neither in @opened, which is sorted, nor reported. */
-static void find_doubts(struct perf_drain *d, const pid_t *opened, size_t nr)
+static void find_doubts(struct perf_recording *d, const pid_t *opened, size_t nr)
 {
 	struct task *t, *next;
 
@@ -123,7 +123,7 @@ static void find_doubts(struct perf_drain *d, const pid_t *opened, size_t nr)
 }
 
 /* Returns whether it is known now that the thread has events, or that it needs none. */
-static bool is_settled(struct perf_drain *d, const struct doubt *doubt, int *ret)
+static bool is_settled(struct perf_recording *d, const struct doubt *doubt, int *ret)
 {
 	const struct task *t = population_find_task(&d->convert->all, doubt->tid);
 	struct task_stat stat;
@@ -136,7 +136,7 @@ static bool is_settled(struct perf_drain *d, const struct doubt *doubt, int *ret
 	return true;
 }
 
-static int watch_doubts(struct perf_drain *d)
+static int watch_doubts(struct perf_recording *d)
 {
 	struct late *l = &d->late;
 	size_t kept = 0;
@@ -154,7 +154,7 @@ static int watch_doubts(struct perf_drain *d)
 
 /* ---- Begin, while recording, end ---- */
 
-int late_begin(struct perf_drain *d, const pid_t *opened, size_t nr)
+int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr)
 {
 	const uint64_t begin = now_ns(CLOCK_MONOTONIC);
 	struct late *l = &d->late;
@@ -183,7 +183,7 @@ int late_begin(struct perf_drain *d, const pid_t *opened, size_t nr)
 	return ret;
 }
 
-int late_look(struct perf_drain *d)
+int late_look(struct perf_recording *d)
 {
 	const uint64_t now = now_ns(CLOCK_MONOTONIC);
 	struct late *l = &d->late;
@@ -200,7 +200,7 @@ int late_look(struct perf_drain *d)
 	return ret;
 }
 
-void late_fork(struct perf_drain *d, const struct perf_fork *f)
+void late_fork(struct perf_recording *d, const struct perf_fork *f)
 {
 	const struct late *l = &d->late;
 	const uint64_t now = d->convert->all.time;

@@ -13,7 +13,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-struct perf_drain;
+struct perf_recording;
 struct perf_fork;
 
 #define LATE_KEPT 64
@@ -61,19 +61,19 @@ struct late {
  *
  * Return: 0 or -ENOMEM.
  */
-int late_begin(struct perf_drain *d, const pid_t *opened, size_t nr);
+int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr);
 
 /*
  * Looks for such threads again if it is time. Called after the records in the rings were taken.
  * Returns 0 or -ENOMEM.
  */
-int late_look(struct perf_drain *d);
+int late_look(struct perf_recording *d);
 
 /*
  * Takes the beginning of a thread. If it was given events a moment before, it has inherited some
  * too, and loses the others.
  */
-void late_fork(struct perf_drain *d, const struct perf_fork *f);
+void late_fork(struct perf_recording *d, const struct perf_fork *f);
 
 void late_deinit(struct late *l);
 

@@ -8,7 +8,7 @@
 #include <poll.h>
 
 #include "tools/convert/population.h"
-#include "tools/record/perf/perf.h"
+#include "tools/record/perf/perf_recording.h"
 
 /**
  * enum scope_kind - whose events are opened, and which of their records are wanted

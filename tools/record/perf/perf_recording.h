@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * perf.h - the part of `shstk record` that samples by perf_event_open(2), with callchains that
+ * perf_recording.h - the part of `shstk record` that samples by perf_event_open(2), with callchains that
  * shstk_perf.ko takes from shadow stacks, or with copies of stacks, which are unwound here.
  */
-#ifndef TOOLS_RECORD_PERF_PERF_H
-#define TOOLS_RECORD_PERF_PERF_H
+#ifndef TOOLS_RECORD_PERF_PERF_RECORDING_H
+#define TOOLS_RECORD_PERF_PERF_RECORDING_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 #include "tools/language/languages.h"
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
-#include "tools/record/agent/agent_recording.h"
+#include "tools/record/sample_counts.h"
 
 /**
  * struct perf_record_opts - what to record
@@ -60,7 +60,7 @@ struct perf_record_opts {
 };
 
 /**
- * struct perf_counts - counts of a recording beside those of struct drain_counts
+ * struct perf_counts - counts of a recording beside those of struct sample_counts
  * @stacks: counts of the converter.
  * @copy: bytes of each stack that are copied now.
  * @count: events from one sample to the next, 0 if that is not fixed.
@@ -83,10 +83,10 @@ struct perf_counts {
 
 #define PERF_AFFORDED 20000 /* samples in a second, at most, where each event is a sample */
 
-struct perf_drain;
+struct perf_recording;
 
 /**
- * perf_drain_create() - begin to record
+ * perf_recording_create() - begin to record
  * @opts: what to record.
  * @symbols: finds names for addresses.
  * @profile: receives the samples: a count, and events or time.
@@ -95,62 +95,63 @@ struct perf_drain;
  *
  * Return: 0 or a negative errno.
  */
-int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile, struct perf_drain **ret, struct reason *why);
-void perf_drain_destroy(struct perf_drain *d);
+int perf_recording_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
+			  struct shstk_profile *profile, struct perf_recording **ret,
+			  struct reason *why);
+void perf_recording_destroy(struct perf_recording *d);
 
 /* Takes what is in the rings. Returns 0 or -ENOMEM. */
-int perf_drain_take(struct perf_drain *d);
+int perf_recording_take(struct perf_recording *d);
 
 /*
  * Returns whether there is no hurry to take records during the next @ns: no process begins or maps
  * anything, none has memory that is read for its samples, and the rings have room.
  */
-bool perf_drain_calm(const struct perf_drain *d, uint64_t ns);
+bool perf_recording_calm(const struct perf_recording *d, uint64_t ns);
 
 /* Adds samples to another profile from now on. Nothing of the old one is used any more. */
-void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile);
+void perf_recording_renew(struct perf_recording *d, struct shstk_symbols *symbols,
+			  struct shstk_profile *profile);
 
 /* Stops sampling and takes what is left. Returns 0 or a negative errno. */
-int perf_drain_stop(struct perf_drain *d);
+int perf_recording_stop(struct perf_recording *d);
 
 /* Returns how many of the processes that were asked for still live. */
-unsigned int perf_drain_alive(const struct perf_drain *d);
+unsigned int perf_recording_alive(const struct perf_recording *d);
 
 /*
  * Calls @fn for each recorded process that still lives. Does nothing if the whole system or a
  * cgroup is recorded.
  */
-void perf_drain_left(struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg);
+void perf_recording_left(struct perf_recording *d, void (*fn)(void *arg, int pid), void *arg);
 
 /* Returns the bytes of the rings. */
-uint64_t perf_drain_shared(const struct perf_drain *d);
+uint64_t perf_recording_shared(const struct perf_recording *d);
 
 /* Returns whether only user mode is sampled, because more is not permitted. */
-bool perf_drain_user_only(const struct perf_drain *d);
+bool perf_recording_user_only(const struct perf_recording *d);
 
 /*
  * Writes to @ret how much event @which (enum perf_which) counted of what is recorded, sampled or
  * not, during this profile. Returns false if that is not known, as the events are those of the
  * CPUs.
  */
-bool perf_drain_whole(const struct perf_drain *d, int which, uint64_t *ret);
+bool perf_recording_whole(const struct perf_recording *d, int which, uint64_t *ret);
 
 /* Returns how much of event @which the samples of this profile stand for. */
-uint64_t perf_drain_weight(const struct perf_drain *d, int which);
+uint64_t perf_recording_weight(const struct perf_recording *d, int which);
 
 /*
  * Adds @value of event @which, which has no sample, to the profile as @note (enum shstk_note).
  * Returns 0 or -ENOMEM.
  */
-int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value, int note);
+int perf_recording_unsampled(struct perf_recording *d, int which, uint64_t value, int note);
 
 /* Returns whether the broker opened the events. */
-bool perf_drain_borrowed(const struct perf_drain *d);
+bool perf_recording_borrowed(const struct perf_recording *d);
 
 /* Fills in the counts of this profile so far. @more may be NULL. */
-void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
-		      struct perf_counts *more);
+void perf_recording_count(const struct perf_recording *d, struct sample_counts *ret,
+			  struct perf_counts *more);
 
 #endif

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * private.h - what the files of a recording by perf events share.
+ * perf_recording_private.h - what the files of a recording by perf events share.
  *
- *	perf.c    begins and ends, and hands records to the converter
- *	scope.c   which processes are recorded
- *	adapt.c   opens other rings while recording, when there is a reason
- *	late.c    finds threads that began while rings were being opened
- *	sums.c    what the kernel counted and lost, over all these rings
+ *	perf_recording.c   begins and ends, and hands records to the converter
+ *	scope.c            which processes are recorded
+ *	adapt.c            opens other rings while recording, when there is a reason
+ *	late.c             finds threads that began while rings were being opened
+ *	sums.c             what the kernel counted and lost, over all these rings
  */
-#ifndef TOOLS_RECORD_PERF_PRIVATE_H
-#define TOOLS_RECORD_PERF_PRIVATE_H
+#ifndef TOOLS_RECORD_PERF_PERF_RECORDING_PRIVATE_H
+#define TOOLS_RECORD_PERF_PERF_RECORDING_PRIVATE_H
 
 #include "tools/bpf/walker.h"
 #include "tools/convert/convert.h"
@@ -17,12 +17,12 @@
 #include "tools/record/perf/gomoments.h"
 #include "tools/record/perf/adapt.h"
 #include "tools/record/perf/late.h"
-#include "tools/record/perf/perf.h"
+#include "tools/record/perf/perf_recording.h"
 #include "tools/record/perf/scope.h"
 #include "tools/record/perf/sums.h"
 
 /**
- * struct perf_drain - a recording by perf events
+ * struct perf_recording - a recording by perf events
  * @rings: the rings that are open. Only adapt.c replaces them.
  * @opts: the options of @rings, except the targets. @opts.ring_size is the size for copies of
  *	PERF_FIRST_COPY bytes. Only adapt.c changes them.
@@ -42,7 +42,7 @@
  * @writer: writes all records to a perf.data file until recording ends, or NULL.
  * @unwritten: 0, or a negative errno if the file is not complete. Set when recording ends.
  */
-struct perf_drain {
+struct perf_recording {
 	struct perf_rings *rings;
 	struct perf_opts opts;
 	uint64_t since;
@@ -62,8 +62,9 @@ struct perf_drain {
 };
 
 /*
- * Takes a record of the rings. A callback for perf_rings_read(), with a struct perf_drain as @arg.
+ * Takes a record of the rings. A callback for perf_rings_read(), with a struct perf_recording as
+ * @arg.
  */
-int perf_drain_record(void *arg, const struct perf_record *r);
+int perf_recording_take_record(void *arg, const struct perf_record *r);
 
 #endif

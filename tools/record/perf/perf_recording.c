@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * perf.c - a recording by perf events: opens the rings, and hands the records in them to the
+ * perf_recording.c - a recording by perf events: opens the rings, and hands the records in them to the
  * converter.
  */
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "tools/convert/living_files.h"
 #include "tools/language/languages.h"
 #include "tools/proc/tasks.h"
-#include "tools/record/perf/private.h"
+#include "tools/record/perf/perf_recording_private.h"
 #include "tools/shstk.h"
 
 #define CALM 200000000 /* ns without a new process, program or mapping */
@@ -23,7 +23,7 @@
  * For Go programs the goroutine's stack and labels are wanted too, and only a copy leads to them.
  * So a Go process is not walked by the BPF program any more.
  */
-static void leave_go(struct perf_drain *d, const struct perf_record *r)
+static void leave_go(struct perf_recording *d, const struct perf_record *r)
 {
 	const struct task *t = population_find_task(&d->convert->all, r->tid);
 
@@ -31,7 +31,7 @@ static void leave_go(struct perf_drain *d, const struct perf_record *r)
 		walker_leave(d->walker, r->pid);
 }
 
-static int take_sample(struct perf_drain *d, const struct perf_record *r)
+static int take_sample(struct perf_recording *d, const struct perf_record *r)
 {
 	const struct converter *c = d->convert;
 	struct memory_piece pieces[GOMOMENTS_PIECES];
@@ -49,7 +49,7 @@ static int take_sample(struct perf_drain *d, const struct perf_record *r)
 	return ret;
 }
 
-static int take_switch(struct perf_drain *d, const struct perf_record *r)
+static int take_switch(struct perf_recording *d, const struct perf_record *r)
 {
 	if (!(r->misc & PERF_RECORD_MISC_SWITCH_OUT))
 		return convert_return(d->convert, r->tid, r->time);
@@ -59,7 +59,7 @@ static int take_switch(struct perf_drain *d, const struct perf_record *r)
 }
 
 /* Takes a record of what processes and threads do. */
-static int take_event(struct perf_drain *d, const struct perf_record *r)
+static int take_event(struct perf_recording *d, const struct perf_record *r)
 {
 	struct perf_map map;
 	struct perf_comm comm;
@@ -89,7 +89,7 @@ static int take_event(struct perf_drain *d, const struct perf_record *r)
  * Passes over a record of a process that is not recorded. If a thread begins there, an earlier
  * thread with its number has ended.
  */
-static void pass_over(struct perf_drain *d, const struct perf_record *r)
+static void pass_over(struct perf_recording *d, const struct perf_record *r)
 {
 	struct perf_fork fork;
 
@@ -97,7 +97,7 @@ static void pass_over(struct perf_drain *d, const struct perf_record *r)
 		population_forget(&d->convert->all, fork.tid);
 }
 
-static int take(struct perf_drain *d, const struct perf_record *r)
+static int take(struct perf_recording *d, const struct perf_record *r)
 {
 	convert_at(d->convert, r->time);
 	switch (r->type) {
@@ -111,9 +111,9 @@ static int take(struct perf_drain *d, const struct perf_record *r)
 	}
 }
 
-int perf_drain_record(void *arg, const struct perf_record *r)
+int perf_recording_take_record(void *arg, const struct perf_record *r)
 {
-	struct perf_drain *d = arg;
+	struct perf_recording *d = arg;
 	struct waking waking;
 	int ret;
 
@@ -147,7 +147,7 @@ int perf_drain_record(void *arg, const struct perf_record *r)
 /* ---- Begin and end ---- */
 
 /* Returns whether the events count more than what is recorded. */
-static bool counts_others(const struct perf_drain *d)
+static bool counts_others(const struct perf_recording *d)
 {
 	const struct perf_opts *o = &d->opts;
 
@@ -155,7 +155,7 @@ static bool counts_others(const struct perf_drain *d)
 	       (!o->nr_pids && o->cgroup < 0 && o->main->clock);
 }
 
-static void tell_vdso(struct perf_drain *d)
+static void tell_vdso(struct perf_recording *d)
 {
 	struct build_id id;
 	uint64_t size = live_vdso(d->convert->all.live, &id);
@@ -190,7 +190,7 @@ static struct converter *create_converter(const struct perf_record_opts *opts,
 	return converter_create(&how, symbols, profile, NULL);
 }
 
-static int create_writer(struct perf_drain *d, const struct perf_record_opts *opts,
+static int create_writer(struct perf_recording *d, const struct perf_record_opts *opts,
 			 struct reason *why)
 {
 	int err;
@@ -209,13 +209,13 @@ static int create_writer(struct perf_drain *d, const struct perf_record_opts *op
 
 static void find_language(void *arg, int pid)
 {
-	const struct perf_drain *d = arg;
+	const struct perf_recording *d = arg;
 
 	convert_language(d->convert, pid);
 }
 
 /* Looks which of the processes that exist already have an interpreter. */
-static void find_languages(struct perf_drain *d)
+static void find_languages(struct perf_recording *d)
 {
 	if (!d->languages || d->scope.kind == SCOPE_ALL)
 		return;
@@ -224,7 +224,7 @@ static void find_languages(struct perf_drain *d)
 }
 
 /* Opens the rings, and looks which processes exist already. Returns 0 or a negative errno. */
-static int begin(struct perf_drain *d, const struct perf_record_opts *opts, struct reason *why)
+static int begin(struct perf_recording *d, const struct perf_record_opts *opts, struct reason *why)
 {
 	struct perf_opts rings = opts->rings;
 	pid_t *list;
@@ -257,10 +257,11 @@ static int begin(struct perf_drain *d, const struct perf_record_opts *opts, stru
 	return ret;
 }
 
-int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile, struct perf_drain **ret, struct reason *why)
+int perf_recording_create(const struct perf_record_opts *opts, struct shstk_symbols *symbols,
+			  struct shstk_profile *profile, struct perf_recording **ret,
+			  struct reason *why)
 {
-	struct perf_drain *d = calloc(1, sizeof(*d));
+	struct perf_recording *d = calloc(1, sizeof(*d));
 	int err;
 
 	because(why, "cannot set up recording: %s", strerror(ENOMEM));
@@ -283,14 +284,14 @@ int perf_drain_create(const struct perf_record_opts *opts, struct shstk_symbols 
 	if (!err)
 		err = begin(d, opts, why);
 	if (err) {
-		perf_drain_destroy(d);
+		perf_recording_destroy(d);
 		return err;
 	}
 	*ret = d;
 	return 0;
 }
 
-void perf_drain_destroy(struct perf_drain *d)
+void perf_recording_destroy(struct perf_recording *d)
 {
 	if (!d)
 		return;
@@ -305,22 +306,22 @@ void perf_drain_destroy(struct perf_drain *d)
 	free(d);
 }
 
-int perf_drain_take(struct perf_drain *d)
+int perf_recording_take(struct perf_recording *d)
 {
-	int ret = perf_rings_read(d->rings, false, perf_drain_record, d);
+	int ret = perf_rings_read(d->rings, false, perf_recording_take_record, d);
 
 	if (!ret)
 		ret = late_look(d);
 	return ret ? ret : adapt(d);
 }
 
-int perf_drain_stop(struct perf_drain *d)
+int perf_recording_stop(struct perf_recording *d)
 {
 	uint64_t end = now_ns(CLOCK_MONOTONIC);
 	int ret;
 
 	perf_rings_stop(d->rings);
-	ret = perf_rings_read(d->rings, true, perf_drain_record, d);
+	ret = perf_rings_read(d->rings, true, perf_recording_take_record, d);
 	if (!ret)
 		ret = convert_end(d->convert, end);
 	d->unwritten = perf_writer_close(d->writer);
@@ -328,8 +329,8 @@ int perf_drain_stop(struct perf_drain *d)
 	return ret;
 }
 
-void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
-		      struct shstk_profile *profile)
+void perf_recording_renew(struct perf_recording *d, struct shstk_symbols *symbols,
+			  struct shstk_profile *profile)
 {
 	converter_renew(d->convert, symbols, profile);
 	sums_renew(&d->sums, d->rings, counts_others(d));
@@ -337,7 +338,7 @@ void perf_drain_renew(struct perf_drain *d, struct shstk_symbols *symbols,
 
 /* ---- State and counts ---- */
 
-bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
+bool perf_recording_calm(const struct perf_recording *d, uint64_t ns)
 {
 	const struct convert_learnt *l = &d->convert->learnt;
 
@@ -345,53 +346,53 @@ bool perf_drain_calm(const struct perf_drain *d, uint64_t ns)
 	       !perf_rings_news(d->rings) && perf_rings_last(d->rings, ns);
 }
 
-int perf_drain_unsampled(struct perf_drain *d, int which, uint64_t value, int note)
+int perf_recording_unsampled(struct perf_recording *d, int which, uint64_t value, int note)
 {
 	return convert_unsampled(d->convert, which, value, note);
 }
 
-bool perf_drain_whole(const struct perf_drain *d, int which, uint64_t *ret)
+bool perf_recording_whole(const struct perf_recording *d, int which, uint64_t *ret)
 {
 	return sums_counted(&d->sums, d->rings, counts_others(d), which, ret);
 }
 
-void perf_drain_left(struct perf_drain *d, void (*fn)(void *arg, int pid), void *arg)
+void perf_recording_left(struct perf_recording *d, void (*fn)(void *arg, int pid), void *arg)
 {
 	if (d->scope.kind != SCOPE_ALL)
 		population_alive(&d->convert->all, d->scope.kind == SCOPE_OURS, fn, arg);
 }
 
-unsigned int perf_drain_alive(const struct perf_drain *d)
+unsigned int perf_recording_alive(const struct perf_recording *d)
 {
 	return scope_alive(&d->scope);
 }
 
-uint64_t perf_drain_shared(const struct perf_drain *d)
+uint64_t perf_recording_shared(const struct perf_recording *d)
 {
 	return perf_rings_memory(d->rings);
 }
 
-bool perf_drain_user_only(const struct perf_drain *d)
+bool perf_recording_user_only(const struct perf_recording *d)
 {
 	return perf_rings_user_only(d->rings);
 }
 
-uint64_t perf_drain_weight(const struct perf_drain *d, int which)
+uint64_t perf_recording_weight(const struct perf_recording *d, int which)
 {
 	return d->convert->weights[which];
 }
 
-bool perf_drain_borrowed(const struct perf_drain *d)
+bool perf_recording_borrowed(const struct perf_recording *d)
 {
 	return perf_rings_borrowed(d->rings);
 }
 
-void perf_drain_count(const struct perf_drain *d, struct drain_counts *ret,
-		      struct perf_counts *more)
+void perf_recording_count(const struct perf_recording *d, struct sample_counts *ret,
+			  struct perf_counts *more)
 {
 	const struct convert_counts *c = &d->convert->counts;
 
-	*ret = (struct drain_counts){
+	*ret = (struct sample_counts){
 		.samples = c->samples,
 		.weight = c->weight,
 		.truncated = c->truncated,
