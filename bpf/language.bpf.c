@@ -17,6 +17,6 @@ int language_sample(struct bpf_perf_event_data *ctx)
 	struct walk_config *c = bpf_map_lookup_elem(&config, &zero);
 
 	if (c && !(current->flags & PF_KTHREAD))
-		read_language(ctx, own_pid(c));
+		read_language(ctx, visible_pid(c));
 	return 1;
 }

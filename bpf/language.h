@@ -112,8 +112,8 @@ struct language_live {
  *	@base.
  * @base: address of the base, if there is no @key_at.
  * @slot: offset from the thread pointer of the value that key 0 has; the next is 16 bytes behind.
- * @own_at: offset in the base of a word that must be the thread pointer, or else the base is that
- *	of another thread or of no thread.
+ * @thread_at: offset in the base of a word that must be the thread pointer, or else the base is
+ *	that of another thread or of no thread.
  * @base_word_at: offset of a word of the base that is passed on.
  * @frames: the list of the frames, the innermost first.
  * @marks: a list of things on the native stack of which there is one for each time that the
@@ -143,7 +143,7 @@ struct language_target {
 	__u64 key_at;
 	__u64 base;
 	__u32 slot;
-	__u32 own_at;
+	__u32 thread_at;
 	__u32 base_word_at;
 	struct language_chain frames;
 	struct language_chain marks;

@@ -137,7 +137,7 @@ static __always_inline u64 find_base(const struct language_target *t, struct tas
 			return 0;
 		base = user_word(thread + t->slot + key * 16);
 	}
-	if (!base || (t->own_at && user_word(base + t->own_at) != thread))
+	if (!base || (t->thread_at && user_word(base + t->thread_at) != thread))
 		return 0;
 	return base;
 }
@@ -162,9 +162,9 @@ static __always_inline u64 find_text(const struct language_walk *l, const struct
 }
 
 /*
- * Copies a text of less than @room bytes, a power of two. Memory may end behind it, so it is read up
- * to the end of a page, and then the rest. Returns how many bytes were copied. @most: the smaller
- * one of @room and LANGUAGE_PAGE. @to has room for both.
+ * Copies a text of less than @room bytes, a power of two. Memory may end behind it, so it is read
+ * up to the end of a page, and then the rest. Returns how many bytes were copied. @most: the
+ * smaller one of @room and LANGUAGE_PAGE. @to has room for both.
  */
 static __always_inline u32 copy_text(u8 *to, const struct language_text *text, u64 at, u32 room,
 				     u32 most)

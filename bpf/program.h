@@ -20,7 +20,7 @@ struct {
 } output SEC(".maps");
 
 /* Returns the process ID as user space sees it. */
-static __always_inline u32 own_pid(const struct walk_config *c)
+static __always_inline u32 visible_pid(const struct walk_config *c)
 {
 	struct bpf_pidns_info here = {};
 

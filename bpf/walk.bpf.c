@@ -149,7 +149,7 @@ static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_c
 	struct pt_regs *pt;
 
 	w->mm = mm;
-	w->pid = own_pid(c);
+	w->pid = visible_pid(c);
 	if (!mm || task->flags & PF_KTHREAD || bpf_map_lookup_elem(&left, &w->pid))
 		return false;
 	pt = (void *)bpf_task_pt_regs((void *)task);
@@ -205,7 +205,7 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 
 	/* The places of an interpreter's frames among native ones are found in a copy. */
-	if (c && !(current->flags & PF_KTHREAD) && read_language(ctx, own_pid(c)))
+	if (c && !(current->flags & PF_KTHREAD) && read_language(ctx, visible_pid(c)))
 		return 1;
 	if (!c || !w || !begin(w, ctx, c)) {
 		if (w)

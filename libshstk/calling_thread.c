@@ -34,7 +34,7 @@ static struct range stack_by_itself(const struct thread *t, uint64_t sp, bool as
 	return (struct range){ sp, (sp | 4095) + 1 };
 }
 
-__attribute__((noinline)) bool own_look_up_stack(struct own *o, uint64_t sp)
+__attribute__((noinline)) bool calling_thread_look_up_stack(struct calling_thread *o, uint64_t sp)
 {
 	uint64_t tp = native_thread_pointer();
 	struct thread *t = o->t;
@@ -79,7 +79,7 @@ __attribute__((noinline)) bool own_look_up_stack(struct own *o, uint64_t sp)
 	return true;
 }
 
-__attribute__((noinline)) void own_check_stack(struct thread *t, uint64_t sp)
+__attribute__((noinline)) void calling_thread_check_stack(struct thread *t, uint64_t sp)
 {
 	uint64_t page = sp & -getauxval(AT_PAGESZ);
 
@@ -89,14 +89,14 @@ __attribute__((noinline)) void own_check_stack(struct thread *t, uint64_t sp)
 }
 
 /* Adds the word @val at @addr to what was read. */
-static void note_word(struct own_reads *r, uint64_t addr, uint64_t val)
+static void note_word(struct step_reads *r, uint64_t addr, uint64_t val)
 {
 	unsigned int i;
 
 	for (i = 0; i < r->n; i++)
 		if (r->word[i].addr == addr)
 			return;
-	if (r->n == OWN_READS || addr < r->lowest) {
+	if (r->n == STEP_READS || addr < r->lowest) {
 		r->unknown = true;
 		return;
 	}
@@ -106,7 +106,7 @@ static void note_word(struct own_reads *r, uint64_t addr, uint64_t val)
 
 static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf, size_t len)
 {
-	const struct own *o = arg;
+	const struct calling_thread *o = arg;
 	const volatile uint8_t *p = (const volatile uint8_t *)(uintptr_t)addr;
 	uint8_t *to = buf;
 	size_t i;
@@ -130,7 +130,7 @@ static no_sanitize int read_stack(void *arg, uint64_t addr, void *buf, size_t le
 static int read_other(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct iovec to = { buf, len }, from = { (void *)(uintptr_t)addr, len };
-	const struct own *o = arg;
+	const struct calling_thread *o = arg;
 
 	if (o->reads)
 		o->reads->unknown = true;
@@ -148,7 +148,7 @@ static struct module *find_module(void *arg, uint64_t pc)
 	return modmap_find(pc);
 }
 
-bool own_is_code(uint64_t pc)
+bool calling_thread_is_code(uint64_t pc)
 {
 	struct module *m = modmap_find(pc);
 
@@ -158,10 +158,10 @@ bool own_is_code(uint64_t pc)
 static bool is_code(void *arg, uint64_t pc)
 {
 	(void)arg;
-	return own_is_code(pc);
+	return calling_thread_is_code(pc);
 }
 
-const struct view *own_view(struct own *o, bool full)
+const struct view *calling_thread_view(struct calling_thread *o, bool full)
 {
 	static uint64_t mask;
 	static bool mask_known;
@@ -189,7 +189,7 @@ const struct view *own_view(struct own *o, bool full)
 	return &o->view;
 }
 
-void own_cursor(struct cursor *cur, uint64_t pc, uint64_t sp, uint64_t fp)
+void calling_thread_cursor(struct cursor *cur, uint64_t pc, uint64_t sp, uint64_t fp)
 {
 	const struct machine *m = &NATIVE_MACHINE;
 

@@ -189,11 +189,11 @@ SHSTK_API __attribute__((noinline)) int shstk_capture_id(uint64_t *pcs, unsigned
 
 SHSTK_API int shstk_thread_init(void)
 {
-	struct own own = { .t = thread_get() };
+	struct calling_thread calling = { .t = thread_get() };
 
-	if (!own.t)
+	if (!calling.t)
 		return -ENOMEM;
-	own_find_stack(&own, (uintptr_t)__builtin_frame_address(0));
+	calling_thread_find_stack(&calling, (uintptr_t)__builtin_frame_address(0));
 	return 0;
 }
 

@@ -64,8 +64,8 @@ struct room {
 /* Captures by the shadow stack if there is one, else by a walk that uses the memo. */
 static int capture_by(struct capture *c, const struct request *r, const struct call *call)
 {
-	c->own.t = thread_get();
-	if (unlikely(!c->own.t))
+	c->calling.t = thread_get();
+	if (unlikely(!c->calling.t))
 		return without_state(r, native_strip(call->ra));
 	c->pc = native_strip(call->ra);
 	c->sp = call->sp;
@@ -136,10 +136,10 @@ static int capture_context_in(void *mem, void *arg)
 	if (check_request(r, call->pcs, call->max, call->opts, call->info) || !call->ucontext)
 		return -EINVAL;
 	walk_context_cursor(&room->cur, call->ucontext);
-	c->own.t = thread_self;
+	c->calling.t = thread_self;
 	c->pc = room->cur.regs.r[REG_PC];
 	c->sp = room->cur.regs.r[NATIVE_MACHINE.sp];
-	if (!c->own.t)
+	if (!c->calling.t)
 		return without_state(r, c->pc);
 	if (ssp && r->sources & SHSTK_USE_HARDWARE) {
 		c->fp = room->cur.regs.r[NATIVE_MACHINE.fp];

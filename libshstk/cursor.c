@@ -177,7 +177,7 @@ bool is_after_any_call(const struct view *v, uint64_t ra)
 }
 
 /* Returns true if a call lies in front of @ra, or if that cannot be checked. */
-static own_stack bool has_call_before(const struct view *v, uint64_t ra)
+static noinline_for_stack bool has_call_before(const struct view *v, uint64_t ra)
 {
 	size_t before = 0, after = 0;
 	struct module *mod;

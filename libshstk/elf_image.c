@@ -178,7 +178,8 @@ struct ranges {
 	struct range eh_frame_hdr, sframe, dynamic;
 };
 
-static own_stack int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh, struct ranges *ranges)
+static noinline_for_stack int parse_phdrs(struct elf_image *img, const Elf64_Ehdr *eh,
+					  struct ranges *ranges)
 {
 	struct range note[4];
 	unsigned int i, nnote = 0;
@@ -239,7 +240,7 @@ static bool named(const struct section *str, uint64_t off, const char *want)
 	return inside(off, len, str->size) && !memcmp(str->data + off, want, len);
 }
 
-static own_stack void parse_shdrs(struct elf_image *img, const Elf64_Ehdr *eh)
+static noinline_for_stack void parse_shdrs(struct elf_image *img, const Elf64_Ehdr *eh)
 {
 	struct section str = { 0 };
 	Elf64_Shdr sh;

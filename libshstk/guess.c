@@ -30,7 +30,7 @@
 #define HELPER_MAX 4096
 
 /* Moves to the caller after a call to an address without code: the call has just happened. */
-static own_stack int guess_wild_call(const struct view *v, struct cursor *c)
+static noinline_for_stack int guess_wild_call(const struct view *v, struct cursor *c)
 {
 	const struct machine *m = v->m;
 	struct regs next = c->regs;
@@ -112,8 +112,8 @@ static inline void know_paths(const struct epilogue_of *of, struct paths *room)
 }
 
 /* Does what epilogue_rules() does, with the paths that are kept if there are any. */
-static own_stack bool each_path(const struct epilogue_of *of, struct paths *room, epilogue_fn found,
-				void *arg)
+static noinline_for_stack bool each_path(const struct epilogue_of *of, struct paths *room,
+					 epilogue_fn found, void *arg)
 {
 	if (!is_kept(of))
 		return follow(of, found, arg);
@@ -244,7 +244,7 @@ static int guess_epilogue(const struct view *v, struct cursor *c, struct module 
 }
 
 /* Moves to the caller from a stub of the linker, for which the machine knows the rule. */
-static own_stack int step_stub(const struct view *v, struct cursor *c, struct module *mod)
+static noinline_for_stack int step_stub(const struct view *v, struct cursor *c, struct module *mod)
 {
 	uint64_t rule = RULE_NONE;
 	const uint8_t *code;
@@ -294,7 +294,8 @@ static bool is_record_rule(void *arg, uint64_t rule, bool lost_fp)
 }
 
 /* Returns true if the code of the function returns by a frame record at fp. */
-static own_stack bool keeps_record(const struct view *v, struct cursor *c, struct module *mod)
+static noinline_for_stack bool keeps_record(const struct view *v, struct cursor *c,
+					    struct module *mod)
 {
 	struct epilogue_of of = { v, c, mod };
 	struct paths room;
@@ -308,7 +309,8 @@ static own_stack bool keeps_record(const struct view *v, struct cursor *c, struc
  * caller's frame. The word below its record then tells where that frame ends, and compiled code
  * needs this exact value.
  */
-static own_stack uint64_t called_from(const struct view *v, uint64_t at, uint64_t ra, uint64_t sp)
+static noinline_for_stack uint64_t called_from(const struct view *v, uint64_t at, uint64_t ra,
+					       uint64_t sp)
 {
 	struct shstk_frame_shape shape = { .size = sizeof(shape) };
 	struct module *mod = v->shape ? v->find(v->arg, ra - 1) : NULL;
@@ -345,7 +347,8 @@ static bool steps_over(const struct view *v, const struct cursor *c, uint64_t at
 }
 
 /* Moves to the caller by a frame record: the caller's fp, then the return address. */
-static own_stack int guess_record(const struct view *v, struct cursor *c, struct module *mod)
+static noinline_for_stack int guess_record(const struct view *v, struct cursor *c,
+					   struct module *mod)
 {
 	const struct machine *m = v->m;
 	struct regs next = c->regs;
@@ -433,7 +436,7 @@ static int guess_leaf_in(void *mem, void *arg)
 	return -SHSTK_END_NO_RULE;
 }
 
-static own_stack int guess_leaf(const struct view *v, struct cursor *c, step_fn step)
+static noinline_for_stack int guess_leaf(const struct view *v, struct cursor *c, step_fn step)
 {
 	struct leaf leaf = { v, c, step };
 
@@ -479,7 +482,7 @@ static int leave_shape(const struct view *v, struct cursor *c, uint32_t cfa, boo
 }
 
 /* Moves to the caller by the frame's shape, which v->shape tells. */
-static own_stack int guess_shape(const struct view *v, struct cursor *c)
+static noinline_for_stack int guess_shape(const struct view *v, struct cursor *c)
 {
 	struct shstk_frame_shape shape = { .size = sizeof(shape) };
 	int err = v->shape(v->shape_arg, cursor_reg(c, REG_PC), c->exact, &shape);
@@ -522,7 +525,8 @@ static bool is_built(const struct view *v, struct module *mod, uint64_t pc)
  * behind a call further out lies in the code at which the program starts, that is the caller,
  * because nothing else can have called.
  */
-static own_stack int guess_start(const struct view *v, struct cursor *c, struct module *mod)
+static noinline_for_stack int guess_start(const struct view *v, struct cursor *c,
+					  struct module *mod)
 {
 	struct regs next = { .known = 0 };
 	uint64_t sp = cursor_reg(c, v->m->sp), ra;

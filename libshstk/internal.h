@@ -40,7 +40,7 @@
 #define no_sanitize __attribute__((no_sanitize("address", "thread", "undefined")))
 
 /* Keeps a function from being inlined, so that its variables take stack only while it runs. */
-#define own_stack __attribute__((noinline))
+#define noinline_for_stack __attribute__((noinline))
 
 /* The type of a word of the stack, which may hold a value of any type. */
 typedef uint64_t stack_word __attribute__((may_alias));

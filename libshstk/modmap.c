@@ -240,7 +240,8 @@ static int from_mapped(struct module **ret, const struct vma *vma)
 	return err;
 }
 
-static own_stack int from_file(struct module **ret, const struct vma *vma, const char *path)
+static noinline_for_stack int from_file(struct module **ret, const struct vma *vma,
+					const char *path)
 {
 	uint64_t inode;
 	int fd, err;
@@ -321,8 +322,8 @@ static bool find_run(struct vma *vma)
  * memory in its own place. Another mapping of the file lies in front of that memory. @path has room
  * for @size bytes and is overwritten. Returns 0 or a negative errno.
  */
-static own_stack int from_beside(struct module **ret, const struct vma *vma, char *path,
-				 size_t size, uint64_t addr)
+static noinline_for_stack int from_beside(struct module **ret, const struct vma *vma, char *path,
+					  size_t size, uint64_t addr)
 {
 	struct vma beside;
 	int err;
@@ -355,7 +356,7 @@ static int from_run(struct module **ret, struct vma *vma, const char *path, uint
  * Makes a module of what is mapped at @addr, which need not be code of the module. Returns NULL if
  * nothing executable is mapped there.
  */
-static own_stack struct module *look_up(uint64_t addr)
+static noinline_for_stack struct module *look_up(uint64_t addr)
 {
 	size_t size = 4096;
 	struct module *m;

@@ -49,7 +49,7 @@ static int module_finish(struct module *m)
 	return 0;
 }
 
-own_stack int module_file(int fd, uint64_t *inode, size_t *size)
+noinline_for_stack int module_file(int fd, uint64_t *inode, size_t *size)
 {
 	struct stat st;
 	int err = sys_fstat(fd, &st);

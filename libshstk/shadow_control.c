@@ -43,9 +43,9 @@ enum {
  * with a return address.
  */
 #ifdef __clang__
-#define own_frame __attribute__((noinline))
+#define noinline_noclone __attribute__((noinline))
 #else
-#define own_frame __attribute__((noipa))
+#define noinline_noclone __attribute__((noipa))
 #endif
 
 static long control(long option, long arg)
@@ -245,7 +245,7 @@ static int entries_of(const uint64_t *pcs, const uint8_t *marks, int n, uint64_t
  * with 75 PR_SET_SHADOW_STACK_STATUS.
  */
 #ifdef __x86_64__
-own_frame no_sanitize static long seed(uint64_t *entries, long n)
+noinline_noclone no_sanitize static long seed(uint64_t *entries, long n)
 {
 	register long count __asm__("r12");
 	register uint64_t *from __asm__("r13") = entries;
@@ -308,7 +308,7 @@ own_frame no_sanitize static long seed(uint64_t *entries, long n)
 	return ret;
 }
 #else
-own_frame no_sanitize static long seed(uint64_t *entries, long n)
+noinline_noclone no_sanitize static long seed(uint64_t *entries, long n)
 {
 	register long x0 __asm__("x0");
 	register uint64_t x30 __asm__("x30") = (uintptr_t)__builtin_return_address(0);
@@ -375,7 +375,7 @@ static int seed_error(long err)
 	}
 }
 
-own_frame no_sanitize SHSTK_API int shstk_enable_here(unsigned int flags)
+noinline_noclone no_sanitize SHSTK_API int shstk_enable_here(unsigned int flags)
 {
 	uint64_t pcs[MAX_FRAMES], all = ~0ull, mask;
 	uint8_t marks[MAX_FRAMES];

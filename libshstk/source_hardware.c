@@ -129,10 +129,10 @@ static bool insert_frame(struct hw_trace *h, unsigned int at, const struct curso
 /* Steps to the caller of @cur. Returns false if there is none, or if it is on no known stack. */
 static bool step_out(struct capture *c, struct cursor *cur, uint8_t *mark)
 {
-	const struct view *v = own_view(&c->own, false);
+	const struct view *v = calling_thread_view(&c->calling, false);
 
 	return !cursor_step(v, cur, mark) &&
-	       (!cur->exact || own_find_stack(&c->own, cur->regs.r[v->m->sp]));
+	       (!cur->exact || calling_thread_find_stack(&c->calling, cur->regs.r[v->m->sp]));
 }
 
 /*
@@ -220,7 +220,7 @@ static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, ui
 		       uint64_t hi)
 {
 	struct cursor cur = { .exact = true, .innermost = true };
-	bool outermost = enter(c->own.t, c->sp), ok = false;
+	bool outermost = enter(c->calling.t, c->sp), ok = false;
 	uint64_t pc;
 	const struct view *v;
 	uint8_t mark;
@@ -228,15 +228,15 @@ static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, ui
 	if (unlikely(modmap_loads_changed()))
 		modmap_revalidate();
 	native_context(uc, &cur.regs);
-	v = own_view(&c->own, false);
-	if (own_find_stack(&c->own, c->sp) && !cursor_step(v, &cur, &mark) &&
+	v = calling_thread_view(&c->calling, false);
+	if (calling_thread_find_stack(&c->calling, c->sp) && !cursor_step(v, &cur, &mark) &&
 	    !(cur.mark & SHSTK_MARK_GUESS)) {
 		pc = cur.regs.r[REG_PC];
 		ok = true;
 		if ((ssp >= hi || hw_word(ssp) != pc) && h->n < h->max)
 			hw_put(h, pc, cur.mark);
 	}
-	leave(c->own.t, outermost);
+	leave(c->calling.t, outermost);
 	return ok;
 }
 
@@ -244,22 +244,22 @@ static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, ui
  * Corrects the copy: puts in the program counters that signals interrupted, and removes a token
  * that looks like the outermost entry, if @last_may_be_token.
  */
-static own_stack void correct(struct capture *c, const struct request *r, struct hw_trace *h,
-			      const void *uc, bool last_may_be_token)
+static noinline_for_stack void correct(struct capture *c, const struct request *r,
+				       struct hw_trace *h, const void *uc, bool last_may_be_token)
 {
 	struct cursor cur;
 
 	walk_begin(c, r);
 	c->memo = false;
-	if (last_may_be_token && !own_is_code(h->pcs[h->n - 1] - 1))
+	if (last_may_be_token && !calling_thread_is_code(h->pcs[h->n - 1] - 1))
 		h->n--;
-	own_cursor(&cur, c->pc, c->sp, c->fp);
+	calling_thread_cursor(&cur, c->pc, c->sp, c->fp);
 	if (uc) {
 		native_context(uc, &cur.regs);
 		cur.exact = true;
 		cur.innermost = true;
 	}
-	if (h->nsignals && own_find_stack(&c->own, c->sp))
+	if (h->nsignals && calling_thread_find_stack(&c->calling, c->sp))
 		fill_signals(c, h, &cur, r->skip);
 	c->end = SHSTK_END_COMPLETE;
 	c->end_pc = 0;
@@ -320,11 +320,11 @@ int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, c
 	struct hw_trace h = { .pcs = r->pcs, .marks = r->marks, .max = r->max, .skip = r->skip };
 	bool reached_end, last_may_be_token, may_remember;
 	struct extent x = { .ssp = ssp };
-	struct thread *t = c->own.t;
+	struct thread *t = c->calling.t;
 	unsigned int before_copy;
 
 	if (!t->native_known)
-		own_find_stack(&c->own, c->sp);
+		calling_thread_find_stack(&c->calling, c->sp);
 	x.end_known = find_shadow(t, ssp, c->sp, &x.hi);
 	x.readable = likely(!r->check) || shadow_is_whole(ssp, &x.hi);
 	x.end_known = x.end_known && x.readable;

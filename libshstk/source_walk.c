@@ -21,11 +21,11 @@ static void mark_last(struct capture *c, uint8_t mark)
 }
 
 /*
- * Makes @cur the frame that comes next in the walk. @reads: what the step to it has read, or NULL if
- * that is not known.
+ * Makes @cur the frame that comes next in the walk. @reads: what the step to it has read, or NULL
+ * if that is not known.
  */
 static enum outcome take_cursor(struct capture *c, const struct cursor *cur,
-				const struct own_reads *reads)
+				const struct step_reads *reads)
 {
 	const struct machine *m = &NATIVE_MACHINE;
 	uint64_t fp = c->fp;
@@ -39,7 +39,7 @@ static enum outcome take_cursor(struct capture *c, const struct cursor *cur,
 	c->go_g0_sp = cur->go_g0_sp;
 	if (c->memo)
 		walk_note_step(c, fp, reads);
-	if (c->sp <= c->own.stack.hi)
+	if (c->sp <= c->calling.stack.hi)
 		return GO_ON;
 	return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 }
@@ -50,7 +50,7 @@ static enum outcome take_cursor(struct capture *c, const struct cursor *cur,
  */
 static bool cross(struct capture *c, uint64_t sp)
 {
-	if (!own_find_stack(&c->own, sp)) {
+	if (!calling_thread_find_stack(&c->calling, sp)) {
 		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 		return false;
 	}
@@ -95,25 +95,25 @@ static enum outcome step_cursor(struct capture *c, const struct view *v, struct 
 /* The variables of a step by a rule that is no plain addition. */
 struct special {
 	struct cursor cur;
-	struct own_reads reads;
+	struct step_reads reads;
 };
 
 static int step_special_in(void *mem, void *arg)
 {
 	struct special *s = mem;
 	struct capture *c = arg;
-	const struct view *v = own_view(&c->own, false);
+	const struct view *v = calling_thread_view(&c->calling, false);
 	enum outcome out;
 
 	s->reads.n = 0;
 	s->reads.lowest = c->sp;
 	/* A step out of Go's code depends on more than the stack and the rules. */
 	s->reads.unknown = !c->memo || modmap_has_go();
-	c->own.reads = s->reads.unknown ? NULL : &s->reads;
-	own_cursor(&s->cur, c->pc, c->sp, c->fp);
+	c->calling.reads = s->reads.unknown ? NULL : &s->reads;
+	calling_thread_cursor(&s->cur, c->pc, c->sp, c->fp);
 	s->cur.go_g0_sp = c->go_g0_sp;
 	out = step_cursor(c, v, &s->cur);
-	c->own.reads = NULL;
+	c->calling.reads = NULL;
 	return out == GO_ON ? take_cursor(c, &s->cur, s->reads.unknown ? NULL : &s->reads) : out;
 }
 
@@ -140,7 +140,7 @@ static enum outcome step_special(struct capture *c, uint64_t rule)
  */
 static __attribute__((noinline)) enum outcome step_to_other(struct capture *c, uint64_t rule)
 {
-	if (RULE_KIND(rule) != RULE_FP || range_has(&c->own.stack, c->fp))
+	if (RULE_KIND(rule) != RULE_FP || range_has(&c->calling.stack, c->fp))
 		return walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 	if (!cross(c, c->fp))
 		return FINISHED;
@@ -151,7 +151,7 @@ static __attribute__((noinline)) enum outcome step_to_other(struct capture *c, u
 /* Steps out of the frame in @c, whose entry is written, by @rule. */
 static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
 {
-	const uint64_t hi = c->own.stack.hi;
+	const uint64_t hi = c->calling.stack.hi;
 	struct frame_exit x;
 
 	if (unlikely(!frame_is_ordinary(rule)))
@@ -242,8 +242,8 @@ static enum outcome walk(struct capture *c)
 		if (out != GO_ON)
 			return out;
 		/*
-		 * The fast loops can't handle frames without a slot, frames with marks, or frames to
-		 * be left out.
+		 * The fast loops can't handle frames without a slot, frames with marks, or frames
+		 * to be left out.
 		 */
 		if (!c->slot || c->mark || c->skip)
 			continue;
@@ -260,7 +260,7 @@ static enum outcome walk(struct capture *c)
  */
 static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 {
-	const struct view *v = own_view(&c->own, true);
+	const struct view *v = calling_thread_view(&c->calling, true);
 	uint8_t mark;
 	int err;
 
@@ -280,7 +280,7 @@ static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 		}
 		if (step_cursor(c, v, cur) != GO_ON)
 			return;
-		if (!own_is_code(cur->regs.r[REG_PC] - 1)) {
+		if (!calling_thread_is_code(cur->regs.r[REG_PC] - 1)) {
 			walk_finish(c, SHSTK_END_BAD_PC, cur->regs.r[REG_PC]);
 			return;
 		}
@@ -291,11 +291,11 @@ static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 
 void walk_begin(struct capture *c, const struct request *r)
 {
-	struct thread *t = c->own.t;
+	struct thread *t = c->calling.t;
 	uint64_t sp = c->sp;
 
 	enter_after_jump(t, sp);
-	c->own.outermost = enter(t, sp);
+	c->calling.outermost = enter(t, sp);
 	c->crossed = false;
 	c->go_g0_sp = 0;
 	c->pcs = r->pcs;
@@ -311,18 +311,18 @@ void walk_begin(struct capture *c, const struct request *r)
 	c->joined = false;
 	c->end_by_rule = false;
 	if (unlikely(r->check))
-		own_check_stack(t, sp);
+		calling_thread_check_stack(t, sp);
 	if (unlikely(modmap_loads_changed()))
 		modmap_revalidate();
 	c->gen = rulecache_gen();
-	if (c->own.outermost && r->sources & SHSTK_USE_MEMO)
+	if (c->calling.outermost && r->sources & SHSTK_USE_MEMO)
 		walk_open_memo(c);
 }
 
 /* Tells whether the memo's last trace is just the trace of this capture. */
 static bool is_in_memo(const struct capture *c)
 {
-	const struct memo *m = &c->own.t->memo;
+	const struct memo *m = &c->calling.t->memo;
 	const struct memo_side *s = &m->side[m->last];
 
 	return c->memo && !c->crossed && c->n && s->end - s->first == (int)c->n;
@@ -331,21 +331,21 @@ static bool is_in_memo(const struct capture *c)
 /* Returns the identity of the trace, from the memo if the trace is in it. */
 static uint64_t trace_id(const struct capture *c)
 {
-	struct memo_side *s = &c->own.t->memo.side[c->own.t->memo.last];
+	struct memo_side *s = &c->calling.t->memo.side[c->calling.t->memo.last];
 
 	return is_in_memo(c) ? memo_id(s, s->first) : shstk_trace_id(c->pcs, c->n);
 }
 
 int walk_end(struct capture *c, const struct request *r)
 {
-	struct thread *t = c->own.t;
+	struct thread *t = c->calling.t;
 
 	walk_store_memo(c);
 	if (r->hook)
 		call_tell_hook(r->hook, trace_id(c), c->end, c->crossed);
 	enter_count(t, c->reused);
-	leave(t, c->own.outermost);
-	if (unlikely(c->own.outermost && modmap_has_retired()))
+	leave(t, c->calling.outermost);
+	if (unlikely(c->calling.outermost && modmap_has_retired()))
 		modmap_reclaim();
 	if (r->info)
 		call_tell(r->info, 0, c->n, c->end, c->end_pc, c->reused, c->guessed);
@@ -377,7 +377,7 @@ void walk_from_caller(struct capture *c, const struct request *r)
 {
 	uint64_t sp = c->sp;
 
-	if (unlikely(!own_find_stack(&c->own, sp))) {
+	if (unlikely(!calling_thread_find_stack(&c->calling, sp))) {
 		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 		c->memo = false;
 		return;
@@ -400,7 +400,7 @@ void walk_context_cursor(struct cursor *cur, const void *ucontext)
 void walk_from_context(struct capture *c, const struct request *r, const void *ucontext,
 		       struct cursor *cur)
 {
-	const struct view *v = own_view(&c->own, false);
+	const struct view *v = calling_thread_view(&c->calling, false);
 	uint64_t sp = c->sp;
 	enum outcome out;
 
@@ -409,7 +409,7 @@ void walk_from_context(struct capture *c, const struct request *r, const void *u
 		c->memo = false;
 		return;
 	}
-	if (c->sp & 7 || !own_find_stack(&c->own, sp)) {
+	if (c->sp & 7 || !calling_thread_find_stack(&c->calling, sp)) {
 		walk_finish(c, SHSTK_END_BAD_STACK, c->pc);
 		c->memo = false;
 		return;
@@ -424,6 +424,6 @@ void walk_from_context(struct capture *c, const struct request *r, const void *u
 		return;
 	walk_context_cursor(cur, ucontext);
 	restart(c, r);
-	if (own_find_stack(&c->own, sp))
+	if (calling_thread_find_stack(&c->calling, sp))
 		walk_full(c, cur, 0);
 }

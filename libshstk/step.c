@@ -9,7 +9,7 @@
 #include "step.h"
 
 /* Steps out of a signal return trampoline: all interrupted registers lie in the signal frame. */
-static own_stack int step_sigtramp(const struct view *v, struct cursor *c)
+static noinline_for_stack int step_sigtramp(const struct view *v, struct cursor *c)
 {
 	const struct machine *m = v->m;
 	struct regs next = { .known = 0 };
@@ -247,7 +247,7 @@ static int step_row(const struct view *v, struct cursor *c, struct module *mod)
  * Steps out of code that nothing describes. It is a function of its own so that the frame of
  * cursor_step() is gone from the stack by then: guesses need more stack than the other steps.
  */
-static own_stack int step_guess(const struct view *v, struct cursor *c, struct module *mod)
+static noinline_for_stack int step_guess(const struct view *v, struct cursor *c, struct module *mod)
 {
 	int err = guess_caller(v, c, mod, cursor_step);
 

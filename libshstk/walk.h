@@ -18,7 +18,7 @@
 
 /**
  * struct capture - one capture in progress
- * @own: the thread, and the stack that is walked.
+ * @calling: the thread, and the stack that is walked.
  * @pcs: the caller's array of entries.
  * @marks: the caller's array of marks, or NULL.
  * @max: capacity of @pcs and @marks, in entries.
@@ -46,7 +46,7 @@
  * @guessed: number of entries that were guessed.
  */
 struct capture {
-	struct own own;
+	struct calling_thread calling;
 	uint64_t *pcs;
 	uint8_t *marks;
 	unsigned int max, n, skip;
@@ -101,7 +101,7 @@ static inline bool walk_append(struct capture *c, uint64_t pc, uint8_t mark)
 static inline void walk_forget(struct capture *c)
 {
 	if (c->memo)
-		memo_clear(&c->own.t->memo);
+		memo_clear(&c->calling.t->memo);
 	c->memo = false;
 }
 
@@ -126,7 +126,7 @@ static inline void walk_record_use(struct capture *c, uint64_t rule)
 static inline void walk_restart_memo(struct capture *c)
 {
 	if (c->memo)
-		memo_start(&c->w, &c->own.t->memo, c->own.stack.hi);
+		memo_start(&c->w, &c->calling.t->memo, c->calling.stack.hi);
 }
 
 /*
@@ -137,11 +137,12 @@ static inline void walk_restart_memo(struct capture *c)
 enum outcome walk_reuse(struct capture *c);
 
 /*
- * Notes how the walk came to the next frame, which is in @c, by a step that no simple rule describes.
+ * Notes how the walk came to the next frame, which is in @c, by a step that no simple rule
+ * describes.
  * @fp: frame pointer of the frame that was left. @reads: what the step has read, or NULL if that is
  * not known.
  */
-void walk_note_step(struct capture *c, uint64_t fp, const struct own_reads *reads);
+void walk_note_step(struct capture *c, uint64_t fp, const struct step_reads *reads);
 
 /* Decides before a walk whether the capture uses the memo, and sets @c->memo. */
 void walk_open_memo(struct capture *c);

@@ -18,7 +18,7 @@ static bool restores_fp(uint64_t pc)
 static const uint64_t no_fp;
 
 /* Returns the address from which the word @val was read last, stripped if @strip; or 0. */
-static uint64_t read_from(const struct own_reads *r, uint64_t val, bool strip)
+static uint64_t read_from(const struct step_reads *r, uint64_t val, bool strip)
 {
 	unsigned int i;
 
@@ -28,7 +28,7 @@ static uint64_t read_from(const struct own_reads *r, uint64_t val, bool strip)
 	return 0;
 }
 
-void walk_note_step(struct capture *c, uint64_t fp, const struct own_reads *reads)
+void walk_note_step(struct capture *c, uint64_t fp, const struct step_reads *reads)
 {
 	struct memo_walk *w = &c->w;
 	uint64_t slot, fp_slot = 0;
@@ -84,7 +84,7 @@ enum outcome walk_reuse(struct capture *c)
 	const struct memo_word *words = old->word + c->w.old_word;
 	int taken = j;
 
-	if ((v == old->end - 1 && c->own.t->memo.complete) ||
+	if ((v == old->end - 1 && c->calling.t->memo.complete) ||
 	    (v < old->end - 1 && c->n + (v - j) == c->max)) {
 		add_marks(c, words, j, v);
 		c->n += v - j;
@@ -124,7 +124,7 @@ enum outcome walk_reuse(struct capture *c)
  */
 static void judge_memo(struct capture *c)
 {
-	struct memo *m = &c->own.t->memo;
+	struct memo *m = &c->calling.t->memo;
 
 	if (4 * c->reused >= 64 + (c->n - c->reused)) {
 		m->misses = 0;
@@ -141,7 +141,7 @@ static void judge_memo(struct capture *c)
 /* Ends the pause without the memo if two traces in a row begin alike. */
 static inline void note_trace(struct capture *c)
 {
-	struct memo *m = &c->own.t->memo;
+	struct memo *m = &c->calling.t->memo;
 	uint64_t key = c->place + c->n;
 
 	if (c->n > 4)
@@ -153,7 +153,7 @@ static inline void note_trace(struct capture *c)
 
 void walk_store_memo(struct capture *c)
 {
-	struct memo *m = &c->own.t->memo;
+	struct memo *m = &c->calling.t->memo;
 
 	if (c->waits)
 		note_trace(c);
@@ -167,13 +167,13 @@ void walk_store_memo(struct capture *c)
 		memo_replace(&c->w);
 		m->complete = c->end_by_rule;
 	}
-	memo_publish(m, c->own.t->native_known ? c->own.t->native.hi : 0);
+	memo_publish(m, c->calling.t->native_known ? c->calling.t->native.hi : 0);
 	m->near = c->w.fresh->end - c->w.fresh->first <= MEMO_NEAR;
 }
 
 void walk_open_memo(struct capture *c)
 {
-	struct memo *m = &c->own.t->memo;
+	struct memo *m = &c->calling.t->memo;
 
 	if (m->wait) {
 		m->wait--;

@@ -93,9 +93,9 @@ STRIDE void leave_by(struct stride *s, uint64_t rule, const struct frame_exit *x
 STRIDE void stride(struct capture *c, const bool memo)
 {
 	const uint64_t mask = load_relaxed(&rulecache.mask), gen = c->gen;
-	const bool update = !(load_relaxed(&c->own.t->captures) & 31);
+	const bool update = !(load_relaxed(&c->calling.t->captures) & 31);
 	uint64_t *out = c->pcs + c->n, *const full = c->pcs + c->max;
-	const uint64_t hi = c->own.stack.hi;
+	const uint64_t hi = c->calling.stack.hi;
 	struct stride s = {
 		.pc = c->pc,
 		.raw = c->raw,

@@ -29,8 +29,8 @@ write_gcs_note = $(Q)printf '$(GCS_NOTE)' >$(2).note && \
 	$(1) --update-section .note.gnu.property=$(2).note $(2) && rm $(2).note
 # Marks an object for the machine that the build is for, unless its linker has marked it already.
 ifeq ($(ARCH)$(GCS_MARK),arm64)
-own_link = $(GCS_PLACE)
-own_mark = $(call write_gcs_note,$(OBJCOPY),$@)
+target_gcs_link = $(GCS_PLACE)
+target_gcs_mark = $(call write_gcs_note,$(OBJCOPY),$@)
 endif
 
 include $(wildcard tools/*/build.mk tools/inject/*/build.mk)

@@ -63,8 +63,8 @@ static unsigned int release_of(const struct module *m)
 
 static void put_labels(const struct module *m, struct buffer *b)
 {
-	struct own o = { .t = NULL };
-	const struct view *v = own_view(&o, false);
+	struct calling_thread o = { .t = NULL };
+	const struct view *v = calling_thread_view(&o, false);
 	struct shstk_goruntime rt = { .mod = m, .read = v->other.read, .arg = v->other.arg };
 	struct cursor none = { .go_g = 0 };
 	struct gothread thread;

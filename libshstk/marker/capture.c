@@ -334,7 +334,7 @@ struct learning {
 /* Tells whether the trace is complete, lies on one stack, and was found by rules alone. */
 static bool ends_plainly(const struct capture *c)
 {
-	return c->own.outermost && !c->crossed && c->end == SHSTK_END_COMPLETE && !c->guessed;
+	return c->calling.outermost && !c->crossed && c->end == SHSTK_END_COMPLETE && !c->guessed;
 }
 
 static int learn_in(void *mem, void *arg)
@@ -349,7 +349,7 @@ static int learn_in(void *mem, void *arg)
 				 .max = call->max,
 				 .info = call->info,
 				 .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
-	c->own.t = t;
+	c->calling.t = t;
 	c->pc = native_strip(call->ra);
 	c->sp = call->sp;
 	c->fp = call->fp;

@@ -73,7 +73,7 @@ static int open_own(const struct shstk_symproc *proc)
 }
 
 /* Returns the account of the process's own file; NULL when memory runs out. */
-static struct shstk_account *own_account(struct shstk_symproc *proc)
+static struct shstk_account *perfmap_account(struct shstk_symproc *proc)
 {
 	struct shstk_account *account = &proc->perfmap_account;
 	const char *name;
@@ -147,7 +147,7 @@ static bool begin_file(struct shstk_made *made, int fd, const struct stat *st)
 static int read_own(struct shstk_symproc *proc, int fd, bool anew)
 {
 	struct shstk_symbols *symbols = proc->symbols;
-	struct shstk_account *account = own_account(proc);
+	struct shstk_account *account = perfmap_account(proc);
 	size_t before, cost;
 	int err = 0;
 

@@ -89,7 +89,7 @@ static int pin(int pid)
 	return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 }
 
-static struct shstk_root *own_root(struct shstk_root **list)
+static struct shstk_root *this_process_root(struct shstk_root **list)
 {
 	struct shstk_root id = { .fd = -1 };
 	struct shstk_root *root;
@@ -103,7 +103,7 @@ static struct shstk_root *own_root(struct shstk_root **list)
 
 struct shstk_root *shstk_root_get(struct shstk_root **list, int pid)
 {
-	struct shstk_root *own = own_root(list), *root;
+	struct shstk_root *own = this_process_root(list), *root;
 	struct shstk_root id;
 
 	if (!own || pid <= 0)

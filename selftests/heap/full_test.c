@@ -114,7 +114,7 @@ static void give_blocks(void)
 static void go_far(void)
 {
 	heap_reserve(FAR_BYTES, HEAP_UNIT);
-	atomic_store(&heap.own->counts, 0);
+	atomic_store(&heap.unshared->counts, 0);
 }
 
 /* Writes over all used bytes of the region, including its header. */

@@ -26,7 +26,7 @@ static bool is_this_kernel(const struct perfdata *pd)
  * -z and -B note no build ids; then the vdso is trusted to be the same, as files are. Returns false
  * if there is none.
  */
-static bool own_vdso(const struct perfdata *pd, const struct layout_map *m, const void **image)
+static bool same_vdso(const struct perfdata *pd, const struct layout_map *m, const void **image)
 {
 	struct build_id own;
 
@@ -48,7 +48,7 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	int err = -ENOENT;
 
 	(void)pid;
-	if (!strcmp(m->path, "[vdso]") && own_vdso(past->pd, m, &vdso))
+	if (!strcmp(m->path, "[vdso]") && same_vdso(past->pd, m, &vdso))
 		return shstk_space_add_image(space, vdso, m->end - m->start, m->start);
 	if (layout_is_file(m->path))
 		file = image_get(&past->images, m->path, &m->id);
@@ -83,7 +83,7 @@ static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const str
 
 	(void)pid;
 	if (!strcmp(m->path, "[vdso]")) {
-		if (own_vdso(past->pd, m, &vdso)) {
+		if (same_vdso(past->pd, m, &vdso)) {
 			info.image = vdso;
 			info.image_size = m->end - m->start;
 		}

@@ -50,7 +50,8 @@ static uint64_t find_base(const struct reading *r)
 			return 0;
 		base = word(r, r->thread->pointer + t->slot + key * 16);
 	}
-	return base && t->own_at && word(r, base + t->own_at) != r->thread->pointer ? 0 : base;
+	return base && t->thread_at && word(r, base + t->thread_at) != r->thread->pointer ? 0 :
+											    base;
 }
 
 static uint64_t find_first(const struct reading *r, const struct language_chain *chain,
@@ -89,8 +90,8 @@ static uint32_t copy_text(const struct reading *r, const struct language_text *t
 }
 
 /*
- * Keeps the function that was read. Returns false if the account has no memory for it. For each byte
- * of the table of lines there may be a line.
+ * Keeps the function that was read. Returns false if the account has no memory for it. For each
+ * byte of the table of lines there may be a line.
  */
 static bool keep(const struct reading *r)
 {

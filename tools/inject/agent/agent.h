@@ -106,8 +106,8 @@ struct calls {
  * @open: with wall-clock time: the thread is in a call that waits. Its sample lies at @head,
  *	without a weight and not committed. The sample is given up when another record needs the
  *	place.
- * @blocked: own.blocked of the thread that creates this one.
- * @signo: own.signo of the thread that creates this one.
+ * @blocked: local.blocked of the thread that creates this one.
+ * @signo: local.signo of the thread that creates this one.
  * @cramped: its stack has no room for the agent's signal.
  * @head: bytes produced; only this thread's own code changes it.
  * @room: bytes behind @head that are reserved; no more than that is ever committed.
@@ -236,7 +236,7 @@ struct cut {
 };
 
 /**
- * struct own - what a thread of the program knows of itself, also in its handlers
+ * struct agent_local - what a thread of the program knows of itself, also in its handlers
  * @waits_in: the function of libc that a hook of wait.c is in, or NULL.
  * @cuts: the system calls that the agent's signal interrupted last (signals.c).
  * @nr_cuts: number of calls in @cuts so far.
@@ -246,8 +246,8 @@ struct cut {
  * @cramped: the thread's alternate stack, or the only stack that it has, has no room for the
  *	agent's signal.
  * @was_cramped: the signal that comes next was held back for lack of room.
- * @stack_is_small: the thread's own stack has no room for the agent's signal: the program provided a
- *	small one, or it is in pieces (-fsplit-stack).
+ * @stack_is_small: the thread's own stack has no room for the agent's signal: the program provided
+ *	a small one, or it is in pieces (-fsplit-stack).
  * @signo: the agent's signal as far as this thread knows; 0 in threads that the agent did not see
  *	begin (move.c).
  * @left_blocked: signals that the agent had before, and that the program has blocked.
@@ -255,7 +255,7 @@ struct cut {
  * @child_filtered: a child of vfork(), which shares this memory, is behind a filter of system
  *	calls: its hooks make none until it executes a program or ends.
  */
-struct own {
+struct agent_local {
 	const void *waits_in;
 	struct cut cuts[4];
 	unsigned int nr_cuts;
@@ -273,7 +273,7 @@ struct own {
 	bool child_filtered;
 };
 
-extern __thread struct own own;
+extern __thread struct agent_local local;
 
 /*
  * Returns whether @p points into the stack frames of this thread that called the hook, at most
@@ -287,14 +287,14 @@ static inline __attribute__((always_inline)) bool on_stack(const void *p, size_t
 {
 	uintptr_t at = (uintptr_t)p, frame = (uintptr_t)__builtin_frame_address(0);
 
-	return at > frame && at < own.stack_end && at - frame < NEAR_FRAMES &&
-	       bytes <= own.stack_end - at;
+	return at > frame && at < local.stack_end && at - frame < NEAR_FRAMES &&
+	       bytes <= local.stack_end - at;
 }
 
 /* Returns whether the hooks of this thread must make no system calls of their own. */
 static inline bool in_sandbox(void)
 {
-	return agent.sandboxed || own.child_filtered;
+	return agent.sandboxed || local.child_filtered;
 }
 
 /* The linker defines these: the beginning of this object and the end of its code. */
@@ -313,14 +313,14 @@ static inline ksigset block_signals(void)
 }
 
 /* Returns the number of the signal that this thread's timer sends. */
-static inline int own_signo(void)
+static inline int agent_signo(void)
 {
-	return own.signo ? own.signo : agent.signo;
+	return local.signo ? local.signo : agent.signo;
 }
 
-static inline ksigset own_signal(void)
+static inline ksigset agent_sigset(void)
 {
-	return (ksigset)1 << (own_signo() - 1);
+	return (ksigset)1 << (agent_signo() - 1);
 }
 
 static inline void restore_signals(ksigset old)
@@ -328,9 +328,9 @@ static inline void restore_signals(ksigset old)
 	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &old, NULL, sizeof(old));
 }
 
-static inline void change_own_signal(int how)
+static inline void change_agent_signal(int how)
 {
-	ksigset one = own_signal();
+	ksigset one = agent_sigset();
 
 	sys4(SYS_rt_sigprocmask, how, &one, NULL, sizeof(one));
 }
@@ -340,14 +340,14 @@ static inline __attribute__((always_inline)) bool is_held(void)
 {
 	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 
-	return own.cramped || frame - own.held.lo < own.held.hi - own.held.lo;
+	return local.cramped || frame - local.held.lo < local.held.hi - local.held.lo;
 }
 
 /* Unblocks the agent's signal, unless it is held back. */
-static inline __attribute__((always_inline)) void admit_own_signal(void)
+static inline __attribute__((always_inline)) void admit_agent_signal(void)
 {
 	if (!is_held())
-		change_own_signal(SIG_UNBLOCK);
+		change_agent_signal(SIG_UNBLOCK);
 }
 
 /*
@@ -389,7 +389,7 @@ static inline struct thread *agent_self(void)
 }
 
 /* Returns whether @pc is code of this object, not of the program. */
-static inline bool is_own(uint64_t pc)
+static inline bool is_agent_code(uint64_t pc)
 {
 	return pc >= (uintptr_t)__ehdr_start && pc < (uintptr_t)etext;
 }

@@ -19,8 +19,8 @@ $(AGENT_OBJ): TOOL_CFLAGS += $(AGENT_CFLAGS)
 
 $(B)/libshstk-agent.so: $(AGENT_OBJ) $(B)/lib/native/libshstk.a
 	$(call no_cancellation,$(AGENT_OBJ))
-	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(AGENT_LDFLAGS))
-	$(own_mark)
+	$(call say,LD,$@)$(call link_shared,$^ $(target_gcs_link) $(AGENT_LDFLAGS))
+	$(target_gcs_mark)
 
 # Nothing is recorded on other machines (tools/record/record.c).
 ifneq ($(filter x86 arm64,$(ARCH)),)

@@ -342,7 +342,7 @@ static void bring_along(const siginfo_t *si)
 	struct thread *t = from_timer(si);
 
 	if (t && t->pid == agent.pid && t->armed && t->slot->signo != (uint32_t)agent.signo &&
-	    !own.signo && !in_sandbox())
+	    !local.signo && !in_sandbox())
 		agent_retime(t, agent.signo);
 }
 

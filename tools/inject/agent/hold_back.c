@@ -72,17 +72,17 @@ size_t held_frame(void)
 
 void held_mend(void)
 {
-	if (!own.held.hi || is_held())
+	if (!local.held.hi || is_held())
 		return;
-	own.held.hi = own.held.lo = 0;
+	local.held.hi = local.held.lo = 0;
 	if (!in_sandbox())
-		change_own_signal(SIG_UNBLOCK);
+		change_agent_signal(SIG_UNBLOCK);
 }
 
 /* Returns whether the thread has no room for the agent's signal with that alternate stack. */
 static bool is_cramped(const stack_t *stack)
 {
-	return stack->ss_flags & SS_DISABLE ? own.stack_is_small :
+	return stack->ss_flags & SS_DISABLE ? local.stack_is_small :
 					      stack->ss_size < agent.frame + SAMPLE_NEED;
 }
 
@@ -93,22 +93,22 @@ static bool is_cramped(const stack_t *stack)
 static void be_cramped(bool cramped)
 {
 	struct thread *t = agent_self();
-	bool was = own.cramped;
+	bool was = local.cramped;
 
 	if (t && cramped != was)
 		t->tried = cramped;
 	/* The signal is blocked first: its handler may open another event while one is closed. */
 	if (cramped && !was) {
-		change_own_signal(SIG_BLOCK);
+		change_agent_signal(SIG_BLOCK);
 		if (t)
 			event_close(t);
 	}
-	own.cramped = cramped;
+	local.cramped = cramped;
 	if (!was || cramped)
 		return;
-	own.was_cramped = true;
-	if (!own.waits_in)
-		admit_own_signal();
+	local.was_cramped = true;
+	if (!local.waits_in)
+		admit_agent_signal();
 }
 
 /*
@@ -136,10 +136,10 @@ void held_look(void)
 {
 	stack_t stack;
 
-	if (own.stack_is_small || !has_glibc || !end_of_piece() || in_sandbox() ||
+	if (local.stack_is_small || !has_glibc || !end_of_piece() || in_sandbox() ||
 	    agent.pid != (int)sys0(SYS_getpid) || sys2(SYS_sigaltstack, NULL, &stack))
 		return;
-	own.stack_is_small = true;
+	local.stack_is_small = true;
 	if (is_cramped(&stack))
 		be_cramped(true);
 }
@@ -158,7 +158,7 @@ void held_resolve(void)
  */
 HOOK_API int sigaltstack(const stack_t *new, stack_t *old)
 {
-	bool was = own.cramped;
+	bool was = local.cramped;
 	stack_t copy;
 	int ret;
 
@@ -178,7 +178,7 @@ HOOK_API int sigaltstack(const stack_t *new, stack_t *old)
 		be_cramped(was);
 		return ret;
 	}
-	own.held.hi = own.held.lo = 0;
+	local.held.hi = local.held.lo = 0;
 	be_cramped(is_cramped(&copy));
 	return 0;
 }

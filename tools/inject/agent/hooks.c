@@ -42,10 +42,10 @@ void hooks_resolve(void)
 
 static void begin_thread(struct thread *t)
 {
-	own.stack_end = (uintptr_t)__builtin_frame_address(0);
-	own.blocked = t->blocked;
-	own.cramped = own.stack_is_small = t->cramped;
-	own.signo = t->signo;
+	local.stack_end = (uintptr_t)__builtin_frame_address(0);
+	local.blocked = t->blocked;
+	local.cramped = local.stack_is_small = t->cramped;
+	local.signo = t->signo;
 	shstk_thread_init();
 	agent_begin(t);
 }
@@ -64,7 +64,7 @@ static void *start_thread(void *arg)
 	return fn(fn_arg);
 }
 
-static bool own_process(void)
+static bool may_act(void)
 {
 	/* A child of vfork() shares this memory but has another process ID. */
 	return agent.on && !in_sandbox() && agent.pid == (int)sys0(SYS_getpid);
@@ -93,8 +93,8 @@ static struct thread *new_thread(void)
 	shstk_thread_init();
 	t = agent_take(0, true);
 	if (t) {
-		t->blocked = own.blocked;
-		t->signo = own_signo();
+		t->blocked = local.blocked;
+		t->signo = agent_signo();
 	}
 	return t;
 }
@@ -163,9 +163,9 @@ HOOK_API pid_t _Fork(void)
 
 HOOK_API void _exit(int status)
 {
-	if (own_process())
+	if (may_act())
 		agent_leave();
-	own.child_filtered = false;
+	local.child_filtered = false;
 	NEXT(exit_raw)(status);
 	__builtin_unreachable();
 }
@@ -212,12 +212,12 @@ HOOK_API int dlclose(void *handle)
  */
 void limits_changed(pid_t pid)
 {
-	if ((!pid || pid == agent.pid) && own_process())
+	if ((!pid || pid == agent.pid) && may_act())
 		agent_obey_limit();
 }
 
 void limits_before_lock(void)
 {
-	if (own_process())
+	if (may_act())
 		agent_before_lock();
 }

@@ -88,10 +88,10 @@ void sandbox_without_tsc(void)
  */
 void sandbox_begins(bool filter)
 {
-	if (own.child_filtered)
+	if (local.child_filtered)
 		return;
 	if (is_vfork_child()) {
-		own.child_filtered = filter;
+		local.child_filtered = filter;
 		return;
 	}
 	if (agent.on && !agent.filtered)

@@ -43,7 +43,7 @@ static bool plausible(const struct rec_header *h, uint64_t cookie, off_t size)
  */
 static uint32_t allowed_rings(uint32_t size, uint32_t nr)
 {
-	uint64_t most = own_limit(RLIMIT_AS) / 8 / size;
+	uint64_t most = soft_limit(RLIMIT_AS) / 8 / size;
 
 	return most < nr ? (most ? most : 1) : nr;
 }
@@ -331,7 +331,7 @@ void agent_leave(void)
 	if (t) {
 		agent_settle(t);
 		children_end(t);
-		change_own_signal(SIG_BLOCK);
+		change_agent_signal(SIG_BLOCK);
 		agent_disarm(t);
 	}
 }
@@ -339,13 +339,13 @@ void agent_leave(void)
 /* Counts a program whose agent will stay out because it starts behind a filter (common/join.h). */
 static void count_sandboxed_program(void)
 {
-	if (agent.on && (agent.filtered || own.child_filtered))
+	if (agent.on && (agent.filtered || local.child_filtered))
 		atomic_fetch_add(&agent.header->sandboxed, 1);
 }
 
 bool env_may_call(void)
 {
-	if (agent.filtered || own.child_filtered)
+	if (agent.filtered || local.child_filtered)
 		return false;
 	return !agent.sandboxed || env_unfiltered();
 }
@@ -357,7 +357,7 @@ void env_before_exec(const char *path)
 
 	count_sandboxed_program();
 	if (!agent.on || in_sandbox()) {
-		own.child_filtered = false;
+		local.child_filtered = false;
 		return;
 	}
 	children_exec(sys0(SYS_getpid), false, path);
@@ -431,10 +431,10 @@ __attribute__((constructor)) static void agent_start(void)
 		return;
 	t->program = true;
 	t->start = accounted;
-	own.stack_end = getauxval(AT_RANDOM);
+	local.stack_end = getauxval(AT_RANDOM);
 	env_remember(env);
 	agent.tsc_faults = sandbox_tsc_faults();
-	own.signo = agent.signo;
+	local.signo = agent.signo;
 	agent.on = true;
 	signals_adopt();
 	maps_send(t);

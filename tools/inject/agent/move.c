@@ -10,7 +10,7 @@
  * and were not the agent's are sent again.
  *
  * Each thread moves by itself, when one of these functions or the agent's handler next runs in it
- * (own.signo differs from agent.signo), as no thread can change another's mask. Until then its
+ * (local.signo differs from agent.signo), as no thread can change another's mask. Until then its
  * timer goes on with the old number. So the agent's handler stays in front of the program's for
  * that number, and tells the signals apart by what was sent along with them. For the same reason
  * the kernel's action for such a number is never the default one, which would end the program: the
@@ -66,25 +66,25 @@ static void drain(int signo)
  */
 static void move_thread(ksigset *mask)
 {
-	int from = own.signo, to = agent.signo;
+	int from = local.signo, to = agent.signo;
 	struct thread *t = agent_self();
 
 	if (t && t->armed)
 		agent_retime(t, to);
 	drain(from);
-	own.left_blocked &= ~(bit_of(from) | bit_of(to));
-	if (own.blocked)
-		own.left_blocked |= bit_of(from);
-	*mask = own.blocked ? *mask | bit_of(from) : *mask & ~bit_of(from);
-	own.blocked = *mask & bit_of(to);
+	local.left_blocked &= ~(bit_of(from) | bit_of(to));
+	if (local.blocked)
+		local.left_blocked |= bit_of(from);
+	*mask = local.blocked ? *mask | bit_of(from) : *mask & ~bit_of(from);
+	local.blocked = *mask & bit_of(to);
 	/* The signal stays blocked on a stack that has no room for it (hold_back.c). */
-	*mask = own.cramped || own.held.hi ? *mask | bit_of(to) : *mask & ~bit_of(to);
-	own.signo = to;
+	*mask = local.cramped || local.held.hi ? *mask | bit_of(to) : *mask & ~bit_of(to);
+	local.signo = to;
 }
 
 static bool lags(void)
 {
-	return own.signo && own.signo != agent.signo;
+	return local.signo && local.signo != agent.signo;
 }
 
 void move_follow(void)

@@ -76,7 +76,7 @@ static void be_traced(void)
 	if (!t)
 		return;
 	agent_settle(t);
-	change_own_signal(SIG_BLOCK);
+	change_agent_signal(SIG_BLOCK);
 	agent_disarm(t);
 }
 

@@ -115,12 +115,12 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
 {
 	int to = 0;
 
-	if (n && function && is_own(pcs[0])) {
+	if (n && function && is_agent_code(pcs[0])) {
 		pcs[0] = (uintptr_t)function;
 		marks[0] = SHSTK_MARK_PC;
 	}
 	for (int i = 0; i < n; i++) {
-		if (is_own(pcs[i]))
+		if (is_agent_code(pcs[i]))
 			continue;
 		pcs[to] = pcs[i];
 		marks[to++] = marks[i];
@@ -156,7 +156,7 @@ void agent_open_wait(const void *function)
 		atomic_store_explicit(&t->open, true, memory_order_relaxed);
 		atomic_store_explicit(&t->slot->wait_since, s->time, memory_order_release);
 	}
-	restore_signals(old | own_signal());
+	restore_signals(old | agent_sigset());
 }
 
 static void close_wait(struct thread *t)
@@ -241,7 +241,7 @@ static void sample(struct thread *t, uint64_t periods, const void *context)
 	n = shstk_capture_context(context, s->pcs, depth, &opts, &info);
 	if (n < 0)
 		n = 0;
-	n = drop_own(s->pcs, opts.marks, n, own.waits_in);
+	n = drop_own(s->pcs, opts.marks, n, local.waits_in);
 	sample_fill(s, REC_SAMPLE, n, opts.marks, periods, &info);
 	s->late = late;
 	add_labels(s);

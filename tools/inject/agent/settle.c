@@ -8,12 +8,12 @@
 #include "agent.h"
 
 /* Returns the number of innermost entries up to the last one in this object. */
-static int own_frames(const uint64_t *pcs, int n)
+static int agent_frames(const uint64_t *pcs, int n)
 {
 	int own = 0;
 
 	for (int i = 0; i < n; i++)
-		if (is_own(pcs[i]))
+		if (is_agent_code(pcs[i]))
 			own = i + 1;
 	return own;
 }
@@ -59,7 +59,7 @@ bool signal_is_held_back(void)
 {
 	ksigset pending = 0;
 
-	return !sys2(SYS_rt_sigpending, &pending, sizeof(pending)) && pending & own_signal();
+	return !sys2(SYS_rt_sigpending, &pending, sizeof(pending)) && pending & agent_sigset();
 }
 
 /*
@@ -97,7 +97,7 @@ static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *m
 
 	if (n < 0)
 		n = 0;
-	skip = own_frames(s->pcs, n);
+	skip = agent_frames(s->pcs, n);
 	keep = n - skip;
 	if (t->fn) {
 		/* The two functions of libc below the start routine remain. */

@@ -22,7 +22,7 @@
  *   the context, and makes the call fail with EINTR:
  *
  *	read() waits
- *	agent's signal: context is "make the call", pc at the instruction -> own.cuts
+ *	agent's signal: context is "make the call", pc at the instruction -> local.cuts
  *	program's signal becomes pending, as the agent's handler blocks all
  *	agent's handler returns; the program's is entered, with the very same context
  *	enter(): "EINTR" becomes the context
@@ -44,16 +44,16 @@
 
 #define NR_SIGNALS 65
 
-__thread struct own own;
+__thread struct agent_local local;
 
 /* The action that the program believes the agent's signal to have. */
-static struct sigaction own_action;
+static struct sigaction believed_action;
 
 /*
  * The agent's handler, and the set of signals that were the agent's and are the program's again
  * (move.c).
  */
-static void (*own_handler)(int signo, siginfo_t *si, void *context);
+static void (*agent_handler)(int signo, siginfo_t *si, void *context);
 static _Atomic uint64_t left;
 
 /**
@@ -216,20 +216,21 @@ static void fail_with_eintr(ucontext_t *uc)
 #error "what does the context of a system call about to be restarted look like?"
 #endif
 
-#define NR_CUTS (sizeof(own.cuts) / sizeof(own.cuts[0]))
+#define NR_CUTS (sizeof(local.cuts) / sizeof(local.cuts[0]))
 
 void signals_cut(const void *context)
 {
 	const ucontext_t *uc = context;
 
 	if (may_restart(uc))
-		own.cuts[own.nr_cuts++ % NR_CUTS] = (struct cut){ CONTEXT_PC(uc), CONTEXT_SP(uc) };
+		local.cuts[local.nr_cuts++ % NR_CUTS] =
+			(struct cut){ CONTEXT_PC(uc), CONTEXT_SP(uc) };
 }
 
 GENERAL_REGS_ONLY static bool was_cut(const ucontext_t *uc)
 {
 	for (unsigned int i = 0; i < NR_CUTS; i++)
-		if (own.cuts[i].pc == CONTEXT_PC(uc) && own.cuts[i].sp == CONTEXT_SP(uc))
+		if (local.cuts[i].pc == CONTEXT_PC(uc) && local.cuts[i].sp == CONTEXT_SP(uc))
 			return true;
 	return false;
 }
@@ -256,10 +257,10 @@ GENERAL_REGS_ONLY static uint64_t state_of(const ucontext_t *uc)
 
 bool signals_held(const void *context)
 {
-	bool held = own.was_cramped || (own.held_at && own.held_at == state_of(context));
+	bool held = local.was_cramped || (local.held_at && local.held_at == state_of(context));
 
-	own.held_at = 0;
-	own.was_cramped = false;
+	local.held_at = 0;
+	local.was_cramped = false;
 	return held;
 }
 
@@ -275,13 +276,13 @@ GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
 	bool small = left < size && left < ROOM_PLENTY;
 
 	if (small) {
-		own.held.lo = start;
-		own.held.hi = start + size;
+		local.held.lo = start;
+		local.held.hi = start + size;
 	}
-	if (small || own.cramped)
-		own.held_at = state_of(uc);
+	if (small || local.cramped)
+		local.held_at = state_of(uc);
 	else if (!in_sandbox())
-		change_own_signal(SIG_UNBLOCK);
+		change_agent_signal(SIG_UNBLOCK);
 }
 
 /*
@@ -299,10 +300,10 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	if (unlikely(atomic_load_explicit(&left, memory_order_relaxed) >> (signo - 1) & 1) &&
 	    handler_take_stray(signo, si, context))
 		return;
-	if (own.waits_in || flags & SA_ONSTACK)
+	if (local.waits_in || flags & SA_ONSTACK)
 		begin_handler(context);
-	own.waits_in = NULL;
-	if (own.nr_cuts)
+	local.waits_in = NULL;
+	if (local.nr_cuts)
 		end_call(flags, context);
 	handler(signo, si, context);
 }
@@ -386,7 +387,7 @@ static bool was_left(int signo)
 static bool is_handler(const struct sigaction *act)
 {
 	return act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN &&
-	       act->sa_sigaction != on_io && act->sa_sigaction != own_handler;
+	       act->sa_sigaction != on_io && act->sa_sigaction != agent_handler;
 }
 
 static bool is_enter(const struct sigaction *act)
@@ -399,7 +400,7 @@ static void translate(struct sigaction *act, const struct program_action *a)
 {
 	if (act->sa_sigaction == on_io)
 		*act = (struct sigaction){ .sa_handler = SIG_DFL };
-	if (own_handler && act->sa_sigaction == own_handler)
+	if (agent_handler && act->sa_sigaction == agent_handler)
 		*act = (struct sigaction){
 			.sa_sigaction = atomic_load_explicit(&a->handler, memory_order_relaxed),
 			.sa_flags = atomic_load_explicit(&a->flags, memory_order_relaxed),
@@ -482,7 +483,7 @@ static void keep_in_front(int signo, const struct sigaction *act)
 {
 	struct program_action now = { .handler = act->sa_sigaction, .flags = act->sa_flags };
 	struct sigaction real = {
-		.sa_sigaction = own_handler,
+		.sa_sigaction = agent_handler,
 		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
 	};
 
@@ -494,14 +495,14 @@ static void keep_in_front(int signo, const struct sigaction *act)
 /*
  * Returns false in the child of a vfork(), which shares this memory but not the kernel's actions.
  */
-static bool own_process(void)
+static bool is_agents_process(void)
 {
 	return agent.pid == (int)sys0(SYS_getpid);
 }
 
 static bool may_wrap(int signo)
 {
-	return agent.on && !in_sandbox() && signo > 0 && signo < NR_SIGNALS && own_process();
+	return agent.on && !in_sandbox() && signo > 0 && signo < NR_SIGNALS && is_agents_process();
 }
 
 /* Takes over a handler that was set in another way than by sigaction(). */
@@ -521,7 +522,7 @@ static void adopt(int signo)
 			actions[signo].flags ^= SA_RESTART;
 	} else if (wants_guard(signo, &act)) {
 		next_signal.sigaction(signo, &guard, NULL);
-	} else if (was_left(signo) && act.sa_sigaction != own_handler) {
+	} else if (was_left(signo) && act.sa_sigaction != agent_handler) {
 		keep_in_front(signo, &act);
 	}
 	unlock(old);
@@ -538,13 +539,13 @@ void signals_adopt(void)
 
 static void set_own_action(const struct sigaction *act)
 {
-	own_action = *act;
+	believed_action = *act;
 	agent.shared = is_handler(act);
 }
 
 static void change_own_action(const struct sigaction *act, struct sigaction *old)
 {
-	*old = own_action;
+	*old = believed_action;
 	if (act)
 		set_own_action(act);
 }
@@ -557,7 +558,7 @@ bool signals_were_left(int signo)
 void signals_translate(int signo, struct sigaction *act)
 {
 	if (signo == agent.signo)
-		*act = own_action;
+		*act = believed_action;
 	else if (signo > 0 && signo < NR_SIGNALS)
 		translate(act, &actions[signo]);
 }
@@ -568,7 +569,7 @@ void signals_translate(int signo, struct sigaction *act)
  */
 static bool is_agents(int signo)
 {
-	return agent.on && signo == agent.signo && own_process();
+	return agent.on && signo == agent.signo && is_agents_process();
 }
 
 int signals_action(int signo, const struct sigaction *act, struct sigaction *old)
@@ -646,34 +647,34 @@ static bool is_function(sighandler_t handler)
 static sighandler_t set_own(sighandler_t handler, int flags)
 {
 	struct sigaction act = { .sa_handler = handler, .sa_flags = flags };
-	sighandler_t old = own_action.sa_handler;
+	sighandler_t old = believed_action.sa_handler;
 
 	set_own_action(&act);
 	return old;
 }
 
-#define SET_BY(member, name, own_flags)                                                 \
-	({                                                                              \
-		sighandler_t before_, old_;                                             \
-                                                                                        \
-		if (is_agents(signo) && is_function(handler))                           \
-			move_away();                                                    \
-		before_ = handler_of(signo);                                            \
-                                                                                        \
-		if (agent.on && signo == agent.signo) {                                 \
-			old_ = set_own(handler, own_flags);                             \
-		} else {                                                                \
-			note_early(signo);                                              \
-			old_ = NEXT(member, name)(signo, handler);                      \
-			if (old_ == (sighandler_t)(void *)enter ||                      \
-			    (own_handler && old_ == (sighandler_t)(void *)own_handler)) \
-				old_ = before_;                                         \
-			else if (old_ == (sighandler_t)(void *)on_io)                   \
-				old_ = SIG_DFL;                                         \
-			if (old_ != SIG_ERR && may_wrap(signo))                         \
-				adopt(signo);                                           \
-		}                                                                       \
-		old_;                                                                   \
+#define SET_BY(member, name, own_flags)                                                     \
+	({                                                                                  \
+		sighandler_t before_, old_;                                                 \
+                                                                                            \
+		if (is_agents(signo) && is_function(handler))                               \
+			move_away();                                                        \
+		before_ = handler_of(signo);                                                \
+                                                                                            \
+		if (agent.on && signo == agent.signo) {                                     \
+			old_ = set_own(handler, own_flags);                                 \
+		} else {                                                                    \
+			note_early(signo);                                                  \
+			old_ = NEXT(member, name)(signo, handler);                          \
+			if (old_ == (sighandler_t)(void *)enter ||                          \
+			    (agent_handler && old_ == (sighandler_t)(void *)agent_handler)) \
+				old_ = before_;                                             \
+			else if (old_ == (sighandler_t)(void *)on_io)                       \
+				old_ = SIG_DFL;                                             \
+			if (old_ != SIG_ERR && may_wrap(signo))                             \
+				adopt(signo);                                               \
+		}                                                                           \
+		old_;                                                                       \
 	})
 
 HOOK_API sighandler_t signal(int signo, sighandler_t handler)
@@ -728,7 +729,7 @@ static int candidate(int i)
 	return i < most ? first - i : i < most + 2 ? first + 1 + (i - most) : 0;
 }
 
-static bool (*own_usable)(int signo);
+static bool (*is_usable)(int signo);
 
 /*
  * Takes another signal for the agent: one that nobody handles and that was not left before. Returns
@@ -737,7 +738,7 @@ static bool (*own_usable)(int signo);
 static int take_another(void)
 {
 	struct sigaction action = {
-		.sa_sigaction = own_handler,
+		.sa_sigaction = agent_handler,
 		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
 	};
 	struct sigaction old;
@@ -747,7 +748,7 @@ static int take_another(void)
 	memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
 	for (int i = 0; (signo = candidate(i)); i++) {
 		if (was_left(signo) || next_signal.sigaction(signo, NULL, &old) ||
-		    old.sa_handler != SIG_DFL || !own_usable(signo))
+		    old.sa_handler != SIG_DFL || !is_usable(signo))
 			continue;
 		if (next_signal.sigaction(signo, &action, NULL))
 			continue;
@@ -759,8 +760,8 @@ static int take_another(void)
 
 int signals_take_own(void (*handler)(int, siginfo_t *, void *), bool (*usable)(int signo))
 {
-	own_handler = handler;
-	own_usable = usable;
+	agent_handler = handler;
+	is_usable = usable;
 	return take_another();
 }
 
@@ -802,10 +803,10 @@ static ksigset view_handlers(void)
  */
 static void leave(int signo, ksigset handled)
 {
-	struct sigaction act = own_action, was;
+	struct sigaction act = believed_action, was;
 
 	atomic_fetch_or(&left, (uint64_t)1 << (signo - 1));
-	own_action = (struct sigaction){ .sa_handler = SIG_DFL };
+	believed_action = (struct sigaction){ .sa_handler = SIG_DFL };
 	agent.shared = false;
 	give_action(signo, &act);
 	for (int i = 1; i < NR_SIGNALS; i++)
@@ -817,7 +818,7 @@ bool signals_leave(void)
 {
 	ksigset mask = lock(), handled;
 	int signo = agent.signo;
-	bool ok = own_signo() != signo;
+	bool ok = agent_signo() != signo;
 
 	if (!ok) {
 		handled = view_handlers();
@@ -841,7 +842,7 @@ bool signals_allow_default(int signo)
 
 void signals_chain(int signo, siginfo_t *si, void *context)
 {
-	struct sigaction action = own_action;
+	struct sigaction action = believed_action;
 
 	if (!is_handler(&action))
 		return;
@@ -867,7 +868,7 @@ const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
 		return set;
 	move_follow();
 	move_if_named(copy);
-	sigdelset(copy, own_signo());
+	sigdelset(copy, agent_signo());
 	return copy;
 }
 
@@ -875,7 +876,7 @@ const sigset_t *without_own(const sigset_t *set, sigset_t *copy)
  * Returns whether the caller is in this object. The capture library in this object blocks all
  * signals for a moment, and that must not be changed: only the program's calls are.
  */
-static bool own_caller(const void *caller)
+static bool called_by_agent(const void *caller)
 {
 	return caller >= (const void *)__ehdr_start && caller < (const void *)etext;
 }
@@ -896,12 +897,12 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 	move_follow();
 	if (set && how != SIG_UNBLOCK)
 		move_if_named(&copy);
-	was = own.blocked;
-	member = set && sigismember(&copy, own_signo());
+	was = local.blocked;
+	member = set && sigismember(&copy, agent_signo());
 	if (set && how != SIG_UNBLOCK && is_held())
-		sigaddset(&copy, own_signo());
+		sigaddset(&copy, agent_signo());
 	else if (set && (how != SIG_UNBLOCK || is_held()))
-		sigdelset(&copy, own_signo());
+		sigdelset(&copy, agent_signo());
 	ret = call(how, set ? &copy : NULL, old);
 	if (ret)
 		return ret;
@@ -910,11 +911,11 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 	 * and a thread that is cancelled in that call does not unblock it.
 	 */
 	if (old && was)
-		sigaddset(old, own_signo());
+		sigaddset(old, agent_signo());
 	else if (old)
-		sigdelset(old, own_signo());
+		sigdelset(old, agent_signo());
 	if (set && (how == SIG_SETMASK || member))
-		own.blocked = member && how != SIG_UNBLOCK;
+		local.blocked = member && how != SIG_UNBLOCK;
 	return ret;
 }
 
@@ -922,7 +923,7 @@ HOOK_API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
 {
 	mask_call call = NEXT(sigprocmask, "sigprocmask");
 
-	if (!agent.on || own_caller(__builtin_return_address(0)))
+	if (!agent.on || called_by_agent(__builtin_return_address(0)))
 		return call(how, set, old);
 	return change_mask(call, how, set, old);
 }
@@ -931,7 +932,7 @@ HOOK_API int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 {
 	mask_call call = NEXT(pthread_sigmask, "pthread_sigmask");
 
-	if (!agent.on || own_caller(__builtin_return_address(0)))
+	if (!agent.on || called_by_agent(__builtin_return_address(0)))
 		return call(how, set, old);
 	return change_mask(call, how, set, old);
 }

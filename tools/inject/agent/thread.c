@@ -312,7 +312,7 @@ void agent_begin(struct thread *t)
 	t->tid = tid;
 	activate(t, found);
 	unlock();
-	old = is_held() ? old | own_signal() : old & ~own_signal();
+	old = is_held() ? old | agent_sigset() : old & ~agent_sigset();
 	restore_signals(old);
 	/*
 	 * Signals are unblocked here, as the event's signal must not wait until the program's code
@@ -330,7 +330,7 @@ void agent_end_thread(struct thread *t)
 	}
 	env_free();
 	agent_settle(t);
-	change_own_signal(SIG_BLOCK);
+	change_agent_signal(SIG_BLOCK);
 	agent_disarm(t);
 	take_name(t);
 	note_end(t->tid);

@@ -54,7 +54,7 @@ static bool direct(long fd)
 	struct f_owner_ex owner = { .type = F_OWNER_TID, .pid = sys0(SYS_gettid) };
 
 	return !sys3(SYS_fcntl, fd, F_SETOWN_EX, &owner) &&
-	       !sys3(SYS_fcntl, fd, F_SETSIG, own_signo()) &&
+	       !sys3(SYS_fcntl, fd, F_SETSIG, agent_signo()) &&
 	       !sys3(SYS_fcntl, fd, F_SETFL, O_RDWR | O_ASYNC);
 }
 
@@ -93,7 +93,7 @@ static bool signal_once(long fd, uint64_t rest)
  */
 static bool may_open(struct thread *t)
 {
-	return agent.header->events && !agent.wall && !own.cramped && t->managed &&
+	return agent.header->events && !agent.wall && !local.cramped && t->managed &&
 	       t->tid == sys0(SYS_gettid);
 }
 
@@ -197,7 +197,7 @@ bool event_is_late(const struct thread *t)
  */
 void event_end(struct thread *t)
 {
-	ksigset one = own_signal();
+	ksigset one = agent_sigset();
 	struct timespec none = { 0, 0 };
 
 	if (!t->event)
@@ -205,10 +205,10 @@ void event_end(struct thread *t)
 	event_close(t);
 	/* If the exec fails, a new event is opened. */
 	t->tried = false;
-	change_own_signal(SIG_BLOCK);
+	change_agent_signal(SIG_BLOCK);
 	while (sys4(SYS_rt_sigtimedwait, &one, NULL, &none, sizeof(one)) > 0)
 		;
-	admit_own_signal();
+	admit_agent_signal();
 }
 
 void event_close(struct thread *t)

@@ -282,8 +282,8 @@ void wait_resolve(void)
 
 /**
  * struct wait - a call that waits
- * @outer: own.waits_in before the call.
- * @on: own.waits_in was changed.
+ * @outer: local.waits_in before the call.
+ * @on: local.waits_in was changed.
  * @blocked: the agent's signal was blocked.
  * @signo: the number of the agent's signal at that time.
  * @saved_errno: errno before the call was asked whether it would wait.
@@ -303,9 +303,9 @@ static void enter_wait(struct wait *w, const void *function)
 	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held() && !is_relative();
 	if (!w->on)
 		return;
-	w->signo = own_signo();
-	w->outer = own.waits_in;
-	own.waits_in = function;
+	w->signo = agent_signo();
+	w->outer = local.waits_in;
+	local.waits_in = function;
 }
 
 /*
@@ -318,7 +318,7 @@ static void begin(struct wait *w, const void *function, bool block)
 		enter_wait(w, function);
 	w->blocked = w->on && (block || agent.wall);
 	if (w->blocked && !agent.wall)
-		change_own_signal(SIG_BLOCK);
+		change_agent_signal(SIG_BLOCK);
 	else if (w->blocked)
 		agent_open_wait(function);
 }
@@ -331,7 +331,7 @@ static void begin(struct wait *w, const void *function, bool block)
  */
 static bool handled(const struct wait *w)
 {
-	return w->on && !own.waits_in;
+	return w->on && !local.waits_in;
 }
 
 static int interrupted(void)
@@ -357,7 +357,7 @@ static void let_in_left(int signo)
 {
 	ksigset one = (ksigset)1 << (signo - 1);
 
-	if (!(own.left_blocked & one))
+	if (!(local.left_blocked & one))
 		sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
 }
 
@@ -367,12 +367,12 @@ static void end(const struct wait *w)
 	if (!w->on)
 		return;
 	if (w->blocked)
-		admit_own_signal();
-	if (w->blocked && unlikely(w->signo != own_signo()))
+		admit_agent_signal();
+	if (w->blocked && unlikely(w->signo != agent_signo()))
 		let_in_left(w->signo);
 	if (agent.wall)
 		agent_close_wait();
-	own.waits_in = w->outer;
+	local.waits_in = w->outer;
 }
 
 /* Returns the mask for the time of a call: @mask with the agent's signal. @copy has room for it. */
@@ -380,7 +380,7 @@ static const sigset_t *with_own(const sigset_t *mask, sigset_t *copy)
 {
 	if (!mask || !agent.on || (agent.shared && !in_sandbox()) || !take_set(mask, copy))
 		return mask;
-	sigaddset(copy, own_signo());
+	sigaddset(copy, agent_signo());
 	return copy;
 }
 
@@ -400,13 +400,13 @@ static bool begin_asking(struct wait *w, const void *function)
  */
 static bool end_asking(const struct wait *w, int *ret)
 {
-	bool handled = !own.waits_in, failed = *ret < 0 && errno != EINTR;
+	bool handled = !local.waits_in, failed = *ret < 0 && errno != EINTR;
 
 	if (*ret <= 0 && !failed && !handled) {
 		errno = w->saved_errno;
 		return false;
 	}
-	own.waits_in = w->outer;
+	local.waits_in = w->outer;
 	if (*ret <= 0 && !failed)
 		*ret = interrupted();
 	return true;

@@ -19,7 +19,7 @@ $(B)/tools/backtrace-objects/%.o: tools/%.c tools/build.mk
 
 $(B)/libshstk-backtrace.so: $(BACKTRACE_OBJ) $(B)/libshstk.a
 	$(call no_cancellation,$(BACKTRACE_OBJ))
-	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(BACKTRACE_LDFLAGS))
-	$(own_mark)
+	$(call say,LD,$@)$(call link_shared,$^ $(target_gcs_link) $(BACKTRACE_LDFLAGS))
+	$(target_gcs_mark)
 
 TOOL_OBJECTS	+= $(B)/libshstk-backtrace.so

@@ -95,7 +95,7 @@ static void need_next(void)
 		resolve_late();
 }
 
-static const struct frame *own_frame(struct _Unwind_Context *context)
+static const struct frame *frame_of_context(struct _Unwind_Context *context)
 {
 	const struct frame *f = (const struct frame *)context;
 
@@ -164,7 +164,7 @@ static bool ask_true(const struct frame *f, void (*ask)(struct _Unwind_Context *
 
 HOOK_API _Unwind_Ptr _Unwind_GetIP(struct _Unwind_Context *context)
 {
-	const struct frame *f = own_frame(context);
+	const struct frame *f = frame_of_context(context);
 
 	if (f)
 		return f->pc;
@@ -174,7 +174,7 @@ HOOK_API _Unwind_Ptr _Unwind_GetIP(struct _Unwind_Context *context)
 
 HOOK_API _Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *context, int *exact)
 {
-	const struct frame *f = own_frame(context);
+	const struct frame *f = frame_of_context(context);
 
 	if (f) {
 		*exact = f->exact;
@@ -193,7 +193,7 @@ HOOK_API _Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *context, int *exa
                                                                            \
 	HOOK_API type _Unwind_##name(struct _Unwind_Context *context)      \
 	{                                                                  \
-		const struct frame *f = own_frame(context);                \
+		const struct frame *f = frame_of_context(context);         \
 		type ret = 0;                                              \
                                                                            \
 		need_next();                                               \
@@ -223,7 +223,7 @@ static void ask_register(struct _Unwind_Context *context, void *arg)
 
 HOOK_API _Unwind_Word _Unwind_GetGR(struct _Unwind_Context *context, int number)
 {
-	const struct frame *f = own_frame(context);
+	const struct frame *f = frame_of_context(context);
 	struct register_question q = { .number = number };
 
 	need_next();

@@ -14,7 +14,7 @@
 #include "sys.h"
 
 /* Returns this process's limit of @resource; without one, the largest number. */
-static inline uint64_t own_limit(int resource)
+static inline uint64_t soft_limit(int resource)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
 

@@ -22,7 +22,7 @@
 
 #define FAR_AWAY (1ll << 62) /* more bytes than are ever allocated */
 
-__thread struct local local;
+__thread struct heap_local local;
 
 /* libc's function that starts a program. */
 typedef int (*main_fn)(int argc, char **argv, char **envp);
@@ -275,7 +275,7 @@ void alloc_prepare(void)
 /* Returns whether this allocation of @size bytes is sampled, where not all are recorded. */
 static __attribute__((noinline)) bool is_sampled(uint64_t size)
 {
-	struct local *l = &local;
+	struct heap_local *l = &local;
 
 	if (!l->random) {
 		l->random = (ticks_now() ^ (uint64_t)l->tid << 40 ^ (uintptr_t)l) | 1;
@@ -294,13 +294,13 @@ static __attribute__((noinline)) bool is_sampled(uint64_t size)
  */
 __attribute__((noinline)) bool alloc_begin(struct event *e, uint64_t size)
 {
-	struct local *l = &local;
+	struct heap_local *l = &local;
 
 	if (unlikely(l->busy))
 		return false;
 	if (unlikely(!is_on() || atomic_load_explicit(&heap.header->stop, memory_order_relaxed))) {
 		/* This is before the agent is attached: look again next time. */
-		l->left = heap.own ? FAR_AWAY : 0;
+		l->left = heap.unshared ? FAR_AWAY : 0;
 		return false;
 	}
 	if (unlikely(!l->tid))

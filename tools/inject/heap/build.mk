@@ -23,7 +23,7 @@ $(B)/tools/heap-objects/%.o: tools/%.c tools/build.mk
 
 $(B)/libshstk-heap.so: $(HEAP_OBJ) $(B)/lib/native/libshstk.a
 	$(call no_cancellation,$(HEAP_OBJ))
-	$(call say,LD,$@)$(call link_shared,$^ $(own_link) $(HEAP_LDFLAGS))
-	$(own_mark)
+	$(call say,LD,$@)$(call link_shared,$^ $(target_gcs_link) $(HEAP_LDFLAGS))
+	$(target_gcs_mark)
 
 TOOL_OBJECTS	+= $(B)/libshstk-heap.so

@@ -48,7 +48,7 @@
 struct slot;
 
 /**
- * struct shared_none - the state that is empty in a child
+ * struct unshared - the state that is empty in a child
  * @on: allocations are recorded.
  * @top: top table of live.c.
  * @nr_leaves: number of leaves made.
@@ -61,7 +61,7 @@ struct slot;
  * @range_lock: guards the list of range.c.
  * @ranges: number of ranges in that list.
  */
-struct shared_none {
+struct unshared {
 	_Atomic uint32_t on;
 	struct slot *_Atomic *_Atomic top[TOP_ENTRIES];
 	_Atomic uint32_t nr_leaves;
@@ -79,7 +79,7 @@ struct shared_none {
 
 /**
  * struct heap - the state of the agent
- * @own: the state that is empty in a child.
+ * @unshared: the state that is empty in a child.
  * @header: first page of the recorder's memory.
  * @image: region of this process.
  * @pid: process that has @image.
@@ -100,7 +100,7 @@ struct shared_none {
  * @single: libc's flag that there is only one thread; if libc has none, it points to a 0.
  */
 struct heap {
-	struct shared_none *own;
+	struct unshared *unshared;
 	struct heap_header *header;
 	struct heap_image *image;
 	uint32_t pid;
@@ -137,7 +137,7 @@ static inline uint32_t heap_tid(void)
 }
 
 /**
- * struct local - the state of a thread
+ * struct heap_local - the state of a thread
  * @left: bytes to allocate before the next sample; 0: each allocation is one.
  * @leaf: the leaf used last: its page number, above the number of the addresses that it is for.
  *	Both are in one word because a signal handler may use it at any time.
@@ -150,7 +150,7 @@ static inline uint32_t heap_tid(void)
  * @busy: the thread is inside the agent: allocations of a signal handler are not recorded.
  * @deep: the last stack was a deep one.
  */
-struct local {
+struct heap_local {
 	uint64_t left;
 	uint64_t leaf;
 	const void *last;
@@ -163,7 +163,8 @@ struct local {
 	bool deep;
 };
 
-extern __thread struct local local __attribute__((visibility("hidden"), tls_model("initial-exec")));
+extern __thread struct heap_local local
+	__attribute__((visibility("hidden"), tls_model("initial-exec")));
 
 /**
  * struct block - what is known about a block
@@ -179,7 +180,7 @@ struct block {
 
 static inline bool is_on(void)
 {
-	return heap.own && atomic_load_explicit(&heap.own->on, memory_order_relaxed);
+	return heap.unshared && atomic_load_explicit(&heap.unshared->on, memory_order_relaxed);
 }
 
 static inline struct heap_counter *counter_at(uint32_t unit)

@@ -80,7 +80,7 @@ static uint64_t leaf_bytes(void)
 
 static struct slot *map_leaf(void)
 {
-	uint32_t nr = atomic_fetch_add(&heap.own->nr_leaves, 1);
+	uint32_t nr = atomic_fetch_add(&heap.unshared->nr_leaves, 1);
 
 	return heap_map(leaf_bytes(), !heap.sample && nr >= SMALL_LEAVES);
 }
@@ -92,7 +92,7 @@ static struct slot *_Atomic *leaf_at(struct slot *_Atomic *mid, uint64_t addr)
 
 static struct slot *add_leaf(uint64_t addr)
 {
-	struct slot *_Atomic *_Atomic *top = &heap.own->top[addr >> TOP_SHIFT];
+	struct slot *_Atomic *_Atomic *top = &heap.unshared->top[addr >> TOP_SHIFT];
 	struct slot *_Atomic *mid = atomic_load(top), *_Atomic *no_mid = NULL;
 	struct slot *_Atomic *at, *leaf, *none = NULL;
 
@@ -126,7 +126,7 @@ static __attribute__((noinline)) struct slot *look_up_leaf(uint64_t addr)
 
 	if (addr >> 48)
 		return NULL;
-	mid = atomic_load_explicit(&heap.own->top[addr >> TOP_SHIFT], memory_order_acquire);
+	mid = atomic_load_explicit(&heap.unshared->top[addr >> TOP_SHIFT], memory_order_acquire);
 	leaf = mid ? atomic_load_explicit(leaf_at(mid, addr), memory_order_acquire) : NULL;
 	if (leaf)
 		local.leaf = (uintptr_t)leaf >> LIVE_PAGE_SHIFT << NUMBER_BITS | addr >> LEAF_SHIFT;

@@ -67,7 +67,7 @@ static void look_for_valgrind(char **envp)
  */
 static struct heap_image *map_region(int fd, uint32_t i)
 {
-	uint64_t bytes, at = HEAP_FIRST + i * HEAP_REGION, most = own_limit(RLIMIT_AS) / 8;
+	uint64_t bytes, at = HEAP_FIRST + i * HEAP_REGION, most = soft_limit(RLIMIT_AS) / 8;
 	struct heap_image *image;
 
 	if (in_valgrind && most > VALGRIND_REGION)
@@ -96,17 +96,17 @@ static bool plausible(const struct heap_header *h, uint64_t cookie)
 
 static bool make_own(void)
 {
-	if (heap.own)
+	if (heap.unshared)
 		return true;
-	heap.own = map(-1, sizeof(*heap.own), PROT_READ | PROT_WRITE,
-		       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
-	if (!heap.own)
+	heap.unshared = map(-1, sizeof(*heap.unshared), PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, 0);
+	if (!heap.unshared)
 		return false;
-	sys3(SYS_madvise, heap.own, sizeof(*heap.own), MADV_NOHUGEPAGE);
-	if (!sys3(SYS_madvise, heap.own, sizeof(*heap.own), MADV_WIPEONFORK))
+	sys3(SYS_madvise, heap.unshared, sizeof(*heap.unshared), MADV_NOHUGEPAGE);
+	if (!sys3(SYS_madvise, heap.unshared, sizeof(*heap.unshared), MADV_WIPEONFORK))
 		return true;
-	sys2(SYS_munmap, heap.own, sizeof(*heap.own));
-	heap.own = NULL;
+	sys2(SYS_munmap, heap.unshared, sizeof(*heap.unshared));
+	heap.unshared = NULL;
 	return false;
 }
 
@@ -132,7 +132,7 @@ static void begin_image(int fd, long pid)
 	heap.image = image;
 	maps_begin();
 	alloc_watch();
-	atomic_store(&heap.own->on, 1);
+	atomic_store(&heap.unshared->on, 1);
 }
 
 void heap_attach(const char *env)
@@ -167,7 +167,7 @@ static void in_child(void)
 {
 	if (!heap.header || heap.sandboxed || is_on())
 		return;
-	local = (struct local){ 0 };
+	local = (struct heap_local){ 0 };
 	/* The parent's region is not mapped here, and its counts go on. */
 	heap.image = NULL;
 	heap_attach(environment);
@@ -255,7 +255,7 @@ static void put_memory_aside(void)
 {
 	uint64_t bytes = heap.locked ? SANDBOX_LOCKED : SANDBOX_MEMORY;
 
-	for (; bytes > own_limit(RLIMIT_AS) / 8;)
+	for (; bytes > soft_limit(RLIMIT_AS) / 8;)
 		bytes /= 2;
 	put_aside.start = heap_map(bytes, false);
 	put_aside.bytes = put_aside.start ? bytes : 0;
@@ -327,23 +327,23 @@ static void shrink_region(uint64_t bytes)
 }
 
 /* Returns false in a child of vfork(), which shares this memory. */
-static bool own_process(void)
+static bool may_act(void)
 {
 	return is_on() && !heap.sandboxed && heap.pid == (uint32_t)sys0(SYS_getpid);
 }
 
 void limits_changed(pid_t pid)
 {
-	if (own_process() && (!pid || (uint32_t)pid == heap.pid))
-		shrink_region(own_limit(RLIMIT_AS) / 8);
+	if (may_act() && (!pid || (uint32_t)pid == heap.pid))
+		shrink_region(soft_limit(RLIMIT_AS) / 8);
 }
 
 /* A locked region would take all its size. */
 void limits_before_lock(void)
 {
-	uint64_t most = own_limit(RLIMIT_MEMLOCK) / 8;
+	uint64_t most = soft_limit(RLIMIT_MEMLOCK) / 8;
 
-	if (!own_process())
+	if (!may_act())
 		return;
 	heap.locked = true;
 	shrink_region(most < MOST_LOCKED ? most : MOST_LOCKED);
@@ -640,7 +640,7 @@ void sandbox_without_tsc(void)
  */
 void sandbox_begins(bool filter)
 {
-	if (!filter && is_on() && !heap.sandboxed && !own_process())
+	if (!filter && is_on() && !heap.sandboxed && !may_act())
 		return;
 	if (heap.header && !heap.sandboxed)
 		env_expect_filters(seccomp_filters());

@@ -55,16 +55,17 @@ static void *of_caller(const char *name, const void *caller)
  * they return to the program. Two of them have frames; their symbols are such that they are removed
  * from stacks as those of all operators are, also if the object is stripped.
  */
-HOOK_API void *own_new(size_t size) __asm__("_Znwm_by_malloc");
-HOOK_API void *own_new_aligned(size_t size, size_t align) __asm__("_ZnwmSt11align_val_t_by_malloc");
+HOOK_API void *new_by_malloc(size_t size) __asm__("_Znwm_by_malloc");
+HOOK_API void *new_aligned_by_malloc(size_t size,
+				     size_t align) __asm__("_ZnwmSt11align_val_t_by_malloc");
 
-static void *own_new_nothrow(size_t size, const void *tag)
+static void *new_nothrow_by_malloc(size_t size, const void *tag)
 {
 	(void)tag;
 	return malloc(size ? size : 1);
 }
 
-HOOK_API void *own_new(size_t size)
+HOOK_API void *new_by_malloc(size_t size)
 {
 	void *p = malloc(size ? size : 1);
 	void *(*fn)(size_t);
@@ -75,7 +76,7 @@ HOOK_API void *own_new(size_t size)
 	return fn(size);
 }
 
-static inline void *own_new_aligned_nothrow(size_t size, size_t align, const void *tag)
+static inline void *new_aligned_nothrow_by_malloc(size_t size, size_t align, const void *tag)
 {
 	size_t whole = (size + !size + align - 1) & ~(align - 1);
 
@@ -83,9 +84,9 @@ static inline void *own_new_aligned_nothrow(size_t size, size_t align, const voi
 	return whole < size ? NULL : aligned_alloc(align, whole);
 }
 
-HOOK_API void *own_new_aligned(size_t size, size_t align)
+HOOK_API void *new_aligned_by_malloc(size_t size, size_t align)
 {
-	void *p = own_new_aligned_nothrow(size, align, NULL);
+	void *p = new_aligned_nothrow_by_malloc(size, align, NULL);
 	void *(*fn)(size_t, size_t);
 
 	if (p)
@@ -157,16 +158,16 @@ static inline void *next_op(struct op *op, const char *name, void *other)
 
 #define UNPACK(...) __VA_OPT__(, ) __VA_ARGS__
 
-NEW(_Znwm, own_new, (), ())
-NEW(_Znam, own_new, (), ())
-NEW(_ZnwmRKSt9nothrow_t, own_new_nothrow, (const void *tag), (tag))
-NEW(_ZnamRKSt9nothrow_t, own_new_nothrow, (const void *tag), (tag))
-NEW(_ZnwmSt11align_val_t, own_new_aligned, (size_t align), (align))
-NEW(_ZnamSt11align_val_t, own_new_aligned, (size_t align), (align))
-NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, own_new_aligned_nothrow, (size_t align, const void *tag),
-    (align, tag))
-NEW(_ZnamSt11align_val_tRKSt9nothrow_t, own_new_aligned_nothrow, (size_t align, const void *tag),
-    (align, tag))
+NEW(_Znwm, new_by_malloc, (), ())
+NEW(_Znam, new_by_malloc, (), ())
+NEW(_ZnwmRKSt9nothrow_t, new_nothrow_by_malloc, (const void *tag), (tag))
+NEW(_ZnamRKSt9nothrow_t, new_nothrow_by_malloc, (const void *tag), (tag))
+NEW(_ZnwmSt11align_val_t, new_aligned_by_malloc, (size_t align), (align))
+NEW(_ZnamSt11align_val_t, new_aligned_by_malloc, (size_t align), (align))
+NEW(_ZnwmSt11align_val_tRKSt9nothrow_t, new_aligned_nothrow_by_malloc,
+    (size_t align, const void *tag), (align, tag))
+NEW(_ZnamSt11align_val_tRKSt9nothrow_t, new_aligned_nothrow_by_malloc,
+    (size_t align, const void *tag), (align, tag))
 
 DELETE(_ZdlPv, (), ())
 DELETE(_ZdaPv, (), ())

@@ -26,14 +26,14 @@ static struct range *_Atomic list;
 
 static void unlock(void)
 {
-	atomic_store_explicit(&heap.own->range_lock, 0, memory_order_release);
+	atomic_store_explicit(&heap.unshared->range_lock, 0, memory_order_release);
 }
 
 static bool lock(void)
 {
 	int free = 0;
 
-	while (!atomic_compare_exchange_weak_explicit(&heap.own->range_lock, &free, 1,
+	while (!atomic_compare_exchange_weak_explicit(&heap.unshared->range_lock, &free, 1,
 						      memory_order_acquire, memory_order_relaxed)) {
 		free = 0;
 		if (!heap.sandboxed)
@@ -56,7 +56,7 @@ static bool lock(void)
 /* Returns the index of the first range that ends behind @addr. */
 static uint32_t find(uint64_t addr)
 {
-	uint32_t lo = 0, hi = heap.own->ranges;
+	uint32_t lo = 0, hi = heap.unshared->ranges;
 
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
@@ -77,14 +77,14 @@ void range_prepare(void)
 
 static bool insert(uint32_t at, struct range r)
 {
-	if (heap.own->ranges == MAX_RANGES) {
+	if (heap.unshared->ranges == MAX_RANGES) {
 		if (r.trace)
 			note_lost();
 		return false;
 	}
-	memmove(&list[at + 1], &list[at], (heap.own->ranges - at) * sizeof(r));
+	memmove(&list[at + 1], &list[at], (heap.unshared->ranges - at) * sizeof(r));
 	list[at] = r;
-	heap.own->ranges++;
+	heap.unshared->ranges++;
 	return true;
 }
 
@@ -126,7 +126,7 @@ static uint32_t cut_one(uint32_t i, uint64_t start, uint64_t end)
 
 	if (r->start >= start && r->end <= end) {
 		removed(r);
-		memmove(r, r + 1, (--heap.own->ranges - i) * sizeof(*r));
+		memmove(r, r + 1, (--heap.unshared->ranges - i) * sizeof(*r));
 		return i;
 	}
 	if (r->start < start && r->end > end) {
@@ -153,7 +153,7 @@ static uint32_t cut(uint64_t start, uint64_t end)
 {
 	uint32_t i = find(start), nr = 0;
 
-	for (; i < heap.own->ranges && list[i].start < end; nr++)
+	for (; i < heap.unshared->ranges && list[i].start < end; nr++)
 		i = cut_one(i, start, end);
 	return nr;
 }
@@ -208,10 +208,10 @@ static uint32_t find_kind(uint64_t start, uint64_t end, bool reserved)
 {
 	uint32_t i = find(start);
 
-	for (; i < heap.own->ranges && list[i].start < end; i++)
+	for (; i < heap.unshared->ranges && list[i].start < end; i++)
 		if (list[i].reserved == reserved)
 			return i;
-	return heap.own->ranges;
+	return heap.unshared->ranges;
 }
 
 bool range_has(uint64_t start, uint64_t size, bool reserved)
@@ -220,7 +220,7 @@ bool range_has(uint64_t start, uint64_t size, bool reserved)
 
 	if (!lock())
 		return false;
-	has = find_kind(start, start + size, reserved) < heap.own->ranges;
+	has = find_kind(start, start + size, reserved) < heap.unshared->ranges;
 	unlock();
 	return has;
 }
@@ -232,7 +232,7 @@ void range_turn(uint64_t start, uint64_t size, bool reserved, uint32_t trace, ui
 
 	if (!lock())
 		return;
-	while ((i = find_kind(start, end, !reserved)) < heap.own->ranges) {
+	while ((i = find_kind(start, end, !reserved)) < heap.unshared->ranges) {
 		uint64_t from = list[i].start > start ? list[i].start : start;
 		uint64_t to = list[i].end < end ? list[i].end : end;
 

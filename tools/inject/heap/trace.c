@@ -63,7 +63,7 @@ void trace_prepare(void)
  */
 static int pool_take(uint64_t **ret)
 {
-	uint64_t used = atomic_load(&heap.own->pool_used), *base = pool_base();
+	uint64_t used = atomic_load(&heap.unshared->pool_used), *base = pool_base();
 	int i;
 
 	if (!base)
@@ -72,14 +72,14 @@ static int pool_take(uint64_t **ret)
 		if (!~used)
 			return -1;
 		i = __builtin_ctzll(~used);
-	} while (!atomic_compare_exchange_weak(&heap.own->pool_used, &used, used | 1ull << i));
+	} while (!atomic_compare_exchange_weak(&heap.unshared->pool_used, &used, used | 1ull << i));
 	*ret = base + i * (buffer_bytes() / sizeof(*base));
 	return i;
 }
 
 static void pool_give(int i)
 {
-	atomic_fetch_and(&heap.own->pool_used, ~(1ull << i));
+	atomic_fetch_and(&heap.unshared->pool_used, ~(1ull << i));
 }
 
 /*
@@ -105,7 +105,8 @@ static inline uint64_t entry_of(uint64_t hash, uint32_t counter)
  */
 static inline uint32_t probe(uint32_t i, uint64_t hash, _Atomic uint64_t **free)
 {
-	_Atomic uint64_t *table = atomic_load_explicit(&heap.own->tables[i], memory_order_acquire);
+	_Atomic uint64_t *table =
+		atomic_load_explicit(&heap.unshared->tables[i], memory_order_acquire);
 	uint64_t mask = table_mask(i), at = hash & mask, is;
 
 	for (;; at = (at + 1) & mask) {
@@ -129,20 +130,20 @@ static __attribute__((noinline)) bool grow(uint32_t nr)
 	more = heap_map(bytes, bytes >= HEAP_LARGE_PAGE);
 	if (!more)
 		return false;
-	if (!atomic_compare_exchange_strong(&heap.own->tables[nr], &table, more))
+	if (!atomic_compare_exchange_strong(&heap.unshared->tables[nr], &table, more))
 		heap_unmap(more, bytes);
-	atomic_compare_exchange_strong(&heap.own->nr_tables, &nr, nr + 1);
+	atomic_compare_exchange_strong(&heap.unshared->nr_tables, &nr, nr + 1);
 	return true;
 }
 
 /* Returns whether there is a table with room for one more entry; makes one if needed. */
 static bool have_room(void)
 {
-	uint32_t nr = atomic_load(&heap.own->nr_tables), filled, size;
+	uint32_t nr = atomic_load(&heap.unshared->nr_tables), filled, size;
 
 	if (!nr)
 		return grow(0);
-	filled = atomic_load(&heap.own->filled[nr - 1]);
+	filled = atomic_load(&heap.unshared->filled[nr - 1]);
 	size = table_mask(nr - 1) + 1;
 	return filled < size - size / 4 || grow(nr) || filled < size - size / 16;
 }
@@ -153,7 +154,7 @@ static bool have_room(void)
  */
 static void insert(uint64_t hash, uint32_t counter)
 {
-	uint32_t i = atomic_load(&heap.own->nr_tables) - 1;
+	uint32_t i = atomic_load(&heap.unshared->nr_tables) - 1;
 	_Atomic uint64_t *free;
 	uint64_t is;
 
@@ -162,12 +163,12 @@ static void insert(uint64_t hash, uint32_t counter)
 		if (probe(i, hash, &free))
 			return;
 	} while (!atomic_compare_exchange_strong(free, &is, entry_of(hash, counter)));
-	atomic_fetch_add(&heap.own->filled[i], 1);
+	atomic_fetch_add(&heap.unshared->filled[i], 1);
 }
 
 static __attribute__((noinline)) uint32_t find_older(uint64_t hash)
 {
-	uint32_t i = atomic_load(&heap.own->nr_tables), counter;
+	uint32_t i = atomic_load(&heap.unshared->nr_tables), counter;
 	_Atomic uint64_t *free;
 
 	while (i-- > 0) {
@@ -184,18 +185,18 @@ static __attribute__((noinline)) uint32_t find_older(uint64_t hash)
 /* Announces a call of find(). */
 static inline void expect(uint64_t hash)
 {
-	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables, memory_order_acquire);
+	uint32_t nr = atomic_load_explicit(&heap.unshared->nr_tables, memory_order_acquire);
 	_Atomic uint64_t *table;
 
 	if (unlikely(!nr))
 		return;
-	table = atomic_load_explicit(&heap.own->tables[nr - 1], memory_order_acquire);
+	table = atomic_load_explicit(&heap.unshared->tables[nr - 1], memory_order_acquire);
 	__builtin_prefetch(&table[hash & table_mask(nr - 1)]);
 }
 
 static inline uint32_t find(uint64_t hash)
 {
-	uint32_t nr = atomic_load_explicit(&heap.own->nr_tables, memory_order_acquire);
+	uint32_t nr = atomic_load_explicit(&heap.unshared->nr_tables, memory_order_acquire);
 	_Atomic uint64_t *free;
 	uint32_t counter = likely(nr) ? probe(nr - 1, hash, &free) : 0;
 
@@ -205,18 +206,18 @@ static inline uint32_t find(uint64_t hash)
 /* Takes a new counter. Returns 0 if there is no memory. */
 static uint32_t take_counter(void)
 {
-	uint32_t unit = atomic_load(&heap.own->counts);
+	uint32_t unit = atomic_load(&heap.unshared->counts);
 	struct heap_counters *more;
 
 	while (heap_counter_index(unit) < HEAP_COUNTERS)
-		if (atomic_compare_exchange_weak(&heap.own->counts, &unit, unit + 1))
+		if (atomic_compare_exchange_weak(&heap.unshared->counts, &unit, unit + 1))
 			return unit;
 	more = heap_reserve(HEAP_COUNTS_BYTES, HEAP_COUNTS_BYTES);
 	if (!more)
 		return 0;
 	heap_publish(&more->record, HEAP_COUNTS, HEAP_COUNTS_BYTES);
 	unit = ((uint8_t *)more->counter - (uint8_t *)heap.image) / HEAP_UNIT;
-	atomic_store(&heap.own->counts, unit + 1);
+	atomic_store(&heap.unshared->counts, unit + 1);
 	return unit;
 }
 
@@ -424,7 +425,7 @@ static int64_t change_live(int64_t by)
 	far = now > 0 ? now >> SHARD_PART : 0;
 	if (far < SHARD_LEAST)
 		return atomic_fetch_add_explicit(live, by, memory_order_relaxed) + by;
-	shard = &heap.own->shards[local.tid % SHARDS].bytes;
+	shard = &heap.unshared->shards[local.tid % SHARDS].bytes;
 	by += atomic_fetch_add_explicit(shard, by, memory_order_relaxed);
 	if (by > -far && by < far)
 		return now;

@@ -34,7 +34,9 @@ bool python_may_be(const char *path)
 {
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
-	/* A program that has the interpreter in it may have any name, but then it has no library. */
+	/*
+	 * A program that has the interpreter in it may have any name, but then it has no library.
+	 */
 	return !strncmp(name, "python3", 7) || !strncmp(name, "libpython3", 10);
 }
 
@@ -122,8 +124,8 @@ static uint32_t word_at(uint32_t offset)
 
 /*
  * All words from the type to the line table stay as they are while the code object exists, but for
- * the counter of warm-ups that 3.11 has beside the flags. 3.11 has no number that tells code objects
- * apart, so what the name and the line table are is looked at, too.
+ * the counter of warm-ups that 3.11 has beside the flags. 3.11 has no number that tells code
+ * objects apart, so what the name and the line table are is looked at, too.
  */
 static void set_identity(const struct python_version *v, struct language_target *t)
 {
@@ -151,7 +153,7 @@ static void set_target(const struct python_version *v, const struct found *f,
 	*t = (struct language_target){
 		.key_at = f->runtime + v->key,
 		.slot = FIRST_VALUE,
-		.own_at = v->state_thread,
+		.thread_at = v->state_thread,
 		.base_word_at = v->state_top,
 		.frames = { 1, { v->state_frames }, v->previous },
 		.frame_bytes = v->frame_bytes,
@@ -195,8 +197,8 @@ static bool jumps(const uint8_t *code)
 }
 
 /*
- * When 3.11 and 3.12 enter the interpreter, they publish their cframe before they have filled it in.
- * Both is done before the first jump to an instruction of the program.
+ * When 3.11 and 3.12 enter the interpreter, they publish their cframe before they have filled it
+ * in. Both is done before the first jump to an instruction of the program.
  */
 static void set_unsure(const struct language_module *m, const struct python_version *v,
 		       const struct found *f, struct language_found *ret)

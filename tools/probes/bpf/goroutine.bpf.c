@@ -21,8 +21,8 @@ typedef __u32 u32;
 #define INLINE static inline __attribute__((always_inline))
 
 static u64 (*const now)(void) = (void *)BPF_FUNC_ktime_get_ns;
-static u64 (*const own_ids)(void) = (void *)BPF_FUNC_get_current_pid_tgid;
-static void *(*const own_task)(void) = (void *)BPF_FUNC_get_current_task_btf;
+static u64 (*const current_ids)(void) = (void *)BPF_FUNC_get_current_pid_tgid;
+static void *(*const current_task)(void) = (void *)BPF_FUNC_get_current_task_btf;
 static void *(*const user_registers)(void *task) = (void *)BPF_FUNC_task_pt_regs;
 static long (*const read_user)(void *to, u32 size,
 			       const void *from) = (void *)BPF_FUNC_probe_read_user;
@@ -158,7 +158,7 @@ INLINE void send(const struct moment *m, const u64 *registers, const u64 max)
 
 	if (!r)
 		return;
-	r->tid = (u32)own_ids();
+	r->tid = (u32)current_ids();
 	r->room = max;
 	r->time = m->time;
 	r->pc = word(registers, PROGRAM_COUNTER);
@@ -179,9 +179,9 @@ SECTION("perf_event") int sample(void *context)
 	const u64 *registers;
 
 	(void)context;
-	if (!(u32)own_ids())
+	if (!(u32)current_ids())
 		return 1; /* an idle CPU */
-	registers = user_registers(own_task());
+	registers = user_registers(current_task());
 	if (!find_moment(&m, word(registers, GOROUTINE), word(registers, STACK_POINTER)))
 		return 1;
 	if (m.end - m.from <= GO_STACK)

@@ -26,8 +26,8 @@ static long (*const map_put)(void *map, const void *key, const void *value,
 static long (*const map_remove)(void *map, const void *key) = (void *)BPF_FUNC_map_delete_elem;
 static u64 (*const now)(void) = (void *)BPF_FUNC_ktime_get_ns;
 static u32 (*const random_word)(void) = (void *)BPF_FUNC_get_prandom_u32;
-static u64 (*const own_ids)(void) = (void *)BPF_FUNC_get_current_pid_tgid;
-static long (*const own_name)(void *buf, u32 size) = (void *)BPF_FUNC_get_current_comm;
+static u64 (*const current_ids)(void) = (void *)BPF_FUNC_get_current_pid_tgid;
+static long (*const current_comm)(void *buf, u32 size) = (void *)BPF_FUNC_get_current_comm;
 static u64 (*const cookie_of)(void *words) = (void *)BPF_FUNC_get_attach_cookie;
 static long (*const read_user)(void *to, u32 size,
 			       const void *from) = (void *)BPF_FUNC_probe_read_user;
@@ -100,7 +100,7 @@ INLINE void *first(void *map)
  * that runs a program at an uprobe may be preempted, and the next thread writes to the same stack:
  * what the first thread reads back is then the other thread's, even an address that it writes to.
  */
-INLINE void own_stack(u64 *words)
+INLINE void claim_stack(u64 *words)
 {
 	tail_call(words, &tails, 0);
 }
@@ -120,7 +120,7 @@ INLINE void count_lost(u64 allocations, u64 frees)
 INLINE void fill(struct probe_event *e, u32 what, u64 process)
 {
 	e->what = what;
-	e->tid = (u32)own_ids();
+	e->tid = (u32)current_ids();
 	e->process = process;
 	e->time = now();
 	e->size = e->addr = e->old = 0;
@@ -200,7 +200,7 @@ INLINE int send_call(const u64 *words, u64 process, u64 size, const u64 max)
 		return 0;
 	fill(&r->event, PROBE_BEGINS, process);
 	r->event.size = size;
-	own_name(r->comm, sizeof(r->comm));
+	current_comm(r->comm, sizeof(r->comm));
 #pragma unroll
 	for (int i = 0; i < PROBE_WORDS; i++)
 		r->words[i] = word(words, i);
@@ -252,10 +252,10 @@ SECTION("probe/enter") int enter(u64 *words)
 	struct probe_config *c = first(&config);
 	u64 args[] = { word(words, ARG0), word(words, ARG1), word(words, ARG2) };
 	struct call call = { .sp = word(words, STACK_POINTER) };
-	u64 thread = own_ids();
+	u64 thread = current_ids();
 	const struct call *outer = map_find(&calls, &thread);
 
-	own_stack(words);
+	claim_stack(words);
 	/*
 	 * A call further out on the stack than this one has called this function, or has jumped
 	 * here from the same place: ignore this call. If the outer call is not further out, it was
@@ -316,11 +316,11 @@ INLINE void send_end(u64 process, const struct call *call, u64 addr)
 
 SECTION("probe/leave") int leave(u64 *words)
 {
-	u64 process = cookie_of(words) >> PROBE_KIND_BITS, thread = own_ids(), addr;
+	u64 process = cookie_of(words) >> PROBE_KIND_BITS, thread = current_ids(), addr;
 	const struct call *found = map_find(&calls, &thread);
 	struct call call;
 
-	own_stack(words);
+	claim_stack(words);
 	/* Ignore the return of a function that the outermost one has called. */
 	if (!found || word(words, STACK_POINTER) != found->sp + RETURN_POPS)
 		return 0;
@@ -347,7 +347,7 @@ SECTION("probe/release") int release(u64 *words)
 	struct probe_block key = { process, addr };
 	struct probe_event *e;
 
-	own_stack(words);
+	claim_stack(words);
 	if (!c || c->stop || !addr || !map_find(&blocks, &key))
 		return 0;
 	/*
