@@ -85,7 +85,7 @@ static const Elf64_Sym *find_symbol(const struct symbols *s, const char *name)
 	return NULL;
 }
 
-static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
+static int find_in_object(struct dl_phdr_info *object, size_t size, void *arg)
 {
 	struct rtld *r = arg;
 	const Elf64_Sym *sym;
@@ -106,5 +106,5 @@ static int look_at(struct dl_phdr_info *object, size_t size, void *arg)
 void rtld_find(struct rtld *ret)
 {
 	*ret = (struct rtld){ .adds = 0 };
-	dl_iterate_phdr(look_at, ret);
+	dl_iterate_phdr(find_in_object, ret);
 }

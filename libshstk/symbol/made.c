@@ -205,7 +205,7 @@ static void keep_open(struct shstk_symproc *proc, int fd, const struct stat *st)
  * Checks whether there is more in the file, and reads that. @st receives the state of the file.
  * Returns 0 or a negative errno.
  */
-static int look(struct shstk_symproc *proc, struct stat *st)
+static int refresh(struct shstk_symproc *proc, struct stat *st)
 {
 	struct shstk_made *made = &proc->made;
 	int fd = made->open ? made->fd : open_own(proc), err = 0;
@@ -229,11 +229,11 @@ static int look(struct shstk_symproc *proc, struct stat *st)
 	return err;
 }
 
-/* Does what look() does, and lets all names count from now on. */
-static int look_now(struct shstk_symproc *proc)
+/* Does what refresh() does, and lets all names count from now on. */
+static int refresh_now(struct shstk_symproc *proc)
 {
 	struct stat st = { .st_size = 0 };
-	int err = look(proc, &st);
+	int err = refresh(proc, &st);
 
 	/* A search for any address makes the new names count. */
 	if (proc->perfmap)
@@ -253,7 +253,7 @@ static uint64_t written_at(const struct stat *st)
 	return ns_of(&now) > ago ? ns_of(&now) - ago : 0;
 }
 
-static bool look_at_time(struct shstk_symproc *proc, uint64_t time)
+static bool refresh_at(struct shstk_symproc *proc, uint64_t time)
 {
 	struct shstk_made *made = &proc->made;
 	bool first = !proc->perfmap;
@@ -263,9 +263,9 @@ static bool look_at_time(struct shstk_symproc *proc, uint64_t time)
 	if (time < made->next)
 		return false;
 	if (first) {
-		look_now(proc);
+		refresh_now(proc);
 	} else {
-		look(proc, &st);
+		refresh(proc, &st);
 		if (proc->edition != edition)
 			shstk_perfmap_stamp(proc->perfmap, written_at(&st));
 	}
@@ -282,7 +282,7 @@ void shstk_made_follow(struct shstk_symproc *proc, uint64_t time)
 	 * The file of a parent is read only for a child with an address that was looked for there.
 	 */
 	for (int i = 0; p && p->made.wanted && i < PARENTS_MAX; i++, p = p->parent) {
-		changed |= look_at_time(p, time);
+		changed |= refresh_at(p, time);
 		changed |= p->perfmap && shstk_perfmap_advance(p->perfmap, time);
 	}
 	/* The same address may be another function now. */
@@ -295,7 +295,7 @@ const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *p
 
 	for (int i = 0; proc && !entry && !proc->functions && i < PARENTS_MAX; i++) {
 		if (!proc->made.wanted && !proc->made.tried)
-			look_now(proc);
+			refresh_now(proc);
 		proc->made.wanted = true;
 		if (proc->perfmap)
 			entry = shstk_perfmap_find_now(proc->perfmap, addr);
@@ -309,7 +309,7 @@ const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *p
 void shstk_made_end(struct shstk_symproc *proc)
 {
 	if (proc->made.wanted)
-		look_now(proc);
+		refresh_now(proc);
 	close_own(proc);
 }
 
@@ -380,7 +380,7 @@ static int read_given(struct shstk_symproc *proc, const char *path)
 
 int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
 {
-	int err = path ? read_given(proc, path) : look_now(proc);
+	int err = path ? read_given(proc, path) : refresh_now(proc);
 
 	return err ? err : (int)shstk_perfmap_size(path ? proc->extra : proc->perfmap);
 }
@@ -406,7 +406,7 @@ const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc,
 		return shstk_kernel_find(proc->functions, addr);
 	for (; proc && !entry; proc = proc->parent) {
 		if (!proc->made.tried || proc->made.open)
-			look_now(proc);
+			refresh_now(proc);
 		if (proc->perfmap)
 			entry = shstk_perfmap_find(proc->perfmap, addr);
 		if (!entry && proc->extra)

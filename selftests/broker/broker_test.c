@@ -1251,7 +1251,7 @@ static int nothing(void *arg)
 }
 
 /* Skips the test if this is not root, or if root may open no events. Chooses the CPU. */
-static void look_around(void)
+static void check_requirements(void)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -1286,7 +1286,7 @@ int main(int argc, char **argv)
 	own[sizeof(own) - 1] = '\0';
 	snprintf(shstk, sizeof(shstk), "%s/../../shstk", dirname(own));
 	puts("KTAP version 1");
-	look_around();
+	check_requirements();
 	if (argc > 1)
 		snprintf(shstk, sizeof(shstk), "%s", argv[1]);
 	start(shstk);

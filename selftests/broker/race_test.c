@@ -348,7 +348,7 @@ static void test_races(void)
 
 /* ---- Start and end ---- */
 
-static void look_around(void)
+static void check_requirements(void)
 {
 	struct perf_event_attr attr = {
 		.size = sizeof(attr),
@@ -392,7 +392,7 @@ int main(int argc, char **argv)
 		return 0;
 	}
 	puts("KTAP version 1");
-	look_around();
+	check_requirements();
 	signal(SIGPIPE, SIG_IGN);
 	alarm(PATIENCE);
 	make_gains();

@@ -68,7 +68,7 @@ int languages_find(struct languages *all, const struct language_module *module)
 	abort();
 }
 
-void languages_tell(struct languages *all, int pid, int number)
+void languages_set(struct languages *all, int pid, int number)
 {
 	(void)all;
 	(void)pid;

@@ -46,7 +46,7 @@ static struct {
 	long traces, wrong_truth, wrong_walk, wrong_end, wrong_marks, shorter;
 } count;
 
-static void say_difference(int i)
+static void print_difference(int i)
 {
 	static int said;
 
@@ -63,12 +63,12 @@ static void compare(int n, int w, int first)
 
 	for (i = first; i < n && i < w; i++) {
 		if (hw[i] != sw[i]) {
-			say_difference(i);
+			print_difference(i);
 			count.wrong_walk++;
 			return;
 		}
 		if (hw_marks[i] != (sw_marks[i] & ~SHSTK_MARK_GUESS)) {
-			say_difference(i);
+			print_difference(i);
 			count.wrong_marks++;
 			return;
 		}

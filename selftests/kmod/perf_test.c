@@ -100,7 +100,7 @@ static bool is_signal_mark(uint64_t word, unsigned long addr)
  * Writes down the shadow stack. It is inlined into the leaf, so that the top of the shadow stack is
  * the leaf's own return address. @end is the address behind the last word to compare.
  */
-static inline __attribute__((always_inline)) void tell_truth(unsigned long end, bool whole)
+static inline __attribute__((always_inline)) void note_truth(unsigned long end, bool whole)
 {
 	int slot = __atomic_fetch_add(&shared->slots, 1, __ATOMIC_SEQ_CST);
 	struct truth *t = &shared->truth[slot % 8];
@@ -119,7 +119,7 @@ static inline __attribute__((always_inline)) void tell_truth(unsigned long end, 
 }
 
 /* Writes down only the thread, as nothing else is known: chains have one entry. */
-static void tell_thread(void)
+static void note_thread(void)
 {
 	struct truth *t = &shared->truth[0];
 
@@ -134,7 +134,7 @@ static in_leaf long leaf(const struct scenario *sc, unsigned long end, bool whol
 	char byte = 0;
 
 	if (end)
-		tell_truth(end, whole);
+		note_truth(end, whole);
 	while (!shared->stop) {
 		switch (sc->work) {
 		case SPIN:
@@ -274,7 +274,7 @@ static void enter_coroutine(const struct scenario *sc)
 /* Runs without a shadow stack. */
 static void enter_without(const struct scenario *sc)
 {
-	tell_thread();
+	note_thread();
 	descend(sc, sc->depth, 0, true, 0);
 }
 
@@ -292,7 +292,7 @@ static void enter_compat(const struct scenario *sc)
 	code[1] = 0xfe;
 	shared->code = (uint64_t)code;
 	shared->size = 2;
-	tell_thread();
+	note_thread();
 	asm volatile("mov %0, %%rsp\n\tpushq $0x23\n\tpushq %1\n\tlretq" ::"r"(code + 2048),
 		     "r"(code)
 		     : "memory");

@@ -544,7 +544,7 @@ static void set_up(void)
 	stack[3] = JIT + 128;
 }
 
-static void say_ready(void)
+static void report_ready(void)
 {
 	char byte = 0;
 
@@ -554,7 +554,7 @@ static void say_ready(void)
 
 static void __attribute__((noreturn)) go(void)
 {
-	say_ready();
+	report_ready();
 	wander(stops, stops + STOPS, ROUNDS);
 }
 
@@ -873,7 +873,7 @@ static void attack_from_low_mapping(void)
 	for (int i = 0; i < 2; i++)
 		low[i] = (struct stop){ (uintptr_t)&low_words[i], 0, low_words[i],
 					(uintptr_t)wander_code };
-	say_ready();
+	report_ready();
 	wander(low, low + 2, ROUNDS);
 }
 

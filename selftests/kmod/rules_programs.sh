@@ -182,7 +182,7 @@ stop_daemon()
 # Where there are frame records, the kernel's own walk may find a complete chain, though not always
 # the right one.
 without_rules=0 by_record=0
-tell_without_rules()
+print_without_rules()
 {
 	chains=$without_rules frames=$by_record
 	without_rules=$(cat $state/first_unknown) by_record=$(cat $state/step_record)
@@ -198,7 +198,7 @@ first_run() # PROGRAM
 	start_daemon $filled && record "$1" first.data env && judge first.data &&
 		share "$whole" "$samples" 950
 	point $? "$1, first run with a filled cache: $whole of $samples chains whole"
-	tell_without_rules
+	print_without_rules
 	stop_daemon
 }
 
@@ -211,7 +211,7 @@ unseen_run() # PROGRAM
 	start_daemon $empty && record "$1" first.data env && judge first.data $rate &&
 		[ "$samples" -ge 30 ]
 	point $? "$1, not seen before: $whole of the first $samples chains whole"
-	tell_without_rules
+	print_without_rules
 	stop_daemon
 }
 
@@ -226,7 +226,7 @@ fill_cache()
 first()
 {
 	fill_cache
-	tell_without_rules >/dev/null
+	print_without_rules >/dev/null
 	how=-g rate=999
 	for p in $programs; do
 		first_run $p

@@ -113,7 +113,7 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 	unsigned int nr;
 
 	if (number != task->process->language)
-		languages_tell(t->languages, task->process->pid, number);
+		languages_set(t->languages, task->process->pid, number);
 	task->process->language = number;
 	if (!number)
 		return;

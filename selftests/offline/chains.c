@@ -106,7 +106,7 @@ static size_t sure_entries(const struct unwound *u)
 }
 
 /* Prints that entry @i is different, or is the first missing one. */
-static void tell_entry(const struct chain *s, size_t i)
+static void print_entry(const struct chain *s, size_t i)
 {
 	const struct unwound *u = s->unwound;
 	struct chain_place place;
@@ -150,10 +150,10 @@ static void compare(struct chains *c, const struct chain *s)
 		c->shorter += i == n;
 	}
 	if (c->guessed + c->differ + c->shorter <= SHOWN)
-		tell_entry(s, i);
+		print_entry(s, i);
 }
 
-static void tell_end(struct chains *c, const struct chain_place *last, uint64_t addr, size_t nr)
+static void print_end(struct chains *c, const struct chain_place *last, uint64_t addr, size_t nr)
 {
 	if (c->told++ >= SHOWN)
 		return;
@@ -194,7 +194,7 @@ bool chains_add(struct chains *c, const struct chain *s)
 	if (e && is_outermost(e, last.offset, s->nr == 1))
 		c->whole++;
 	else
-		tell_end(c, &last, s->ips[s->nr - 1], s->nr);
+		print_end(c, &last, s->ips[s->nr - 1], s->nr);
 	if (s->unwound->nr)
 		compare(c, s);
 	return true;

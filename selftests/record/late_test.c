@@ -121,7 +121,7 @@ FIXTURE_SETUP(late)
 	self->recording.scope.kind = SCOPE_GIVEN;
 	self->recording.late.pause = 1;
 	self->looked = now;
-	ASSERT_EQ(late_look(&self->recording), 0);
+	ASSERT_EQ(late_find(&self->recording), 0);
 	ASSERT_EQ(added, 1);
 }
 

@@ -230,7 +230,7 @@ static void forget_child(struct broker *b, pid_t child)
 			b->users[i].child = 0;
 }
 
-static void look_at_children(struct broker *b)
+static void reap_children(struct broker *b)
 {
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
 	pid_t child;
@@ -266,7 +266,7 @@ static void loop(struct broker *b)
 		int socket;
 
 		poll(p, 2, LOOK_MS);
-		look_at_children(b);
+		reap_children(b);
 		socket = p[0].revents ? accept4(b->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
 		if (socket >= 0)
 			serve(b, socket);

@@ -101,7 +101,7 @@ static bool is_program(const struct objects *set)
 }
 
 /* Checks the file at @path, which is its path within the root folder. */
-static void look_at(struct survey *s, const char *path)
+static void check_file(struct survey *s, const char *path)
 {
 	struct objects set;
 	int err = objects_load(path, s->opts->root, &set);
@@ -164,7 +164,7 @@ static int walk(struct survey *s)
 		if (e->fts_info == FTS_D && is_left_out(e->fts_path + length))
 			fts_set(fts, e, FTS_SKIP);
 		if (may_be_program(e))
-			look_at(s, e->fts_path + length);
+			check_file(s, e->fts_path + length);
 	}
 	if (fts)
 		fts_close(fts);

@@ -78,12 +78,12 @@ void convert_at(struct converter *c, uint64_t time)
 }
 
 /* Tells the languages which interpreter a process has, if that has changed. Returns its number. */
-static int tell_language(struct converter *c, struct process *p)
+static int update_language(struct converter *c, struct process *p)
 {
 	int number = layout_language(p->layout, p->pid, c->opts.languages);
 
 	if (number != p->language)
-		languages_tell(c->opts.languages, p->pid, number);
+		languages_set(c->opts.languages, p->pid, number);
 	p->language = number;
 	return number;
 }
@@ -93,7 +93,7 @@ int convert_language(struct converter *c, int pid)
 	struct process *p = c->opts.languages ? population_process(&c->all, pid) : NULL;
 
 	if (p)
-		tell_language(c, p);
+		update_language(c, p);
 	return p || !c->opts.languages ? 0 : -ENOMEM;
 }
 
@@ -274,7 +274,7 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 			    struct stack *s)
 {
 	const struct language_sample of = {
-		.number = tell_language(c, t->process),
+		.number = update_language(c, t->process),
 		.tid = t->tid,
 		.time = sample->time,
 		.pc = sample->regs.pc,

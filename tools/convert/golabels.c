@@ -198,7 +198,7 @@ static int put_label(void *arg, const char *key, const char *value)
 }
 
 /* Reads and remembers what the process tells of @g now. Returns NULL if it cannot be read. */
-static struct seen *look_at(struct golabels *all, uint64_t g)
+static struct seen *read_goroutine(struct golabels *all, uint64_t g)
 {
 	struct shstk_goroutine it = { .g = g };
 	struct seen *s = slot_of(all, g);
@@ -227,7 +227,7 @@ static struct seen *find_at(struct golabels *all, uint64_t g, uint64_t place)
 	}
 	if (!found)
 		found = search_all(all, place);
-	s = found ? look_at(all, found) : NULL;
+	s = found ? read_goroutine(all, found) : NULL;
 	return s && has(&s->stack, place) ? s : NULL;
 }
 

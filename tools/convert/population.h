@@ -39,7 +39,7 @@ struct golabels;
  * @layout: what it has mapped.
  * @proc: its mappings for naming addresses; NULL until it is sampled. The store of names owns it.
  * @golabels: the labels of its goroutines, or NULL as long as no sample was of a goroutine.
- * @language: number of the interpreter that was told of it (languages_tell()).
+ * @language: number of the interpreter that was told of it (languages_set()).
  * @ours: the process is recorded.
  * @executed: the process was seen to execute a program.
  * @sampled: the profile has a sample of it.

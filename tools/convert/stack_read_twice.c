@@ -165,7 +165,7 @@ static uint64_t find_place(const struct layout *layout, const struct stack_copy 
  * Reads the stack again unless the last look came after the sample; the last look becomes the one
  * before.
  */
-static void look_again(struct above *a, const struct layout *layout, pid_t pid, uint64_t time,
+static void read_again(struct above *a, const struct layout *layout, pid_t pid, uint64_t time,
 		       uint64_t sp)
 {
 	struct above_look old = a->before;
@@ -228,7 +228,7 @@ bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t 
 
 	if (copy->nr_more || layout_has_jit(layout))
 		return false;
-	look_again(a, layout, pid, time, find_place(layout, copy, stack));
+	read_again(a, layout, pid, time, find_place(layout, copy, stack));
 	if (a->last.time <= time || !begin_trial(&before, stack))
 		return false;
 	if (begin_trial(&last, stack)) {

@@ -51,8 +51,8 @@ static bool goes_on(const struct stepped *s, const struct rest *rest)
 }
 
 /* The kernel copies a page of a file before it writes a breakpoint. Looks at such pages. */
-static void look_at_map(struct stepped *s, const struct layout_files *files, pid_t pid, int pagemap,
-			int fd, const struct layout_map *map, struct rest *rest)
+static void find_breakpoints(struct stepped *s, const struct layout_files *files, pid_t pid,
+			     int pagemap, int fd, const struct layout_map *map, struct rest *rest)
 {
 	uint64_t entries[ENTRIES];
 	uint64_t addr = map->start;
@@ -96,7 +96,7 @@ void stepped_find(struct stepped *s, const struct layout_files *files, pid_t pid
 
 		if (fd < 0)
 			continue;
-		look_at_map(s, files, pid, pagemap, fd, &maps[i], &rest);
+		find_breakpoints(s, files, pid, pagemap, fd, &maps[i], &rest);
 		close(fd);
 	}
 	if (pagemap >= 0)

@@ -153,8 +153,8 @@ int jit_attach(struct shstk_space *space, const struct jit_process *process, str
 }
 
 /* Corrects the frame at a program counter where not all of it is there. Returns 0 or -EFAULT. */
-static int look_at(struct jit *jit, const struct codeblob *blob, uint64_t pc,
-		   struct hotspot_frame *ret)
+static int correct_frame(struct jit *jit, const struct codeblob *blob, uint64_t pc,
+			 struct hotspot_frame *ret)
 {
 	bool making = pc < blob->ready && blob->ready - blob->start < NEAR;
 	uint64_t start = pc - blob->start < NEAR ? blob->start : pc - NEAR;
@@ -186,7 +186,7 @@ static bool look(struct jit *jit, struct known *k)
 	k->frame.fp_saved = !blob.bare;
 	/* Even within a method, a register may be pushed for a moment. */
 	k->slack = blob.frame && (blob.aligns || k->exact) ? 8 : 0;
-	return !k->exact || blob.bare || !look_at(jit, &blob, k->pc, &k->frame);
+	return !k->exact || blob.bare || !correct_frame(jit, &blob, k->pc, &k->frame);
 }
 
 static const struct known *find(struct jit *jit, uint64_t pc, bool exact)

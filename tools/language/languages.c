@@ -197,7 +197,8 @@ static void load(struct languages *all)
 }
 
 /* Tells the BPF program how frames are found. Returns false if there is no such program. */
-static bool tell_program(struct languages *all, unsigned int number, const struct interpreter *it)
+static bool set_program_target(struct languages *all, unsigned int number,
+			       const struct interpreter *it)
 {
 	__u32 key = number;
 
@@ -222,7 +223,7 @@ static int number_of(struct languages *all, const struct interpreter *it)
 		all->refused = true;
 		return 0;
 	}
-	if (!all->stopped_only && !tell_program(all, n, it))
+	if (!all->stopped_only && !set_program_target(all, n, it))
 		return 0;
 	all->interpreters[all->nr_interpreters++] = *it;
 	return (int)n;
@@ -260,7 +261,7 @@ int languages_find(struct languages *all, const struct language_module *module)
 	return ret;
 }
 
-void languages_tell(struct languages *all, int pid, int number)
+void languages_set(struct languages *all, int pid, int number)
 {
 	__u32 key = pid, value = number;
 

@@ -3,7 +3,7 @@
  * languages.h - the languages whose functions are shown in a recording.
  *
  *	a process has mapped an interpreter    languages_find()     which one, as a number
- *	                                       languages_tell()     to the BPF program
+ *	                                       languages_set()      to the BPF program
  *	the program wrote what it read         languages_take()
  *	records were lost                      languages_lost()     forgets what has no sample yet
  *	a sample was unwound                   languages_place()    puts functions into its stack
@@ -62,7 +62,7 @@ size_t languages_bytes(const struct languages *all);
 int languages_find(struct languages *all, const struct language_module *module);
 
 /* Tells the BPF program that the process @pid has the interpreter @number; 0: that it has none. */
-void languages_tell(struct languages *all, int pid, int number);
+void languages_set(struct languages *all, int pid, int number);
 
 /* Returns whether a process was told that has an interpreter. */
 bool languages_wanted(const struct languages *all);

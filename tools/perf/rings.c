@@ -1139,7 +1139,7 @@ static int which_of(const struct perf_rings *r, uint64_t id)
 }
 
 /* Tells what a walker wrote: the word behind the size of its record says it. */
-static void tell_written(const uint8_t *at, size_t size, struct perf_record *ret)
+static void read_walker_word(const uint8_t *at, size_t size, struct perf_record *ret)
 {
 	uint32_t kind = 0;
 
@@ -1166,7 +1166,7 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 		ret->time = word(at + 24);
 		ret->which = which_of(r, word(at + 8));
 		if (ret->which == WALKED)
-			tell_written(at, head->size, ret);
+			read_walker_word(at, head->size, ret);
 		ret->period = r->periods[ret->which];
 		ret->body = at + 32;
 		ret->size = end - at - 32;

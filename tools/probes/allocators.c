@@ -164,7 +164,7 @@ static int keep_path(struct allocators *a, const char *path)
 	return more[a->nr_files++] ? 0 : -ENOMEM;
 }
 
-static int look_into(struct allocators *a, pid_t pid, const struct mapping *m)
+static int find_in_file(struct allocators *a, pid_t pid, const struct mapping *m)
 {
 	struct looking l = { .found = a, .before = a->nr, .file = a->nr_files };
 	char path[PATH_MAX + 64];
@@ -193,7 +193,7 @@ static bool is_seen(uint64_t seen[][2], size_t *nr, const struct mapping *m)
 	return false;
 }
 
-static int look_around(struct allocators *a, struct maps *maps, pid_t pid, uint64_t seen[][2])
+static int find_in_maps(struct allocators *a, struct maps *maps, pid_t pid, uint64_t seen[][2])
 {
 	bool foreign = false;
 	struct mapping m;
@@ -204,7 +204,7 @@ static int look_around(struct allocators *a, struct maps *maps, pid_t pid, uint6
 
 		if (!m.exec || !m.inode || *m.path != '/' || is_seen(seen, &nr, &m))
 			continue;
-		err = look_into(a, pid, &m);
+		err = find_in_file(a, pid, &m);
 		foreign |= err == -ENOEXEC;
 		if (err && err != -ENOEXEC)
 			return err;
@@ -223,7 +223,7 @@ int allocators_find(pid_t pid, struct allocators *ret)
 		return -ENOMEM;
 	err = maps_open(pid, "maps", &maps);
 	if (!err) {
-		err = look_around(ret, &maps, pid, seen);
+		err = find_in_maps(ret, &maps, pid, seen);
 		maps_close(&maps);
 	}
 	free(seen);

@@ -155,7 +155,7 @@ static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
 }
 
 /* Handles the terminal's other signals, and keys. */
-static void look_at_terminal(const struct recording *r, struct progress *p, int signo)
+static void handle_terminal(const struct recording *r, struct progress *p, int signo)
 {
 	siginfo_t q = { .si_signo = SIGINT };
 	int key = p->top.screen ? screen_key() : 0;
@@ -250,7 +250,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 		signo = sigtimedwait(&set, &si, &pause);
 		if (!is_terminals(signo) && signo != SIGCHLD)
 			on_interrupt(r, p, &si);
-		look_at_terminal(r, p, signo);
+		handle_terminal(r, p, signo);
 		*ended = has_ended(r, status, usage);
 		if (*ended)
 			break;

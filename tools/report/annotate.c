@@ -235,7 +235,7 @@ static int check(const struct spots *spots, const struct annotate *what)
 	return EXIT_FAILED;
 }
 
-static int say_missing(const struct spots *spots, const struct annotate *what)
+static int complain_missing(const struct spots *spots, const struct annotate *what)
 {
 	char *like = spots_like(spots, what->function);
 
@@ -271,7 +271,7 @@ int annotate_print(const struct shstk_profile *profile, const struct annotate *w
 	if (!err) {
 		status = put_all(&spots, what);
 	} else if (err == -ENOENT && spots.profile) {
-		status = say_missing(&spots, what);
+		status = complain_missing(&spots, what);
 	} else {
 		complain("%s", err == -ENOENT ? "no sample was chosen" : strerror(-err));
 		status = EXIT_FAILED;

@@ -212,7 +212,7 @@ static int print_tree(struct report *r)
 
 static int print_annotated(struct report *r)
 {
-	/* What say_done() prints is the reason. */
+	/* What report_done() prints is the reason. */
 	if (shstk_profile_empty(r->profile))
 		return EXIT_FAILED;
 	r->annotate.type = r->output.type ? r->output.type - 1 : 0;
@@ -235,7 +235,7 @@ static int make_profile(struct report *r)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
-static void say_done(const struct report *r)
+static void report_done(const struct report *r)
 {
 	char *names = output_names(&r->output);
 
@@ -274,7 +274,7 @@ static int run(struct report *r)
 		status = print_tree(r);
 	if (r->annotate.function && status == EXIT_OK)
 		status = print_annotated(r);
-	say_done(r);
+	report_done(r);
 	return status;
 }
 

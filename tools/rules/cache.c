@@ -345,7 +345,7 @@ static bool is_link_to_nothing(int folder, const char *name, const struct stat *
 }
 
 /* Lists the tables and links of the cache in @e, and deletes what is left over. */
-static void look_through(int folder, DIR *dir, struct entries *e)
+static void list_files(int folder, DIR *dir, struct entries *e)
 {
 	struct dirent *d;
 	struct stat st;
@@ -381,7 +381,7 @@ void cache_trim(int folder)
 			close(fd);
 		return;
 	}
-	look_through(folder, dir, &e);
+	list_files(folder, dir, &e);
 	closedir(dir);
 	if (e.n)
 		qsort(e.v, e.n, sizeof(*e.v), by_use);

@@ -93,7 +93,7 @@ static int make_table(struct rules_file *file, int out, struct rules_table *ret)
 }
 
 /* Checks the file, which may have @most bytes. Returns 0 or a negative errno. */
-static int look_at(struct rules_file *file, int fd, size_t most)
+static int check_file(struct rules_file *file, int fd, size_t most)
 {
 	int err = rules_file_begin(file, fd);
 
@@ -116,7 +116,7 @@ static void work(const struct worker *w, int fd)
 
 	a.err = sandbox_limit(w->limits);
 	if (!a.err)
-		a.err = look_at(&file, fd, w->limits->memory);
+		a.err = check_file(&file, fd, w->limits->memory);
 	if (!a.err)
 		a.err = sandbox_enter(keep, sizeof(keep) / sizeof(keep[0]));
 	if (!a.err)

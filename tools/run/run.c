@@ -548,13 +548,13 @@ static int start(const struct options *o, const struct plan *p, const char *obje
 	return ret;
 }
 
-static bool say_supervised;
+static bool announces;
 
-static void tell_supervised(int err)
+static void report_supervised(int err)
 {
 	if (err)
 		complain("no shadow stack: %s", strerror(err));
-	else if (say_supervised)
+	else if (announces)
 		complain("shadow stack on, supervised");
 }
 
@@ -567,8 +567,8 @@ static int start_supervised(const struct options *o, char **argv)
 		complain("%s: %s", o->report ? o->report : "report", strerror(-ret));
 		return EXIT_OWN;
 	}
-	say_supervised = !o->quiet;
-	ret = supervise(argv, o->lock, reporter, tell_supervised);
+	announces = !o->quiet;
+	ret = supervise(argv, o->lock, reporter, report_supervised);
 	reporter_destroy(reporter);
 	return ret;
 }

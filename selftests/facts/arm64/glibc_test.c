@@ -274,7 +274,7 @@ struct thread {
 	size_t stack; /* bytes of stack that were asked for */
 };
 
-static void *look_around(void *arg)
+static void *measure_thread(void *arg)
 {
 	struct thread *t = arg;
 
@@ -287,7 +287,7 @@ static void *look_around(void *arg)
 
 static void *leave(void *arg)
 {
-	look_around(arg);
+	measure_thread(arg);
 	pthread_exit(NULL);
 }
 
@@ -296,7 +296,7 @@ static void *wait_for_cancel(void *arg)
 	int state;
 
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
-	look_around(arg);
+	measure_thread(arg);
 	pthread_setcancelstate(state, NULL);
 	for (;;)
 		pause();
@@ -318,7 +318,7 @@ FIXTURE_VARIANT(pthread)
 	void *(*fn)(void *);
 	bool cancel;
 };
-FIXTURE_VARIANT_ADD(pthread, that_returns){ .fn = look_around };
+FIXTURE_VARIANT_ADD(pthread, that_returns){ .fn = measure_thread };
 FIXTURE_VARIANT_ADD(pthread, that_calls_pthread_exit){ .fn = leave };
 FIXTURE_VARIANT_ADD(pthread, that_is_cancelled){
 	.fn = wait_for_cancel,

@@ -133,13 +133,13 @@ static void add_record(struct buffer *to, unsigned int put_back)
 }
 
 /**
- * struct look - what was found in an environment of the program's
+ * struct env_scan - what was found in an environment of the program's
  * @nr: number of variables.
  * @preload: the variable LD_PRELOAD, or NULL.
  * @preload_size: bytes of @preload with the zero.
  * @record: the recorder's variable, or NULL.
  */
-struct look {
+struct env_scan {
 	size_t nr;
 	const char *preload;
 	size_t preload_size;
@@ -165,7 +165,7 @@ static size_t text_size(const char *text)
 	return size;
 }
 
-static bool look_at_variable(struct look *l, const char *variable)
+static bool scan_variable(struct env_scan *l, const char *variable)
 {
 	char name[NAME_MAX_BYTES];
 
@@ -181,17 +181,17 @@ static bool look_at_variable(struct look *l, const char *variable)
 	return true;
 }
 
-static bool look_at(struct look *l, char *const envp[])
+static bool scan(struct env_scan *l, char *const envp[])
 {
 	const char *variable;
 
-	*l = (struct look){ 0 };
+	*l = (struct env_scan){ 0 };
 	for (; envp; l->nr++) {
 		if (!peek(&variable, &envp[l->nr], sizeof(variable)))
 			return false;
 		if (!variable)
 			break;
-		if (!look_at_variable(l, variable))
+		if (!scan_variable(l, variable))
 			return false;
 	}
 	return true;
@@ -253,7 +253,7 @@ struct built {
 	struct buffer texts;
 };
 
-static bool build_begin(struct built *b, const struct look *l)
+static bool build_begin(struct built *b, const struct env_scan *l)
 {
 	size_t most = l->nr + 2;
 	size_t texts = sizeof(object) + sizeof(record) + 64 + 2 * l->preload_size;
@@ -278,7 +278,7 @@ static bool build_add(struct built *b, const char *variable)
  * Adds all variables but the two. Returns false if that is not possible, as another thread may
  * change the environment meanwhile.
  */
-static bool build_add_others(struct built *b, char *const envp[], const struct look *l)
+static bool build_add_others(struct built *b, char *const envp[], const struct env_scan *l)
 {
 	const char *variable;
 
@@ -295,7 +295,7 @@ static bool build_add_others(struct built *b, char *const envp[], const struct l
  * Reads the program's LD_PRELOAD. Returns its value, "" if there is none, or NULL if it cannot be
  * read.
  */
-static char *read_preload(struct built *b, const struct look *l)
+static char *read_preload(struct built *b, const struct env_scan *l)
 {
 	char *to = b->texts.bytes;
 
@@ -352,7 +352,7 @@ static const char *add_preload(struct built *b, const char *others)
 }
 
 /* Builds an environment whose LD_PRELOAD lacks this object, which is at @at in @list. */
-static bool build_without(struct built *b, char *const envp[], const struct look *l, char *list,
+static bool build_without(struct built *b, char *const envp[], const struct env_scan *l, char *list,
 			  char *at)
 {
 	char *behind = at + strlen(object);
@@ -364,7 +364,7 @@ static bool build_without(struct built *b, char *const envp[], const struct look
 }
 
 /* Builds an environment with both variables. @preloaded: LD_PRELOAD has this object already. */
-static bool build_with(struct built *b, char *const envp[], const struct look *l, char *list,
+static bool build_with(struct built *b, char *const envp[], const struct env_scan *l, char *list,
 		       bool preloaded)
 {
 	const char *preload = preloaded ? l->preload : add_preload(b, list), *value;
@@ -376,7 +376,7 @@ static bool build_with(struct built *b, char *const envp[], const struct look *l
 }
 
 /* Returns whether the recorder's variable has its current value. */
-static bool is_current(struct built *b, const struct look *l)
+static bool is_current(struct built *b, const struct env_scan *l)
 {
 	char *is = b->texts.bytes + b->texts.used, *wanted;
 	long n = l->record ? peek_text(is, l->record, sizeof(record)) : 0;
@@ -390,7 +390,7 @@ static bool is_current(struct built *b, const struct look *l)
 }
 
 /* Builds another environment than @envp if that is needed. Returns whether it did. */
-static bool build(struct built *b, const struct look *l, const char *path, char *const envp[])
+static bool build(struct built *b, const struct env_scan *l, const char *path, char *const envp[])
 {
 	char *list = read_preload(b, l), *at;
 
@@ -413,9 +413,9 @@ static bool build(struct built *b, const struct look *l, const char *path, char 
 static char *const *with_agent(const char *path, char *const envp[])
 {
 	struct built b;
-	struct look l;
+	struct env_scan l;
 
-	if (!*object || !env_may_call() || !look_at(&l, envp) || !build_begin(&b, &l))
+	if (!*object || !env_may_call() || !scan(&l, envp) || !build_begin(&b, &l))
 		return envp;
 	if (build(&b, &l, path, envp))
 		return (char *const *)b.vars;

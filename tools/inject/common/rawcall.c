@@ -33,7 +33,7 @@ void rawcall_resolve(void)
 	*(void **)&next_syscall = dlsym(RTLD_NEXT, "syscall");
 }
 
-static void look_at(long nr, long a, long b)
+static void note_call(long nr, long a, long b)
 {
 	if (nr == SYS_prctl)
 		sandbox_on_prctl(a, b);
@@ -63,7 +63,7 @@ HOOK_API long any_call(long nr, long a, long b, long c, long d,
 long any_call(long nr, long a, long b, long c, long d, long e IN_REGISTERS(long f))
 {
 	if (nr == SYS_prctl || nr == SYS_seccomp || nr == SYS_clone || !next_syscall)
-		look_at(nr, a, b);
+		note_call(nr, a, b);
 	if (nr == SYS_rt_sigaction)
 		return change_action(a, b, c, d);
 	return next_syscall(nr, a, b, c, d, e IN_REGISTERS(f));

@@ -187,7 +187,7 @@ bool alloc_has(const void *fn)
  * address does not tell, because in a program at a fixed address it is that of a jump to the first
  * malloc(). So malloc() is called: the agent's would change @left.
  */
-static void look_for_others(void)
+static void find_foreign_malloc(void)
 {
 	void *(*allocate)(size_t) = dlsym(RTLD_DEFAULT, "malloc");
 	void (*release)(void *) = dlsym(RTLD_DEFAULT, "free");
@@ -206,7 +206,7 @@ static main_fn program_main;
 /* Starts the program by a tail call, so that stacks look as they do without the agent. */
 static int start_program(int argc, char **argv, char **envp)
 {
-	look_for_others();
+	find_foreign_malloc();
 	return program_main(argc, argv, envp);
 }
 

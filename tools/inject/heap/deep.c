@@ -87,7 +87,7 @@ static bool has_address(const struct dl_phdr_info *info, uintptr_t at)
  * Looks at an object. Its DT_RPATH applies to everything that is loaded for it. So DT_RPATH makes a
  * difference in any object but the program, whose DT_RPATH always applies.
  */
-static int look_at_caller(struct dl_phdr_info *info, size_t size, void *arg)
+static int scan_object(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	struct caller *c = arg;
 	const ElfW(Dyn) *d = find_dynamic(info);
@@ -111,7 +111,7 @@ bool deep_is_same(const char *file, const void *caller)
 	if (!file || strchr(file, '$'))
 		return false;
 	c.plain = !strchr(file, '/');
-	dl_iterate_phdr(look_at_caller, &c);
+	dl_iterate_phdr(scan_object, &c);
 	return c.found && !c.differs;
 }
 

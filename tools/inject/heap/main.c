@@ -54,7 +54,7 @@ static void *map(int fd, uint64_t bytes, int prot, int flags, uint64_t at)
 #define VALGRIND_REGION (64ull << 20)
 static bool in_valgrind;
 
-static void look_for_valgrind(char **envp)
+static void find_valgrind(char **envp)
 {
 	for (; envp && *envp; envp++)
 		if (!strncmp(*envp, "LD_PRELOAD=", 11) && strstr(*envp, "/vgpreload_"))
@@ -187,7 +187,7 @@ __attribute__((constructor(101))) static void start(int argc, char **argv, char 
 		heap.single = "";
 	if (!dlsym(RTLD_DEFAULT, "gnu_get_libc_version"))
 		envp = environ;
-	look_for_valgrind(envp);
+	find_valgrind(envp);
 	for (; envp && *envp; envp++)
 		if (!strncmp(*envp, REC_ENV "=", sizeof(REC_ENV)))
 			break;
@@ -350,7 +350,7 @@ void limits_before_lock(void)
 }
 
 /* Tells the recorder that the region is used up to there. Another thread may have reported more. */
-static void tell_used(uint64_t used)
+static void publish_used(uint64_t used)
 {
 	_Atomic uint64_t *told = &heap.image->used;
 	uint64_t is = atomic_load(told);
@@ -369,7 +369,7 @@ void *heap_reserve(uint64_t bytes, uint64_t align)
 		if (at < used || at > heap.size || bytes > heap.size - at)
 			return NULL;
 	} while (!atomic_compare_exchange_weak(&heap.used, &used, at + bytes));
-	tell_used(at + bytes);
+	publish_used(at + bytes);
 	return (uint8_t *)heap.image + at;
 }
 

@@ -222,7 +222,7 @@ static uint32_t take_counter(void)
 }
 
 /* Writes the thread's name now and then, if threads are told apart. */
-static void tell_thread(void)
+static void publish_thread(void)
 {
 	char comm[REC_COMM] = "";
 	struct heap_thread *t;
@@ -244,7 +244,7 @@ static uint32_t add(uint64_t hash, const uint64_t *pcs, const uint8_t *marks, un
 	uint32_t maps = maps_number(pcs, nr), counter;
 	struct heap_trace *t;
 
-	tell_thread();
+	publish_thread();
 	if (!have_room())
 		return 0;
 	counter = take_counter();

@@ -63,7 +63,7 @@ __attribute__((constructor)) static void construct(int argc, char **argv, char *
 #include "enable.h"
 
 /* Sets GNU_PROPERTY_X86_FEATURE_1_SHSTK in the feature word of the TCB, whose place is ABI. */
-static void tell_libc(void)
+static void set_libc_feature(void)
 {
 	__asm__ volatile("orl $2, %%fs:0x48" : : : "memory");
 }
@@ -99,7 +99,7 @@ EXPORT int __libc_start_main(int (*main)(int, char **, char **), int argc, char 
 		/* From here on, this frame must not be returned from. */
 		err = start_switch_on();
 		if (!err)
-			tell_libc();
+			set_libc_feature();
 		start_switched(err);
 	}
 	real(main, argc, argv, init, fini, rtld_fini, stack_end);

@@ -28,7 +28,7 @@ struct lines {
  * Says, at the start and in the profile, that fewer samples can come than were asked for: at most
  * @most a second of each thread; 0 means that there is no such limit.
  */
-static void say_limit(const struct recording *r, unsigned int most)
+static void warn_limit(const struct recording *r, unsigned int most)
 {
 	char text[160];
 
@@ -62,7 +62,7 @@ static int begin(struct recording *r)
 	if (!err)
 		err = agent_recording_create(&opts, r->symbols, r->profile, &agents);
 	if (!err)
-		say_limit(r, agent_recording_most(agents));
+		warn_limit(r, agent_recording_most(agents));
 	r->state = agents;
 	return err;
 }
@@ -123,7 +123,7 @@ static void warn_lost_thread(void *arg, const struct lossy_thread *thread)
  * Reports CPU time during which no agent was in a process. An amount that is lost in the noise of
  * the sums is not worth a line.
  */
-static void say_gap(void *arg, const struct ledger_gap *gap)
+static void warn_gap(void *arg, const struct ledger_gap *gap)
 {
 	struct lines *l = arg;
 	char processes[48] = "";
@@ -202,7 +202,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		caution(r, "lost samples of %u more threads", lines.losers - MAX_LOST_LINES);
 	report_threads(r, &c);
 	report_samples(r, &c);
-	agent_recording_gaps(agents, say_gap, &lines);
+	agent_recording_gaps(agents, warn_gap, &lines);
 	if (lines.gaps > MAX_GAP_LINES)
 		caution(r, "%u more programs were not sampled either", lines.gaps - MAX_GAP_LINES);
 	agent_recording_alive(agents, samples_name_left, &left);

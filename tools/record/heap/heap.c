@@ -690,7 +690,7 @@ static bool looked_at(struct heap_recording *d, char *program)
  * Looks whether the program has an allocator linked into it. Programs that export their malloc()
  * are reported by the agent.
  */
-static void look_inside(struct reading *r)
+static void find_static_allocator(struct reading *r)
 {
 	struct heap_counts *c = &r->d->counts;
 	const char *allocator;
@@ -771,7 +771,7 @@ static int read_image(struct heap_recording *d, struct heap_region *image, enum 
 	if (why != FOLLOW)
 		growth_turn(&image->growth);
 	if (why == LAST)
-		look_inside(&r);
+		find_static_allocator(&r);
 	release(&r);
 	shstk_account_end(account);
 	if (why == LAST)

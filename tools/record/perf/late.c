@@ -59,7 +59,7 @@ static int add(struct perf_recording *d, pid_t pid, pid_t tid, uint64_t since)
 /* ---- Threads of which nothing was reported ---- */
 
 /* Looks at the threads of a process; counts in @found those without events. */
-static int look_at(struct perf_recording *d, pid_t pid, unsigned int *found)
+static int find_threads(struct perf_recording *d, pid_t pid, unsigned int *found)
 {
 	const uint64_t since = now_ns(CLOCK_MONOTONIC);
 	DIR *dir = tasks_open(pid);
@@ -77,7 +77,7 @@ static int look_at(struct perf_recording *d, pid_t pid, unsigned int *found)
 	return ret;
 }
 
-static int look_around(struct perf_recording *d, unsigned int *found)
+static int find_all_threads(struct perf_recording *d, unsigned int *found)
 {
 	struct process *p, *next;
 	unsigned int n = 0;
@@ -88,7 +88,7 @@ static int look_around(struct perf_recording *d, unsigned int *found)
 		return 0;
 	HASH_ITER(hh, d->convert->all.processes, p, next)
 	if (!ret && n++ < MAX_PROCESSES)
-		ret = look_at(d, p->pid, found);
+		ret = find_threads(d, p->pid, found);
 	return ret;
 }
 
@@ -176,14 +176,14 @@ int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr)
 	find_doubts(d, sorted, nr);
 	free(sorted);
 	do {
-		ret = look_around(d, &found);
+		ret = find_all_threads(d, &found);
 	} while (!ret && found && now_ns(CLOCK_MONOTONIC) - begin < FIRST_NS);
 	l->pause = MIN_PAUSE;
 	l->next = now_ns(CLOCK_MONOTONIC) + l->pause;
 	return ret;
 }
 
-int late_look(struct perf_recording *d)
+int late_find(struct perf_recording *d)
 {
 	const uint64_t now = now_ns(CLOCK_MONOTONIC);
 	struct late *l = &d->late;
@@ -192,7 +192,7 @@ int late_look(struct perf_recording *d)
 
 	if (!is_wanted(d) || !l->pause || now < l->next)
 		return 0;
-	ret = look_around(d, &found);
+	ret = find_all_threads(d, &found);
 	if (!ret)
 		ret = watch_doubts(d);
 	l->pause = 2 * l->pause < MAX_PAUSE ? 2 * l->pause : MAX_PAUSE;

@@ -67,7 +67,7 @@ int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr);
  * Looks for such threads again if it is time. Called after the records in the rings were taken.
  * Returns 0 or -ENOMEM.
  */
-int late_look(struct perf_recording *d);
+int late_find(struct perf_recording *d);
 
 /*
  * Takes the beginning of a thread. If it was given events a moment before, it has inherited some

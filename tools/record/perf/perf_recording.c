@@ -155,7 +155,7 @@ static bool counts_others(const struct perf_recording *d)
 	       (!o->nr_pids && o->cgroup < 0 && o->main->clock);
 }
 
-static void tell_vdso(struct perf_recording *d)
+static void write_vdso(struct perf_recording *d)
 {
 	struct build_id id;
 	uint64_t size = live_vdso(d->convert->all.live, &id);
@@ -203,7 +203,7 @@ static int create_writer(struct perf_recording *d, const struct perf_record_opts
 		return err;
 	}
 	d->convert->all.writer = d->writer;
-	tell_vdso(d);
+	write_vdso(d);
 	return 0;
 }
 
@@ -311,7 +311,7 @@ int perf_recording_take(struct perf_recording *d)
 	int ret = perf_rings_read(d->rings, false, perf_recording_take_record, d);
 
 	if (!ret)
-		ret = late_look(d);
+		ret = late_find(d);
 	return ret ? ret : adapt(d);
 }
 

@@ -293,7 +293,7 @@ static void find_children(struct targets *t)
  * Prints which of several processes or threads do not exist. If only one was given, recording it
  * fails with its own message.
  */
-static void say_gone(const struct targets *t)
+static void report_gone(const struct targets *t)
 {
 	const unsigned int nr = t->nr_tids ? t->nr_tids : t->nr_pids;
 	const pid_t *list = t->nr_tids ? t->tids : t->pids;
@@ -311,7 +311,7 @@ int targets_find(struct targets *t)
 	for (unsigned int i = 0; !status && i < t->nr_names; i++)
 		status = find_name(t, t->names[i]);
 	t->given = t->nr_pids;
-	say_gone(t);
+	report_gone(t);
 	if (!status && t->nr_pids && !t->alone)
 		find_children(t);
 	return status;
