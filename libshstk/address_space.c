@@ -57,8 +57,8 @@ struct shstk_space {
 	void *debug_arg;
 	shstk_shape_fn shape;
 	void *shape_arg;
-	shstk_read_fn read_made; /* reads code that is in no file, or NULL */
-	void *made_arg;
+	shstk_read_fn read_generated; /* reads code that is in no file, or NULL */
+	void *generated_arg;
 	uint64_t probe_return; /* address of the kernel's trampoline for probed returns, or 0 */
 	/* Code that is in no file, read for the stack that is being unwound. */
 	struct window windows[WINDOWS];
@@ -378,10 +378,10 @@ void shstk_space_set_probes(struct shstk_space *space, uint64_t page)
 	space->probe_return = page;
 }
 
-void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *arg)
+void shstk_space_set_generated(struct shstk_space *space, shstk_read_fn read, void *arg)
 {
-	space->read_made = read;
-	space->made_arg = arg;
+	space->read_generated = read;
+	space->generated_arg = arg;
 }
 
 /*
@@ -395,21 +395,21 @@ static bool fill_window(const struct shstk_space *s, struct window *w, uint64_t 
 
 	w->start = start;
 	w->size = end - start;
-	if (!s->read_made(s->made_arg, w->start, w->bytes, w->size))
+	if (!s->read_generated(s->generated_arg, w->start, w->bytes, w->size))
 		return true;
 	w->start = max(start, page);
 	w->size = min(end, page + CODE_PAGE) - w->start;
-	if (!s->read_made(s->made_arg, w->start, w->bytes, w->size))
+	if (!s->read_generated(s->generated_arg, w->start, w->bytes, w->size))
 		return true;
 	w->size = 0;
 	return false;
 }
 
 /*
- * Serves struct view.made: returns the bytes at @pc of code that is in no file, or NULL. Reads more
- * if a window ends so close to @pc that an instruction (at most 15 bytes) may not be complete.
+ * Serves struct view.generated: returns the bytes at @pc of code that is in no file, or NULL. Reads
+ * more if a window ends so close to @pc that an instruction (at most 15 bytes) may not be complete.
  */
-static const uint8_t *made_code(void *arg, uint64_t pc, size_t *before, size_t *after)
+static const uint8_t *generated_code(void *arg, uint64_t pc, size_t *before, size_t *after)
 {
 	struct shstk_space *s = arg;
 	struct window *w = NULL;
@@ -922,8 +922,8 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 		.arg = space,
 		.shape = space->shape,
 		.shape_arg = space->shape_arg,
-		.made = space->read_made ? made_code : NULL,
-		.made_arg = space,
+		.generated = space->read_generated ? generated_code : NULL,
+		.generated_arg = space,
 		.probe_return = space->probe_return,
 	};
 	forget_windows(space);

@@ -25,7 +25,7 @@ bool shstk_space_has_go(const struct shstk_space *space);
  * Sets the function that reads code which is in no file, as it is now; NULL: no function. The code
  * is taken not to change while a stack is unwound.
  */
-void shstk_space_set_made(struct shstk_space *space, shstk_read_fn read, void *arg);
+void shstk_space_set_generated(struct shstk_space *space, shstk_read_fn read, void *arg);
 
 /* Sets where the kernel's page for probes ([uprobes]) lies in the program, if that is known. */
 void shstk_space_set_probes(struct shstk_space *space, uint64_t page);

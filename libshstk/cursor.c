@@ -158,8 +158,9 @@ const uint8_t *view_code(const struct view *v, const struct module *mod, uint64_
 {
 	if (mod->img.nload)
 		return module_code(mod, pc, before, after);
-	return v->made && range_has(&mod->range, pc) ? v->made(v->made_arg, pc, before, after) :
-						       NULL;
+	return v->generated && range_has(&mod->range, pc) ?
+		       v->generated(v->generated_arg, pc, before, after) :
+		       NULL;
 }
 
 bool is_after_any_call(const struct view *v, uint64_t ra)

@@ -24,9 +24,9 @@
  * @arg: argument of @find and @is_code.
  * @shape: describes the frames of code that is in no file; or NULL.
  * @shape_arg: argument of @shape.
- * @made: returns the bytes at an address of code that is in no file, like module_code() does for
- *	code of files. They are valid until the next call. NULL if such bytes are not known.
- * @made_arg: argument of @made.
+ * @generated: returns the bytes at an address of code that is in no file, like module_code() does
+ *	for code of files. They are valid until the next call. NULL if such bytes are not known.
+ * @generated_arg: argument of @generated.
  * @probe_return: address of the kernel's trampoline to which functions return whose return is
  *	probed; 0 if it is not known.
  */
@@ -45,8 +45,8 @@ struct view {
 	void *arg;
 	shstk_shape_fn shape;
 	void *shape_arg;
-	const uint8_t *(*made)(void *arg, uint64_t pc, size_t *before, size_t *after);
-	void *made_arg;
+	const uint8_t *(*generated)(void *arg, uint64_t pc, size_t *before, size_t *after);
+	void *generated_arg;
 	uint64_t probe_return;
 };
 

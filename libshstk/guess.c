@@ -334,7 +334,7 @@ static bool steps_over(const struct view *v, const struct cursor *c, uint64_t at
 	uint64_t sp = cursor_reg(c, v->m->sp), word;
 	unsigned int i;
 
-	for (i = 0; v->made && !v->shape && i < OVER_MAX && sp + 8 * i < at; i++) {
+	for (i = 0; v->generated && !v->shape && i < OVER_MAX && sp + 8 * i < at; i++) {
 		struct module *mod;
 
 		if (cursor_read(v, sp + 8 * i, &word))
@@ -601,7 +601,7 @@ int guess_caller(const struct view *v, struct cursor *c, struct module *mod, ste
 	err = guess_leaf(v, c, step);
 	if (err == -SHSTK_END_NO_RULE)
 		err = guess_record(v, c, mod);
-	if (err == -SHSTK_END_NO_RULE && mod && !mod->img.nload && v->made)
+	if (err == -SHSTK_END_NO_RULE && mod && !mod->img.nload && v->generated)
 		err = guess_epilogue(v, c, mod);
 	if (err == -SHSTK_END_NO_RULE && !c->exact && mod && mod->img.nload)
 		err = guess_start(v, c, mod);

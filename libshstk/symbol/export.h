@@ -34,11 +34,11 @@ struct shstk_value_type {
 
 /**
  * struct shstk_location - an address of a stack
- * @hh: link in the profile's table; the key is the members from @map to @made.
+ * @hh: link in the profile's table; the key is the members from @map to @generated.
  * @map: the mapping that held the address at the time of the sample.
  * @pc: the address as it was captured.
  * @how: enum shstk_symaddr.
- * @made: the function that was there at that time, for code made at run time; NULL if unknown.
+ * @generated: the function that was there at that time, for code made at run time; NULL if unknown.
  * @id: number of the location, from 1.
  * @symbol: the functions, if the location was read with its names; NULL if they are to be looked
  *	up.
@@ -48,7 +48,7 @@ struct shstk_location {
 	const struct shstk_symmap *map;
 	uint64_t pc;
 	uint64_t how;
-	const struct shstk_perfmap_entry *made;
+	const struct shstk_perfmap_entry *generated;
 	uint32_t id;
 	const struct shstk_symbol *symbol;
 };
@@ -360,8 +360,8 @@ struct shstk_tree {
 };
 
 /*
- * Builds the tree of all stacks, as @opts says. Returns 0, or -ENOMEM and nothing has to be released;
- * otherwise shstk_tree_deinit() releases the tree.
+ * Builds the tree of all stacks, as @opts says. Returns 0, or -ENOMEM and nothing has to be
+ * released; otherwise shstk_tree_deinit() releases the tree.
  */
 int shstk_tree_build(const struct shstk_profile *profile, const struct shstk_write_opts *opts,
 		     struct shstk_tree *tree);

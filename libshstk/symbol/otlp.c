@@ -122,8 +122,8 @@ static int32_t push(struct builder *b, struct table *table, void *item)
 }
 
 /*
- * Finds the number of a key. If there is none yet, @is_new is set, and the key gets the number of the
- * element that is pushed next.
+ * Finds the number of a key. If there is none yet, @is_new is set, and the key gets the number of
+ * the element that is pushed next.
  */
 static int32_t number_of(struct builder *b, struct table *table, const void *key, size_t size,
 			 bool *is_new)
@@ -352,7 +352,7 @@ static void add_lines(struct builder *b, Location *to, const struct shstk_symbol
  */
 static bool name_now(const struct builder *b, const struct shstk_location *from)
 {
-	return b->message->named || from->symbol || from->made || from->pc >> 63 ||
+	return b->message->named || from->symbol || from->generated || from->pc >> 63 ||
 	       from->map->kind == SHSTK_SYMMAP_VDSO || from->map->kind > SHSTK_SYMMAP_NONE;
 }
 

@@ -130,16 +130,16 @@ int shstk_symproc_set_labels(struct shstk_symproc *proc, const char *labels, siz
 
 void shstk_symproc_destroy(struct shstk_symproc *proc)
 {
-	shstk_made_deinit(proc);
+	shstk_generated_deinit(proc);
 	shstk_kernel_destroy(proc->functions);
 	free(proc->maps);
-	free(proc->former.v);
+	free(proc->former_mappings.v);
 	free(proc);
 }
 
 static void forget_maps(struct shstk_symproc *proc)
 {
-	shstk_former_clear(&proc->former);
+	shstk_former_mappings_clear(&proc->former_mappings);
 	while (proc->nr)
 		shstk_map_put(proc->maps[--proc->nr]);
 }
@@ -183,7 +183,7 @@ static void exchange(struct shstk_symproc *proc, size_t at, size_t gone, struct 
 
 	proc->changes++;
 	for (i = 0; i < gone; i++)
-		shstk_former_add(&proc->former, proc->maps[at + i]);
+		shstk_former_mappings_add(&proc->former_mappings, proc->maps[at + i]);
 	memmove(proc->maps + at + nr, proc->maps + at + gone,
 		(proc->nr - at - gone) * sizeof(*proc->maps));
 	if (nr)
@@ -245,13 +245,13 @@ int shstk_symproc_remove(struct shstk_symproc *proc, uint64_t start, uint64_t en
 	proc->changes++;
 	forget_maps(proc);
 	proc->parent = NULL;
-	shstk_made_forget(proc);
+	shstk_generated_forget(proc);
 	return 0;
 }
 
 void shstk_symproc_end(struct shstk_symproc *proc)
 {
-	shstk_made_end(proc);
+	shstk_generated_end(proc);
 	forget_maps(proc);
 	free(proc->maps);
 	proc->maps = NULL;
@@ -353,7 +353,7 @@ static int retire_missing(struct shstk_symproc *proc, struct shstk_map **maps, s
 	qsort(kept, nr, sizeof(*kept), by_address);
 	for (i = 0; i < proc->nr; i++)
 		if (!bsearch(proc->maps + i, kept, nr, sizeof(*kept), by_address))
-			shstk_former_add(&proc->former, proc->maps[i]);
+			shstk_former_mappings_add(&proc->former_mappings, proc->maps[i]);
 	free(kept);
 	return 0;
 }
@@ -416,7 +416,7 @@ const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64
 	if (at < proc->nr && proc->maps[at]->pub.start <= pc)
 		map = proc->maps[at];
 	else
-		map = shstk_former_find(&proc->former, pc);
+		map = shstk_former_mappings_find(&proc->former_mappings, pc);
 	if (map) {
 		map->found = true;
 		return &map->pub;

@@ -212,7 +212,7 @@ struct shstk_location *shstk_location_add(struct shstk_profile *profile,
 	new->map = key->map;
 	new->pc = key->pc;
 	new->how = key->how;
-	new->made = key->made;
+	new->generated = key->generated;
 	new->symbol = key->symbol;
 	profile->locations[profile->nr_locations++] = new;
 	new->id = profile->nr_locations;
@@ -243,12 +243,12 @@ static int how_of(const struct shstk_sample *sample, unsigned int i)
  * Returns the function at an address of code made at run time, or NULL. It must be found now: when
  * the profile is written, the code may be gone and other code be there.
  */
-static const struct shstk_perfmap_entry *find_made(const struct shstk_symmap *map, uint64_t pc,
-						   int how)
+static const struct shstk_perfmap_entry *find_generated(const struct shstk_symmap *map, uint64_t pc,
+							int how)
 {
 	if (map->kind != SHSTK_SYMMAP_ANON && map->kind != SHSTK_SYMMAP_NONE)
 		return NULL;
-	return shstk_symproc_made_now(map->proc, how == SHSTK_SYMADDR_PC || !pc ? pc : pc - 1);
+	return shstk_symproc_generated_now(map->proc, how == SHSTK_SYMADDR_PC || !pc ? pc : pc - 1);
 }
 
 /*
@@ -269,7 +269,7 @@ static struct shstk_location *get_location(struct shstk_profile *profile,
 	struct shstk_location *found;
 
 	if (timed && !function)
-		key.made = find_made(key.map, pc, how);
+		key.generated = find_generated(key.map, pc, how);
 	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE, found);
 	return found ? found : add_location(profile, &key);
 }
@@ -317,7 +317,7 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 		return true;
 	}
 	if (sample->time)
-		shstk_made_follow(sample->proc, sample->time);
+		shstk_generated_follow(sample->proc, sample->time);
 	same = count_same(last, sample);
 	n = sample->nr - same;
 	if (!make_room(last, sample->nr))
@@ -447,7 +447,7 @@ static int get_labels(struct shstk_profile *profile, const struct shstk_sample *
 	if (!own && !proc->labels)
 		return 0;
 	if (!own && proc->labels_serial == profile->serial) {
-		*ret = proc->labels_made;
+		*ret = proc->profile_labels;
 		return 0;
 	}
 	if (own)
@@ -456,7 +456,7 @@ static int get_labels(struct shstk_profile *profile, const struct shstk_sample *
 		nr = take_pairs(profile, proc->labels, proc->labels_size, pairs, nr);
 	err = nr ? find_labels(profile, pairs, nr, ret) : 0;
 	if (!err && !own) {
-		proc->labels_made = *ret;
+		proc->profile_labels = *ret;
 		proc->labels_serial = profile->serial;
 	}
 	return err;
@@ -624,9 +624,9 @@ const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *pro
 {
 	if (location->symbol)
 		return location->symbol;
-	if (location->made)
-		return shstk_symbols_made(profile->symbols, location->map, location->pc,
-					  location->how, location->made);
+	if (location->generated)
+		return shstk_symbols_generated(profile->symbols, location->map, location->pc,
+					       location->how, location->generated);
 	return shstk_symbols_lookup(profile->symbols, location->map, location->pc, location->how);
 }
 

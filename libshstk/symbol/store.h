@@ -4,8 +4,8 @@
  *
  * A view is a sorted array of disjoint mappings. Mappings that were handed out are never changed or
  * freed. A mapping that is cut or unmapped is replaced in the array and goes to a table of former
- * mappings (former.c), where addresses are looked for that no mapping covers now. Mappings that end
- * without ever having been handed out are used again.
+ * mappings (former_mappings.c), where addresses are looked for that no mapping covers now. Mappings
+ * that end without ever having been handed out are used again.
  */
 #ifndef SHSTK_STORE_H
 #define SHSTK_STORE_H
@@ -46,17 +46,17 @@ struct shstk_map {
 	bool found;
 };
 
-struct shstk_former_range;
+struct shstk_former_mapping;
 
 /**
- * struct shstk_former - mappings that are no more
+ * struct shstk_former_mappings - mappings that are no more
  * @v: ranges of addresses with the mapping that each had last.
  * @nr: number of ranges.
  * @max: number of ranges that @v has room for.
  * @added: number of mappings that were ever added.
  */
-struct shstk_former {
-	struct shstk_former_range *v;
+struct shstk_former_mappings {
+	struct shstk_former_mapping *v;
 	size_t nr;
 	size_t max;
 	uint64_t added;
@@ -75,9 +75,9 @@ struct shstk_former {
  * @lookups: results of address lookups.
  * @spare: mappings to be used again.
  * @path_bytes: bytes in the paths of mappings.
- * @made_bytes: bytes of memory that the processes' own perf-map files take.
- * @made_files: number of perf-map files that are kept open.
- * @former_made: names of generated code of programs that are no more.
+ * @perfmap_bytes: bytes of memory that the processes' own perf-map files take.
+ * @perfmap_files: number of perf-map files that are kept open.
+ * @former_perfmaps: names of generated code of programs that are no more.
  * @find_function: tells what entries of stacks stand for that are no code, or NULL.
  * @find_arg: its first argument.
  * @functions: what it told.
@@ -96,9 +96,9 @@ struct shstk_symbols {
 	struct lookup *lookups;
 	struct shstk_map *spare;
 	size_t path_bytes;
-	size_t made_bytes;
-	unsigned int made_files;
-	struct shstk_former_made *former_made;
+	size_t perfmap_bytes;
+	unsigned int perfmap_files;
+	struct shstk_former_perfmap *former_perfmaps;
 	shstk_function_fn find_function;
 	void *find_arg;
 	struct shstk_function *functions;
@@ -106,10 +106,10 @@ struct shstk_symbols {
 	uint64_t remote_bytes;
 };
 
-#define SHSTK_MADE_TAIL 64
+#define SHSTK_PERFMAP_TAIL 64
 
 /**
- * struct shstk_made - how far a process's own perf-map file was read
+ * struct shstk_perfmap_file - how far a process's own perf-map file was read
  * @wanted: no file had an address of a sample: the file is looked at while the process runs.
  * @tried: the file was looked for.
  * @full: the file takes more memory than it may.
@@ -123,7 +123,7 @@ struct shstk_symbols {
  * @nr_tail: number of bytes in @tail.
  * @next: time of the sample before which the file is not looked at again, in ns.
  */
-struct shstk_made {
+struct shstk_perfmap_file {
 	bool wanted;
 	bool tried;
 	bool full;
@@ -133,7 +133,7 @@ struct shstk_made {
 	uint64_t ino;
 	uint64_t written;
 	uint64_t done;
-	char tail[SHSTK_MADE_TAIL];
+	char tail[SHSTK_PERFMAP_TAIL];
 	size_t nr_tail;
 	uint64_t next;
 };
@@ -151,11 +151,11 @@ struct shstk_made {
  * @maps: its mappings, sorted and disjoint.
  * @nr: number of mappings.
  * @max: number of mappings that @maps has room for.
- * @former: mappings that are no more.
+ * @former_mappings: mappings that are no more.
  * @none: mapping that stands for all addresses that are not mapped.
  * @perfmap: names from its own perf-map file.
  * @perfmap_account: memory that this file takes; opened when the file is first read.
- * @made: how far this file was read.
+ * @perfmap_file: how far this file was read.
  * @extra: names from files that the caller gave.
  * @functions: the functions of the kernel, in the view of the kernel.
  * @edition: grows when names are added, so that old lookups are recognised.
@@ -163,8 +163,8 @@ struct shstk_made {
  * @path_bytes: bytes in paths that no other process had.
  * @labels: labels of all its samples, as &struct shstk_sample has them, or NULL.
  * @labels_size: bytes in @labels.
- * @labels_serial: serial number of the profile that @labels_made belongs to.
- * @labels_made: the same in that profile, for samples without labels of their own.
+ * @labels_serial: serial number of the profile that @profile_labels belongs to.
+ * @profile_labels: the same in that profile, for samples without labels of their own.
  */
 struct shstk_symproc {
 	struct shstk_symbols *symbols;
@@ -178,11 +178,11 @@ struct shstk_symproc {
 	struct shstk_map **maps;
 	size_t nr;
 	size_t max;
-	struct shstk_former former;
+	struct shstk_former_mappings former_mappings;
 	struct shstk_map none;
 	struct shstk_perfmap *perfmap;
 	struct shstk_account perfmap_account;
-	struct shstk_made made;
+	struct shstk_perfmap_file perfmap_file;
 	struct shstk_perfmap *extra;
 	struct shstk_kernel_functions *functions;
 	uint64_t edition;
@@ -191,7 +191,7 @@ struct shstk_symproc {
 	const char *labels;
 	size_t labels_size;
 	uint64_t labels_serial;
-	const struct shstk_labels *labels_made;
+	const struct shstk_labels *profile_labels;
 };
 
 /*
@@ -210,12 +210,14 @@ size_t shstk_map_path_length(const char *path);
 void shstk_objects_destroy(struct shstk_symbols *symbols);
 
 /*
- * Remembers a mapping that is not in use any more (former.c). If memory runs out, it is forgotten.
+ * Remembers a mapping that is not in use any more (former_mappings.c). If memory runs out, it is
+ * forgotten.
  */
-void shstk_former_add(struct shstk_former *former, struct shstk_map *map);
+void shstk_former_mappings_add(struct shstk_former_mappings *former, struct shstk_map *map);
 /* Returns the last mapping that had @addr, or NULL. */
-struct shstk_map *shstk_former_find(const struct shstk_former *former, uint64_t addr);
-void shstk_former_clear(struct shstk_former *former);
+struct shstk_map *shstk_former_mappings_find(const struct shstk_former_mappings *former,
+					     uint64_t addr);
+void shstk_former_mappings_clear(struct shstk_former_mappings *former);
 
 /* Returns the mapping of all addresses of the kernel (kernel.c); NULL when memory runs out. */
 const struct shstk_symmap *shstk_kernel_map(struct shstk_symbols *symbols);
@@ -240,25 +242,27 @@ bool shstk_kernel_ask(struct shstk_kernel_asker *asker, uint64_t addr,
 /* Releases a view that is not in the store's list any more (process.c). */
 void shstk_symproc_destroy(struct shstk_symproc *proc);
 
-/* Returns the newest perf-map entry for an address, or NULL (made.c). */
-const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr);
+/* Returns the newest perf-map entry for an address, or NULL (generated.c). */
+const struct shstk_perfmap_entry *shstk_symproc_generated(struct shstk_symproc *proc,
+							  uint64_t addr);
 /*
- * Returns the perf-map entry for an address at the time that shstk_made_follow() was last told, or
- * NULL. The entry stays.
+ * Returns the perf-map entry for an address at the time that shstk_generated_follow() was last
+ * told, or NULL. The entry stays.
  */
-const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *proc, uint64_t addr);
+const struct shstk_perfmap_entry *shstk_symproc_generated_now(struct shstk_symproc *proc,
+							      uint64_t addr);
 /*
  * Reads the new part of the perf-map file of a process that has a sample at @time, in ns of
  * CLOCK_MONOTONIC.
  */
-void shstk_made_follow(struct shstk_symproc *proc, uint64_t time);
+void shstk_generated_follow(struct shstk_symproc *proc, uint64_t time);
 /* Forgets the names of generated code of a process that has executed another program. */
-void shstk_made_forget(struct shstk_symproc *proc);
+void shstk_generated_forget(struct shstk_symproc *proc);
 /* Reads what is left in the perf-map file of a process that has ended, and closes the file. */
-void shstk_made_end(struct shstk_symproc *proc);
-/* Release what made.c holds for a view, and for a store. */
-void shstk_made_deinit(struct shstk_symproc *proc);
-void shstk_former_made_destroy(struct shstk_symbols *symbols);
+void shstk_generated_end(struct shstk_symproc *proc);
+/* Release what generated.c holds for a view, and for a store. */
+void shstk_generated_deinit(struct shstk_symproc *proc);
+void shstk_former_perfmaps_destroy(struct shstk_symbols *symbols);
 
 /*
  * Returns what an entry of a stack stands for that is no code (functions.c), NULL if it is an
@@ -267,10 +271,11 @@ void shstk_former_made_destroy(struct shstk_symbols *symbols);
 const struct shstk_symbol *shstk_symbols_function(struct shstk_symbols *symbols, uint64_t pc);
 void shstk_functions_clear(struct shstk_symbols *symbols);
 
-/* Returns the symbol of the function @made, in which an address of @map lay (symbol.c). */
-const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
-					      const struct shstk_symmap *map, uint64_t pc, int how,
-					      const struct shstk_perfmap_entry *made);
+/* Returns the symbol of the function @generated, in which an address of @map lay (symbol.c). */
+const struct shstk_symbol *shstk_symbols_generated(struct shstk_symbols *symbols,
+						   const struct shstk_symmap *map, uint64_t pc,
+						   int how,
+						   const struct shstk_perfmap_entry *generated);
 
 /* Returns the store's pool, for strings that live as long as the store does. */
 struct shstk_pool *shstk_symbols_pool(struct shstk_symbols *symbols);

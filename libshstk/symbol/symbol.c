@@ -80,7 +80,7 @@ void shstk_symbols_destroy(struct shstk_symbols *symbols)
 		symbols->procs = proc->next;
 		shstk_symproc_destroy(proc);
 	}
-	shstk_former_made_destroy(symbols);
+	shstk_former_perfmaps_destroy(symbols);
 	HASH_CLEAR(hh, symbols->lookups);
 	shstk_functions_clear(symbols);
 	HASH_CLEAR(hh, symbols->process_accounts);
@@ -202,14 +202,14 @@ static bool resolve_entry(struct shstk_pool *pool, uint64_t pc,
 	return symbol->frames;
 }
 
-static bool resolve_made(const struct shstk_map *map, uint64_t pc, uint64_t addr,
-			 struct shstk_symbol *symbol)
+static bool resolve_generated(const struct shstk_map *map, uint64_t pc, uint64_t addr,
+			      struct shstk_symbol *symbol)
 {
 	const struct shstk_perfmap_entry *entry;
 
 	if (map->pub.kind != SHSTK_SYMMAP_ANON && map->pub.kind != SHSTK_SYMMAP_NONE)
 		return false;
-	entry = shstk_symproc_made(map->pub.proc, addr);
+	entry = shstk_symproc_generated(map->pub.proc, addr);
 	return entry && resolve_entry(&map->pub.proc->symbols->pool, pc, entry, symbol);
 }
 
@@ -265,7 +265,7 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 		return &no_memory;
 	lookup->symbol.map = pub;
 	if (!resolve_in_object(map, pc, addr, &lookup->symbol) &&
-	    !resolve_made(map, pc, addr, &lookup->symbol) &&
+	    !resolve_generated(map, pc, addr, &lookup->symbol) &&
 	    !resolve_not(map, pc, addr, &lookup->symbol))
 		return &no_memory;
 	shstk_symmap_build_id(symbols, pub);
@@ -276,16 +276,17 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 	return &lookup->symbol;
 }
 
-const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
-					      const struct shstk_symmap *map, uint64_t pc, int how,
-					      const struct shstk_perfmap_entry *made)
+const struct shstk_symbol *shstk_symbols_generated(struct shstk_symbols *symbols,
+						   const struct shstk_symmap *map, uint64_t pc,
+						   int how,
+						   const struct shstk_perfmap_entry *generated)
 {
 	bool exact = how == SHSTK_SYMADDR_PC || !pc;
 	/*
 	 * The key has no edition. It has the address of the entry, which is even and far from all
 	 * editions.
 	 */
-	struct lookup_key key = { map, pc, exact | (uintptr_t)made };
+	struct lookup_key key = { map, pc, exact | (uintptr_t)generated };
 	struct lookup *lookup = find_lookup(symbols, &key);
 
 	if (lookup)
@@ -294,7 +295,7 @@ const struct shstk_symbol *shstk_symbols_made(struct shstk_symbols *symbols,
 	if (!lookup)
 		return &no_memory;
 	lookup->symbol.map = map;
-	if (!resolve_entry(&symbols->pool, pc, made, &lookup->symbol))
+	if (!resolve_entry(&symbols->pool, pc, generated, &lookup->symbol))
 		return &no_memory;
 	lookup->key = key;
 	HASH_ADD(hh, symbols->lookups, key, sizeof(lookup->key), lookup);

@@ -324,7 +324,7 @@ void shstk_symproc_end(struct shstk_symproc *proc);
 int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path);
 
 /**
- * shstk_symproc_add_made() - name one piece of code made at run time
+ * shstk_symproc_add_generated() - name one piece of code made at run time
  * @proc: the view.
  * @start: first address of the code.
  * @end: first address behind it.
@@ -333,8 +333,8 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path);
  *
  * Return: 0, -EINVAL for a bad range, -ENOMEM.
  */
-int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,
-			   const char *name);
+int shstk_symproc_add_generated(struct shstk_symproc *proc, uint64_t start, uint64_t end,
+				const char *name);
 
 /* Entries of stacks from here to half of all addresses stand for functions without code. */
 #define SHSTK_FUNCTION_BASE (1ull << 62)

@@ -547,7 +547,7 @@ static int make_space(struct layout *layout, pid_t pid)
 		return err;
 	shstk_space_set_debug(layout->space, shstk_debug_find, NULL);
 	if (layout->files->read)
-		shstk_space_set_made(layout->space, read_process, layout);
+		shstk_space_set_generated(layout->space, read_process, layout);
 	for (size_t i = 0; i < layout->nr && !err; i++)
 		err = add_code(layout, pid, &layout->maps[i]);
 	return err;

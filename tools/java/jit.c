@@ -253,7 +253,7 @@ int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, s
 		if (!codecache_name(jit->cache, &blob, name, sizeof(name)))
 			continue;
 		*named = (struct named){ blob.start, blob.method };
-		ret = shstk_symproc_add_made(proc, blob.start, blob.end, name);
+		ret = shstk_symproc_add_generated(proc, blob.start, blob.end, name);
 	}
 	return ret == -ENOMEM ? ret : 0;
 }

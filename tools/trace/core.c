@@ -424,7 +424,7 @@ static int prepare(struct dump *d)
 	err = shstk_space_create(d->core->arch, &d->space);
 	if (!err) {
 		shstk_space_set_debug(d->space, shstk_debug_find, NULL);
-		shstk_space_set_made(d->space, read_memory, d);
+		shstk_space_set_generated(d->space, read_memory, d);
 		err = make_symbols(d);
 	}
 	if (!err)

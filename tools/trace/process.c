@@ -847,7 +847,7 @@ static int prepare(struct trace *t)
 		err = shstk_space_create(OWN_ARCH, &t->space);
 	if (!err) {
 		shstk_space_set_debug(t->space, shstk_debug_find, NULL);
-		shstk_space_set_made(t->space, read_live, t);
+		shstk_space_set_generated(t->space, read_live, t);
 		err = shstk_space_add_pid(t->space, t->number);
 	}
 	if (err >= 0)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * made.c - names of code made at run time: from a process's own perf-map file, from perf-map files
- * that the caller gives, and one by one.
+ * generated.c - names of code made at run time: from a process's own perf-map file, from perf-map
+ * files that the caller gives, and one by one.
  *
  * Compilers append lines while the program runs, use addresses again for other code, and some
  * remove the file at their end. So the file is read as it grows, while samples come: an address
@@ -19,7 +19,7 @@
 
 #include "store.h"
 
-#define MADE_SHARE 6 /* part of the budget's memory for names of processes' own perf-map files */
+#define PERFMAP_SHARE 6 /* part of the budget's memory for names of processes' own perf-map files */
 #define GIVEN_MAX (1u << 30) /* bytes that names of the caller's perf-map files may take */
 #define CLOCK_SLACK 60 /* seconds by which the clock may have been set */
 #define LOOK_AGAIN 10000000 /* ns of samples' time until a file is looked at again */
@@ -28,12 +28,12 @@
 #define PARENTS_MAX 16 /* ancestors whose code a process is taken to run, at each sample */
 
 /**
- * struct shstk_former_made - names of generated code that samples of a former program have
+ * struct shstk_former_perfmap - names of generated code that samples of a former program have
  * @next: next element of the store's list.
  * @map: the names.
  */
-struct shstk_former_made {
-	struct shstk_former_made *next;
+struct shstk_former_perfmap {
+	struct shstk_former_perfmap *next;
 	struct shstk_perfmap *map;
 };
 
@@ -93,28 +93,28 @@ static struct shstk_account *perfmap_account(struct shstk_symproc *proc)
  * Returns how many bytes names of processes' own files may still take. The last line of a file may
  * take a little more than there is.
  */
-static size_t made_left(const struct shstk_symbols *symbols)
+static size_t perfmap_bytes_left(const struct shstk_symbols *symbols)
 {
-	uint64_t most = symbols->budget.whole / MADE_SHARE;
+	uint64_t most = symbols->budget.whole / PERFMAP_SHARE;
 
-	return symbols->made_bytes < most ? most - symbols->made_bytes : 0;
+	return symbols->perfmap_bytes < most ? most - symbols->perfmap_bytes : 0;
 }
 
 /* Returns whether the last bytes that were read still stand before those that were not. */
-static bool has_tail(const struct shstk_made *made, int fd)
+static bool has_tail(const struct shstk_perfmap_file *file, int fd)
 {
-	char tail[SHSTK_MADE_TAIL];
+	char tail[SHSTK_PERFMAP_TAIL];
 
-	return pread(fd, tail, made->nr_tail, made->done - made->nr_tail) ==
-		       (ssize_t)made->nr_tail &&
-	       !memcmp(tail, made->tail, made->nr_tail);
+	return pread(fd, tail, file->nr_tail, file->done - file->nr_tail) ==
+		       (ssize_t)file->nr_tail &&
+	       !memcmp(tail, file->tail, file->nr_tail);
 }
 
-static void keep_tail(struct shstk_made *made, int fd)
+static void keep_tail(struct shstk_perfmap_file *file, int fd)
 {
-	size_t nr = made->done < SHSTK_MADE_TAIL ? made->done : SHSTK_MADE_TAIL;
+	size_t nr = file->done < SHSTK_PERFMAP_TAIL ? file->done : SHSTK_PERFMAP_TAIL;
 
-	made->nr_tail = pread(fd, made->tail, nr, made->done - nr) == (ssize_t)nr ? nr : 0;
+	file->nr_tail = pread(fd, file->tail, nr, file->done - nr) == (ssize_t)nr ? nr : 0;
 }
 
 static uint64_t ns_of(const struct timespec *t)
@@ -126,17 +126,17 @@ static uint64_t ns_of(const struct timespec *t)
  * Starts from the beginning if the file is another one, or was written anew. Returns whether it
  * does.
  */
-static bool begin_file(struct shstk_made *made, int fd, const struct stat *st)
+static bool begin_file(struct shstk_perfmap_file *file, int fd, const struct stat *st)
 {
 	uint64_t size = st->st_size, written = ns_of(&st->st_mtim);
-	bool same = made->dev == st->st_dev && made->ino == st->st_ino && size >= made->done &&
-		    (size > made->done || written == made->written) && has_tail(made, fd);
+	bool same = file->dev == st->st_dev && file->ino == st->st_ino && size >= file->done &&
+		    (size > file->done || written == file->written) && has_tail(file, fd);
 
-	made->dev = st->st_dev;
-	made->ino = st->st_ino;
-	made->written = written;
+	file->dev = st->st_dev;
+	file->ino = st->st_ino;
+	file->written = written;
 	if (!same)
-		made->done = made->nr_tail = 0;
+		file->done = file->nr_tail = 0;
 	return !same;
 }
 
@@ -156,30 +156,31 @@ static int read_own(struct shstk_symproc *proc, int fd, bool anew)
 	if (!proc->perfmap || !account)
 		return -ENOMEM;
 	before = shstk_perfmap_cost(proc->perfmap);
-	proc->made.full = !shstk_account_begin(account);
-	if (!proc->made.full) {
+	proc->perfmap_file.full = !shstk_account_begin(account);
+	if (!proc->perfmap_file.full) {
 		shstk_perfmap_anew(proc->perfmap, anew && before);
-		err = shstk_perfmap_read(proc->perfmap, fd, made_left(symbols) / 2,
-					 &proc->made.done);
+		err = shstk_perfmap_read(proc->perfmap, fd, perfmap_bytes_left(symbols) / 2,
+					 &proc->perfmap_file.done);
 		shstk_perfmap_anew(proc->perfmap, false);
 	}
 	shstk_account_end(account);
 	cost = shstk_perfmap_cost(proc->perfmap) - before;
-	symbols->made_bytes += cost;
+	symbols->perfmap_bytes += cost;
 	if (shstk_perfmap_cut(proc->perfmap))
 		shstk_account_exceed(account, SHSTK_EXCESS_MEMORY);
-	proc->made.full |= shstk_perfmap_cut(proc->perfmap) || !shstk_account_take(account, cost);
-	keep_tail(&proc->made, fd);
+	proc->perfmap_file.full |= shstk_perfmap_cut(proc->perfmap) ||
+				   !shstk_account_take(account, cost);
+	keep_tail(&proc->perfmap_file, fd);
 	return err;
 }
 
 static void close_own(struct shstk_symproc *proc)
 {
-	if (!proc->made.open)
+	if (!proc->perfmap_file.open)
 		return;
-	close(proc->made.fd);
-	proc->made.open = false;
-	proc->symbols->made_files--;
+	close(proc->perfmap_file.fd);
+	proc->perfmap_file.open = false;
+	proc->symbols->perfmap_files--;
 }
 
 /*
@@ -188,15 +189,15 @@ static void close_own(struct shstk_symproc *proc)
  */
 static void keep_open(struct shstk_symproc *proc, int fd, const struct stat *st)
 {
-	struct shstk_made *made = &proc->made;
+	struct shstk_perfmap_file *file = &proc->perfmap_file;
 
-	if (made->open && !st->st_nlink && made->done == (uint64_t)st->st_size) {
+	if (file->open && !st->st_nlink && file->done == (uint64_t)st->st_size) {
 		close_own(proc);
-	} else if (!made->open && proc->symbols->made_files < FILES_MAX) {
-		made->open = true;
-		made->fd = fd;
-		proc->symbols->made_files++;
-	} else if (!made->open) {
+	} else if (!file->open && proc->symbols->perfmap_files < FILES_MAX) {
+		file->open = true;
+		file->fd = fd;
+		proc->symbols->perfmap_files++;
+	} else if (!file->open) {
 		close(fd);
 	}
 }
@@ -207,20 +208,20 @@ static void keep_open(struct shstk_symproc *proc, int fd, const struct stat *st)
  */
 static int refresh(struct shstk_symproc *proc, struct stat *st)
 {
-	struct shstk_made *made = &proc->made;
-	int fd = made->open ? made->fd : open_own(proc), err = 0;
+	struct shstk_perfmap_file *file = &proc->perfmap_file;
+	int fd = file->open ? file->fd : open_own(proc), err = 0;
 	size_t before = proc->perfmap ? shstk_perfmap_size(proc->perfmap) : 0;
 	bool anew;
 
-	made->tried = true;
+	file->tried = true;
 	if (fd < 0)
 		return fd;
 	if (fstat(fd, st)) {
 		err = -errno;
 		*st = (struct stat){ .st_size = 0 };
-	} else if (!made->full) {
-		anew = begin_file(made, fd, st);
-		if ((uint64_t)st->st_size > made->done || !proc->perfmap)
+	} else if (!file->full) {
+		anew = begin_file(file, fd, st);
+		if ((uint64_t)st->st_size > file->done || !proc->perfmap)
 			err = read_own(proc, fd, anew);
 	}
 	keep_open(proc, fd, st);
@@ -255,12 +256,12 @@ static uint64_t written_at(const struct stat *st)
 
 static bool refresh_at(struct shstk_symproc *proc, uint64_t time)
 {
-	struct shstk_made *made = &proc->made;
+	struct shstk_perfmap_file *file = &proc->perfmap_file;
 	bool first = !proc->perfmap;
 	uint64_t edition = proc->edition;
 	struct stat st;
 
-	if (time < made->next)
+	if (time < file->next)
 		return false;
 	if (first) {
 		refresh_now(proc);
@@ -269,11 +270,11 @@ static bool refresh_at(struct shstk_symproc *proc, uint64_t time)
 		if (proc->edition != edition)
 			shstk_perfmap_stamp(proc->perfmap, written_at(&st));
 	}
-	made->next = time + (proc->perfmap ? LOOK_AGAIN : FIND_AGAIN);
+	file->next = time + (proc->perfmap ? LOOK_AGAIN : FIND_AGAIN);
 	return first && proc->perfmap;
 }
 
-void shstk_made_follow(struct shstk_symproc *proc, uint64_t time)
+void shstk_generated_follow(struct shstk_symproc *proc, uint64_t time)
 {
 	struct shstk_symproc *p = proc;
 	bool changed = false;
@@ -281,7 +282,7 @@ void shstk_made_follow(struct shstk_symproc *proc, uint64_t time)
 	/*
 	 * The file of a parent is read only for a child with an address that was looked for there.
 	 */
-	for (int i = 0; p && p->made.wanted && i < PARENTS_MAX; i++, p = p->parent) {
+	for (int i = 0; p && p->perfmap_file.wanted && i < PARENTS_MAX; i++, p = p->parent) {
 		changed |= refresh_at(p, time);
 		changed |= p->perfmap && shstk_perfmap_advance(p->perfmap, time);
 	}
@@ -289,14 +290,15 @@ void shstk_made_follow(struct shstk_symproc *proc, uint64_t time)
 	proc->changes += changed;
 }
 
-const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *proc, uint64_t addr)
+const struct shstk_perfmap_entry *shstk_symproc_generated_now(struct shstk_symproc *proc,
+							      uint64_t addr)
 {
 	const struct shstk_perfmap_entry *entry = NULL;
 
 	for (int i = 0; proc && !entry && !proc->functions && i < PARENTS_MAX; i++) {
-		if (!proc->made.wanted && !proc->made.tried)
+		if (!proc->perfmap_file.wanted && !proc->perfmap_file.tried)
 			refresh_now(proc);
-		proc->made.wanted = true;
+		proc->perfmap_file.wanted = true;
 		if (proc->perfmap)
 			entry = shstk_perfmap_find_now(proc->perfmap, addr);
 		if (!entry && proc->extra)
@@ -306,16 +308,16 @@ const struct shstk_perfmap_entry *shstk_symproc_made_now(struct shstk_symproc *p
 	return entry;
 }
 
-void shstk_made_end(struct shstk_symproc *proc)
+void shstk_generated_end(struct shstk_symproc *proc)
 {
-	if (proc->made.wanted)
+	if (proc->perfmap_file.wanted)
 		refresh_now(proc);
 	close_own(proc);
 }
 
 static void give_back(struct shstk_symproc *proc)
 {
-	proc->symbols->made_bytes -= shstk_perfmap_cost(proc->perfmap);
+	proc->symbols->perfmap_bytes -= shstk_perfmap_cost(proc->perfmap);
 	if (proc->perfmap_account.budget)
 		shstk_account_give(&proc->perfmap_account, proc->perfmap_account.memory);
 	shstk_perfmap_destroy(proc->perfmap);
@@ -325,37 +327,37 @@ static void give_back(struct shstk_symproc *proc)
 static void keep_former(struct shstk_symproc *proc)
 {
 	struct shstk_symbols *symbols = proc->symbols;
-	struct shstk_former_made *former = shstk_pool_alloc(&symbols->pool, sizeof(*former));
+	struct shstk_former_perfmap *former = shstk_pool_alloc(&symbols->pool, sizeof(*former));
 
 	if (!former)
 		return; /* the names stay, and nobody frees them */
-	*former = (struct shstk_former_made){ symbols->former_made, proc->perfmap };
-	symbols->former_made = former;
+	*former = (struct shstk_former_perfmap){ symbols->former_perfmaps, proc->perfmap };
+	symbols->former_perfmaps = former;
 }
 
-void shstk_made_forget(struct shstk_symproc *proc)
+void shstk_generated_forget(struct shstk_symproc *proc)
 {
-	if (proc->perfmap && proc->made.wanted)
+	if (proc->perfmap && proc->perfmap_file.wanted)
 		keep_former(proc);
 	else if (proc->perfmap)
 		give_back(proc);
 	proc->perfmap = NULL;
 	close_own(proc);
-	proc->made = (struct shstk_made){ .tried = false };
+	proc->perfmap_file = (struct shstk_perfmap_file){ .tried = false };
 	proc->edition++;
 }
 
-void shstk_made_deinit(struct shstk_symproc *proc)
+void shstk_generated_deinit(struct shstk_symproc *proc)
 {
 	close_own(proc);
 	shstk_perfmap_destroy(proc->perfmap);
 	shstk_perfmap_destroy(proc->extra);
 }
 
-void shstk_former_made_destroy(struct shstk_symbols *symbols)
+void shstk_former_perfmaps_destroy(struct shstk_symbols *symbols)
 {
 	/* The list elements themselves belong to the pool. */
-	for (struct shstk_former_made *f = symbols->former_made; f; f = f->next)
+	for (struct shstk_former_perfmap *f = symbols->former_perfmaps; f; f = f->next)
 		shstk_perfmap_destroy(f->map);
 }
 
@@ -385,8 +387,8 @@ int shstk_symproc_add_perf_map(struct shstk_symproc *proc, const char *path)
 	return err ? err : (int)shstk_perfmap_size(path ? proc->extra : proc->perfmap);
 }
 
-int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t end,
-			   const char *name)
+int shstk_symproc_add_generated(struct shstk_symproc *proc, uint64_t start, uint64_t end,
+				const char *name)
 {
 	if (start >= end)
 		return -EINVAL;
@@ -398,14 +400,14 @@ int shstk_symproc_add_made(struct shstk_symproc *proc, uint64_t start, uint64_t 
 
 /* ---- Searches ---- */
 
-const struct shstk_perfmap_entry *shstk_symproc_made(struct shstk_symproc *proc, uint64_t addr)
+const struct shstk_perfmap_entry *shstk_symproc_generated(struct shstk_symproc *proc, uint64_t addr)
 {
 	const struct shstk_perfmap_entry *entry = NULL;
 
 	if (proc->functions)
 		return shstk_kernel_find(proc->functions, addr);
 	for (; proc && !entry; proc = proc->parent) {
-		if (!proc->made.tried || proc->made.open)
+		if (!proc->perfmap_file.tried || proc->perfmap_file.open)
 			refresh_now(proc);
 		if (proc->perfmap)
 			entry = shstk_perfmap_find(proc->perfmap, addr);
