@@ -83,7 +83,7 @@ CPPFLAGS_COMMON := -D_GNU_SOURCE -I. -Iuapi -Ilibshstk
 MARKED_x86 := -fcf-protection=full
 MARKED_arm64 := -mbranch-protection=standard
 OWN_FLAGS = $(MARKED_$(ARCH)) -ffile-prefix-map=$(CURDIR)=.
-BARE_FLAGS := -U_FORTIFY_SOURCE -fno-stack-protector -fno-lto
+INJECTED_FLAGS := -U_FORTIFY_SOURCE -fno-stack-protector -fno-lto
 # Without optimisation the compiler warns of _FORTIFY_SOURCE, so it is set only with -O1 and more,
 # and only if the caller's flags do not set it.
 FORTIFIED = $(if $(findstring _FORTIFY_SOURCE,$(OPT)),,$(if $(filter-out -O0,$(filter -O%,$(OPT))),\

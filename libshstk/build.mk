@@ -24,7 +24,7 @@ CANCELLATION := libshstk/cancellation.awk libshstk/cancellation.points
 
 VARIANTS := native clang arm64 riscv asan tsan musl
 native_CC := $(CC)
-native_FLAGS = $(OPT) $(OWN_FLAGS) $(BARE_FLAGS)
+native_FLAGS = $(OPT) $(OWN_FLAGS) $(INJECTED_FLAGS)
 clang_CC := $(CLANG)
 clang_FLAGS := -O2 -g
 arm64_CC := $(ARM64)gcc

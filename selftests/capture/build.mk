@@ -77,15 +77,16 @@ $(B)/capture/musl/musl_test: selftests/capture/musl_test.c selftests/capture/tre
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(musl_CC) $(CSTD) $(CAPTURE_CFLAGS) $(musl_FLAGS) -static -o $@ $^
 
-# paths_test links bare.S, whose functions have no unwind information, and wraps two functions of
-# the library to count their calls.
-PATHS_BARE := selftests/unwind/$(if $(filter x86,$(ARCH)),bare.S,bare-arm64.S)
-$(B)/capture/native/paths_test: selftests/capture/paths_test.c $(PATHS_BARE) $(B)/lib/native/libshstk.a
+# paths_test links functions that have no unwind information, and wraps two functions of the library
+# to count their calls.
+PATHS_NOINFO := selftests/unwind/noinfo_functions$(if $(filter x86,$(ARCH)),,-arm64).S
+$(B)/capture/native/paths_test: selftests/capture/paths_test.c $(PATHS_NOINFO) \
+		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ $^ -ldl \
 		-Wl,--wrap=epilogue_rules -Wl,--wrap=vma_query
 
-$(B)/capture/native/guesses_test: selftests/capture/guesses_test.c $(PATHS_BARE) \
+$(B)/capture/native/guesses_test: selftests/capture/guesses_test.c $(PATHS_NOINFO) \
 		$(if $(filter x86,$(ARCH)),selftests/formats/stale.S) $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ $^ -ldl \

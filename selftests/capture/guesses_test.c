@@ -22,9 +22,9 @@
 typedef long (*callback)(long x);
 typedef long (*function)(callback f, long x);
 
-long bare_frame(callback f, long x);
-long bare_leave(callback f, long x);
-long bare_push(callback f, long x);
+long noinfo_frame(callback f, long x);
+long noinfo_leave(callback f, long x);
+long noinfo_push(callback f, long x);
 
 int __real_cursor_step(const struct view *v, struct cursor *c, uint8_t *mark);
 int __wrap_cursor_step(const struct view *v, struct cursor *c, uint8_t *mark);
@@ -54,7 +54,7 @@ static NOINLINE long aligned(callback f, long x)
 	return f(x) + room[0];
 }
 
-static const function functions[] = { bare_frame, bare_push, bare_leave, described, aligned };
+static const function functions[] = { noinfo_frame, noinfo_push, noinfo_leave, described, aligned };
 
 #define KINDS (sizeof(functions) / sizeof(*functions))
 

@@ -16,8 +16,8 @@
 #define CAPTURES 200
 #define ENTRIES 64
 
-long bare_frame(long (*f)(long), long x);
-long bare_push(long (*f)(long), long x);
+long noinfo_frame(long (*f)(long), long x);
+long noinfo_push(long (*f)(long), long x);
 
 bool __real_epilogue_rules(const void *m, const void *code, uint64_t pc, bool innermost,
 			   void *found, void *arg);
@@ -74,12 +74,12 @@ static long capture_again(long x)
 
 TEST(the_code_of_a_frame_is_looked_at_once)
 {
-	EXPECT_EQ(bare_push(capture_again, 3), 4);
+	EXPECT_EQ(noinfo_push(capture_again, 3), 4);
 	EXPECT_EQ(seen.end, SHSTK_END_COMPLETE);
 	EXPECT_EQ(seen.differ, 0);
 	EXPECT_EQ(searches, 0);
 	EXPECT_EQ(queries, 0);
-	EXPECT_EQ(bare_frame(capture_again, 3), 4);
+	EXPECT_EQ(noinfo_frame(capture_again, 3), 4);
 	EXPECT_EQ(seen.end, SHSTK_END_COMPLETE);
 	EXPECT_EQ(seen.differ, 0);
 	EXPECT_EQ(searches, 0);

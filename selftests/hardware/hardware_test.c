@@ -363,14 +363,14 @@ static void test_unmapped(void)
 
 /* Code that nothing describes: no frame pointer, no unwind information. */
 #ifdef __x86_64__
-static const uint8_t bare_code[] = {
+static const uint8_t noinfo_code[] = {
 	0x48, 0x83, 0xec, 0x48, /* sub $72, %rsp */
 	0xff, 0xd7, /* call *%rdi */
 	0x48, 0x83, 0xc4, 0x48, /* add $72, %rsp */
 	0xc3, /* ret */
 };
 #elif defined(__riscv)
-static const uint32_t bare_code[] = {
+static const uint32_t noinfo_code[] = {
 	0xce104073, /* sspush ra */
 	0xfc010113, /* addi sp, sp, -64 */
 	0x02113423, /* sd ra, 40(sp) */
@@ -381,7 +381,7 @@ static const uint32_t bare_code[] = {
 	0x00008067, /* ret */
 };
 #else
-static const uint32_t bare_code[] = {
+static const uint32_t noinfo_code[] = {
 	0xd10103ff, /* sub sp, sp, #64 */
 	0xf90017fe, /* str x30, [sp, #40] */
 	0xd63f0000, /* blr x0 */
@@ -391,41 +391,41 @@ static const uint32_t bare_code[] = {
 };
 #endif
 
-static uint64_t bare_address;
-static int bare_n, bare_at;
+static uint64_t noinfo_address;
+static int noinfo_n, noinfo_at;
 
-static noinline void bare_leaf(void)
+static noinline void noinfo_leaf(void)
 {
 	int i;
 
-	bare_n = shstk_capture(hw, MAX, &hw_opts, NULL);
-	for (i = 0; i < bare_n; i++) {
-		if (hw[i] - bare_address < sizeof(bare_code))
-			bare_at = i;
+	noinfo_n = shstk_capture(hw, MAX, &hw_opts, NULL);
+	for (i = 0; i < noinfo_n; i++) {
+		if (hw[i] - noinfo_address < sizeof(noinfo_code))
+			noinfo_at = i;
 	}
 	NO_TAIL_CALL();
 }
 
-static noinline int call_bare(void (*code)(void (*)(void)))
+static noinline int call_noinfo(void (*code)(void (*)(void)))
 {
 	int ok;
 
 	TRUTH_ENTER();
-	code(bare_leaf);
-	ok = truth_equal(hw, bare_n, bare_at + 2);
+	code(noinfo_leaf);
+	ok = truth_equal(hw, noinfo_n, noinfo_at + 2);
 	TRUTH_LEAVE();
 	return ok;
 }
 
-static void test_bare_code(void)
+static void test_noinfo_code(void)
 {
 	void *code = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	memcpy(code, bare_code, sizeof(bare_code));
+	memcpy(code, noinfo_code, sizeof(noinfo_code));
 	mprotect(code, 4096, PROT_READ | PROT_EXEC);
 	__builtin___clear_cache(code, (char *)code + 4096);
-	bare_address = (uintptr_t)code;
-	ksft_test_result(call_bare((void (*)(void (*)(void)))code) && bare_at,
+	noinfo_address = (uintptr_t)code;
+	ksft_test_result(call_noinfo((void (*)(void (*)(void)))code) && noinfo_at,
 			 "code without any unwind information is no obstacle\n");
 }
 
@@ -631,7 +631,7 @@ int main(void)
 	test_threads();
 	test_children();
 	test_unmapped();
-	test_bare_code();
+	test_noinfo_code();
 	test_switched();
 	test_left();
 	test_adjoining();

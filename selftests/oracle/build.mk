@@ -54,7 +54,7 @@ $(B)/unwind/crypto: selftests/unwind/crypto.c selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(UNWIND_CFLAGS) -o $@ $< $(LIBCRYPTO) -Wl,-z,now
 
-NOINFO := selftests/unwind/noinfo.c selftests/unwind/bare.S
+NOINFO := selftests/unwind/noinfo.c selftests/unwind/noinfo_functions.S
 
 $(B)/unwind/noinfo: $(NOINFO) selftests/oracle/build.mk
 	@mkdir -p $(@D)
@@ -82,7 +82,7 @@ $(B)/unwind/arm64/frame-pac: selftests/unwind/frame.c selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(ARM64)gcc $(UNWIND_CFLAGS) -mbranch-protection=standard -static -o $@ $<
 
-$(B)/unwind/arm64/noinfo: selftests/unwind/noinfo.c selftests/unwind/bare-arm64.S \
+$(B)/unwind/arm64/noinfo: selftests/unwind/noinfo.c selftests/unwind/noinfo_functions-arm64.S \
 		selftests/oracle/build.mk
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(ARM64)gcc $(UNWIND_CFLAGS) -static -o $@ $(filter %.c %.S,$^)

@@ -115,9 +115,9 @@ static void too_short_lived(void)
 	d->convert->learnt.short_lived = 100;
 }
 
-static void has_bare(void)
+static void lacks_shadow(void)
 {
-	d->convert->learnt.bare_longest = 1000000000;
+	d->convert->learnt.no_shadow_longest = 1000000000;
 }
 
 /* Makes the changes that are due. Returns how often rings were opened for them. */
@@ -169,7 +169,7 @@ static void test_scope(void)
 static void test_copies(void)
 {
 	begin(false, 0);
-	has_bare();
+	lacks_shadow();
 	verdict(change() == 1 && opened.copy == PERF_FIRST_COPY && !change() &&
 			d->convert->stacks.source == STACK_SHADOW_OR_COPIES,
 		"stacks are copied once there is a process without a shadow stack");
@@ -208,7 +208,7 @@ static void test_refused(void)
 	end();
 
 	begin(false, 0);
-	has_bare();
+	lacks_shadow();
 	refuse = true;
 	verdict(change() == 1 && !change() && d->convert->stacks.source == STACK_SHADOW &&
 			!d->opts.copy,

@@ -307,7 +307,7 @@ $(RECORD_B)/throw: selftests/record/throw.cc
 	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -o $@ $<
 
 # The object that takes each sample from both, and the program that shows where they differ.
-RECORD_COMPARE_CFLAGS := $(BARE_FLAGS) -fPIC -fvisibility=hidden -fno-plt
+RECORD_COMPARE_CFLAGS := $(INJECTED_FLAGS) -fPIC -fvisibility=hidden -fno-plt
 $(RECORD_ARM64)/compare_agent.so: selftests/record/compare_agent.c selftests/record/compare.h \
 		$(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)

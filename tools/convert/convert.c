@@ -256,13 +256,13 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 	l->made |= layout_has_jit(t->process->layout);
 	/* The recorder's own stack is another one while it unwinds: larger copies do not help. */
 	l->too_short += s->too_short && t->process->pid != getpid();
-	if (s->bare) {
-		uint64_t known = stacks_bare_for(t->process, c->all.time);
+	if (s->no_shadow) {
+		uint64_t known = stacks_no_shadow_for(t->process, c->all.time);
 
-		l->bare += c->opts.period;
-		l->bare_longest = known > l->bare_longest ? known : l->bare_longest;
+		l->no_shadow += c->opts.period;
+		l->no_shadow_longest = known > l->no_shadow_longest ? known : l->no_shadow_longest;
 	}
-	c->counts.bare += s->bare;
+	c->counts.no_shadow += s->no_shadow;
 	c->counts.continued += s->by == OUTER_BEFORE;
 	c->counts.read += s->by == OUTER_READ;
 	c->counts.chained += s->by == OUTER_CALLCHAIN;

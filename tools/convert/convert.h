@@ -67,7 +67,7 @@ struct convert_opts {
  * @processes: processes that have samples.
  * @truncated: stacks that are not complete, among them those of the next five counts.
  * @cut: stacks with as many entries as a stack may have.
- * @bare: stacks of processes without a shadow stack, from before stacks were copied.
+ * @no_shadow: stacks of processes without a shadow stack, from before stacks were copied.
  * @too_short: stacks that go on behind their copy.
  * @elsewhere: stacks that continue on another stack.
  * @java: stacks of HotSpot's processes that end at code without unwind information.
@@ -87,7 +87,7 @@ struct convert_counts {
 	uint32_t processes;
 	uint64_t truncated;
 	uint64_t cut;
-	uint64_t bare;
+	uint64_t no_shadow;
 	uint64_t too_short;
 	uint64_t elsewhere;
 	uint64_t java;
@@ -107,8 +107,8 @@ struct convert_counts {
  *	then.
  * @too_short: those of @copies whose copy was too small; the recorder sets it to 0 too.
  * @short_lived: threads of this profile that ended after no or few samples.
- * @bare: ns of CPU time of processes without a shadow stack.
- * @bare_longest: the longest time in ns that one of these processes is known.
+ * @no_shadow: ns of CPU time of processes without a shadow stack.
+ * @no_shadow_longest: the longest time in ns that one of these processes is known.
  * @made: a process makes code at run time, which may be gone soon.
  * @go: a process runs code of Go.
  * @moved: CLOCK_MONOTONIC in ns, when a process last began, executed or mapped something.
@@ -119,8 +119,8 @@ struct convert_learnt {
 	uint64_t copies;
 	uint64_t too_short;
 	uint64_t short_lived;
-	uint64_t bare;
-	uint64_t bare_longest;
+	uint64_t no_shadow;
+	uint64_t no_shadow_longest;
 	bool made;
 	bool go;
 	uint64_t moved;

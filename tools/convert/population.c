@@ -339,7 +339,7 @@ static int execute(struct population *all, const struct task *t, struct process 
 	p->proc = NULL;
 	p->executed = true;
 	p->read_at = 0;
-	p->shadow = p->bare = false;
+	p->shadow = p->no_shadow = false;
 	p->unknown_since = p->ask_at = 0;
 	return 0;
 }

@@ -45,7 +45,7 @@ struct golabels;
  * @sampled: the profile has a sample of it.
  * @alive: one of its threads has not ended; used by population_alive().
  * @shadow: the process has a shadow stack.
- * @bare: the process had no shadow stack when it was last asked.
+ * @no_shadow: the process had no shadow stack when it was last asked.
  * @unknown_since: time in ns of its first sample without a known shadow stack, 0: none yet.
  * @ask_at: time in ns; samples from then on ask again whether it has a shadow stack.
  * @read_at: CLOCK_MONOTONIC in ns, when its maps were last read.
@@ -63,7 +63,7 @@ struct process {
 	bool sampled;
 	bool alive;
 	bool shadow;
-	bool bare;
+	bool no_shadow;
 	uint64_t unknown_since;
 	uint64_t ask_at;
 	uint64_t read_at;
@@ -81,7 +81,7 @@ struct process {
  * @by: enum outer_source: where its outer part is from.
  * @by_pieces: it goes on with the stack of its goroutine, which was copied at the same moment.
  * @spliced: it goes on with the kernel's callchain, in code of Go.
- * @bare: it has only the innermost entry, as the process has no shadow stack.
+ * @no_shadow: it has only the innermost entry, as the process has no shadow stack.
  * @copied: index of the first entry that was unwound from a copy.
  * @nr_copied: number of such entries.
  * @pcs: the entries, innermost first.
@@ -100,7 +100,7 @@ struct stack {
 	int by;
 	bool by_pieces;
 	bool spliced;
-	bool bare;
+	bool no_shadow;
 	unsigned int copied;
 	unsigned int nr_copied;
 	uint64_t *pcs;

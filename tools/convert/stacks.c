@@ -61,12 +61,12 @@ static void add_innermost(struct stacks *st, const struct perf_sample *sample, s
 	st->marks[s->nr] = SHSTK_MARK_PC;
 	st->pcs[s->nr++] = chain.ips[0];
 	s->end = SHSTK_END_NO_RULE;
-	s->bare = true;
+	s->no_shadow = true;
 }
 
 /* ---- Shadow stacks ---- */
 
-uint64_t stacks_bare_for(const struct process *p, uint64_t time)
+uint64_t stacks_no_shadow_for(const struct process *p, uint64_t time)
 {
 	return time > p->unknown_since ? time - p->unknown_since : 0;
 }
@@ -89,10 +89,10 @@ static bool has_shadow_stack(const struct stacks *st, struct process *p, uint64_
 		return false;
 	p->ask_at = time + ASK_AGAIN;
 	if (st->source != STACK_SHADOW)
-		p->ask_at += stacks_bare_for(p, time);
+		p->ask_at += stacks_no_shadow_for(p, time);
 	if (!shadow_stacks_read(p->pid, &stacks)) {
 		p->shadow = stacks.n > 0;
-		p->bare = !p->shadow;
+		p->no_shadow = !p->shadow;
 		free(stacks.v);
 	}
 	return p->shadow;
@@ -260,7 +260,8 @@ int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 		ret->note = find_note(t, sample);
 	if (wants_kernel(st, sample, chain, ret->note))
 		add_chain(st, sample, PERF_CONTEXT_KERNEL, STACKS_MAX_KERNEL, ret);
-	if (chain && st->source == STACK_SHADOW && !has_shadow_stack(st, p, all->time) && p->bare)
+	if (chain && st->source == STACK_SHADOW && !has_shadow_stack(st, p, all->time) &&
+	    p->no_shadow)
 		add_innermost(st, sample, ret);
 	else if (chain)
 		add_user_chain(st, sample, ret);

@@ -89,6 +89,6 @@ int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 /*
  * Returns for how many ns until @time the process is known by its samples without a shadow stack.
  */
-uint64_t stacks_bare_for(const struct process *p, uint64_t time);
+uint64_t stacks_no_shadow_for(const struct process *p, uint64_t time);
 
 #endif

@@ -181,14 +181,15 @@ static void take_name(const struct codecache *c, uint64_t addr, struct codeblob 
 {
 	char text[VM_TEXT];
 
-	ret->bare = ret->aligns = false;
+	ret->frameless = ret->aligns = false;
 	ret->method = 0;
 	if (!vm_read_text(&c->vm, ret->name, text))
 		return;
 	/*
 	 * These adapters are jumped to between a caller and the callee, and leave the stack alone.
 	 */
-	ret->bare = !ret->frame && (!strcmp(text, "vtable chunks") || !strncmp(text, "I2C/C2I", 7));
+	ret->frameless = !ret->frame &&
+			 (!strcmp(text, "vtable chunks") || !strncmp(text, "I2C/C2I", 7));
 	ret->aligns = !strcmp(text, "ExceptionBlob");
 	if ((!strcmp(text, "nmethod") || !strcmp(text, "native nmethod")) &&
 	    c->vm.places[VM_COMPILED_METHOD].known &&

@@ -18,7 +18,7 @@
  * @end: first address after its code.
  * @ready: address of the first instruction with a complete frame.
  * @frame: distance from the stack pointer to the CFA, in bytes; 0: it differs.
- * @bare: it has no frame at all.
+ * @frameless: it has no frame at all.
  * @aligns: it aligns the stack pointer before it makes calls.
  * @method: address of the Method, or 0 if the code is no method.
  * @name: address of the name of the CodeBlob.
@@ -28,7 +28,7 @@ struct codeblob {
 	uint64_t end;
 	uint64_t ready;
 	uint32_t frame;
-	bool bare;
+	bool frameless;
 	bool aligns;
 	uint64_t method;
 	uint64_t name;

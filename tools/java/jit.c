@@ -182,11 +182,11 @@ static bool look(struct jit *jit, struct known *k)
 	if (err)
 		return err == -ENOENT;
 	k->found = true;
-	k->frame.cfa = blob.bare && k->exact ? 8 : blob.frame;
-	k->frame.fp_saved = !blob.bare;
+	k->frame.cfa = blob.frameless && k->exact ? 8 : blob.frame;
+	k->frame.fp_saved = !blob.frameless;
 	/* Even within a method, a register may be pushed for a moment. */
 	k->slack = blob.frame && (blob.aligns || k->exact) ? 8 : 0;
-	return !k->exact || blob.bare || !correct_frame(jit, &blob, k->pc, &k->frame);
+	return !k->exact || blob.frameless || !correct_frame(jit, &blob, k->pc, &k->frame);
 }
 
 static const struct known *find(struct jit *jit, uint64_t pc, bool exact)

@@ -9,7 +9,7 @@ AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 # What the compiler cannot check about a buffer is checked when it is filled (common/anylibc.c).
 INJECT_FORTIFY	:= -U_FORTIFY_SOURCE $(if $(filter-out -O0,$(filter -O%,$(OPT))),-D_FORTIFY_SOURCE=2)
 
-AGENT_CFLAGS	:= $(BARE_FLAGS) $(INJECT_FORTIFY) \
+AGENT_CFLAGS	:= $(INJECTED_FLAGS) $(INJECT_FORTIFY) \
 	-fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
 	-foptimize-sibling-calls -fasynchronous-unwind-tables
 AGENT_LDFLAGS	:= -pthread -Wl,-soname,libshstk-agent.so \

@@ -6,7 +6,7 @@
 BACKTRACE_SRC	:= $(wildcard tools/inject/backtrace/*.c) tools/inject/common/anylibc.c
 BACKTRACE_OBJ	:= $(BACKTRACE_SRC:tools/%.c=$(B)/tools/backtrace-objects/%.o)
 
-BACKTRACE_CFLAGS	:= $(BARE_FLAGS) -fPIC -fvisibility=hidden -fno-plt \
+BACKTRACE_CFLAGS	:= $(INJECTED_FLAGS) -fPIC -fvisibility=hidden -fno-plt \
 	-ftls-model=initial-exec -fasynchronous-unwind-tables \
 	-foptimize-sibling-calls
 BACKTRACE_LDFLAGS	:= -pthread -Wl,-soname,libshstk-backtrace.so \

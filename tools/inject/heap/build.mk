@@ -8,7 +8,7 @@ HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
 
 # -fno-builtin-...: the compiler must not turn malloc() followed by memset() into calloc() here.
-HEAP_CFLAGS	:= $(BARE_FLAGS) $(INJECT_FORTIFY) \
+HEAP_CFLAGS	:= $(INJECTED_FLAGS) $(INJECT_FORTIFY) \
 	-fPIC -fvisibility=hidden -fno-plt -ftls-model=initial-exec \
 	-fasynchronous-unwind-tables -fno-builtin-malloc -fno-builtin-calloc \
 	-fno-builtin-realloc -fno-builtin-free

@@ -13,7 +13,7 @@ START_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -fPIC -fvisibility=hidden \
 	-fno-stack-protector -fexceptions -mgeneral-regs-only
 
 # The caller's flags apply to the object for this machine; the other object is for tests.
-START_OPT_$(ARCH) = $(OPT) -ffile-prefix-map=$(CURDIR)=. $(BARE_FLAGS)
+START_OPT_$(ARCH) = $(OPT) -ffile-prefix-map=$(CURDIR)=. $(INJECTED_FLAGS)
 START_FLAGS_x86 := -fcf-protection=full
 START_FLAGS_arm64 := -mno-outline-atomics -mbranch-protection=standard
 

@@ -98,20 +98,20 @@ static bool too_many(struct perf_recording *d, struct perf_opts *opts)
 /* ---- CHANGE_COPIES ---- */
 
 /*
- * The change is due if one process had no shadow stack during BARE_OF_ONE ns of its samples, or all
- * such processes together during BARE_OF_ALL ns of CPU time. A loader on a slow machine takes some
- * ms to switch the shadow stack on.
+ * The change is due if one process had no shadow stack during NO_SHADOW_OF_ONE ns of its samples,
+ * or all such processes together during NO_SHADOW_OF_ALL ns of CPU time. A loader on a slow machine
+ * takes some ms to switch the shadow stack on.
  */
-#define BARE_OF_ONE 50000000
-#define BARE_OF_ALL 200000000
+#define NO_SHADOW_OF_ONE 50000000
+#define NO_SHADOW_OF_ALL 200000000
 
-static bool has_bare(struct perf_recording *d, struct perf_opts *opts)
+static bool lacks_shadow(struct perf_recording *d, struct perf_opts *opts)
 {
 	const size_t second = d->opts.off ? SIZE_MAX : d->opts.freq * PERF_FIRST_COPY;
 	const struct convert_learnt *l = &d->convert->learnt;
 
 	if (d->convert->stacks.source != STACK_SHADOW ||
-	    (l->bare_longest < BARE_OF_ONE && l->bare < BARE_OF_ALL))
+	    (l->no_shadow_longest < NO_SHADOW_OF_ONE && l->no_shadow < NO_SHADOW_OF_ALL))
 		return false;
 	if (opts->may_shrink)
 		opts->ring_size = perf_ring_size(opts->ring_size, second);
@@ -209,8 +209,10 @@ static const struct transition {
 	bool (*due)(struct perf_recording *d, struct perf_opts *opts);
 	void (*made)(struct perf_recording *d);
 } transitions[CHANGES] = {
-	[CHANGE_PERIOD] = { too_many, NULL },	     [CHANGE_COPIES] = { has_bare, begin_copies },
-	[CHANGE_SCOPE] = { too_short_lived, widen }, [CHANGE_MOMENTS] = { has_go, NULL },
+	[CHANGE_PERIOD] = { too_many, NULL },
+	[CHANGE_COPIES] = { lacks_shadow, begin_copies },
+	[CHANGE_SCOPE] = { too_short_lived, widen },
+	[CHANGE_MOMENTS] = { has_go, NULL },
 	[CHANGE_SIZE] = { too_small, begin_sizes },
 };
 

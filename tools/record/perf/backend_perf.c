@@ -242,8 +242,9 @@ static bool start_walker(const struct record_opts *o, struct walker **ret)
 }
 
 /*
- * Returns the languages whose functions are shown, or NULL. Functions are placed in copies of stacks.
- * A perf.data file has no place for what is read of them, and its profile is to be the same.
+ * Returns the languages whose functions are shown, or NULL. Functions are placed in copies of
+ * stacks. A perf.data file has no place for what is read of them, and its profile is to be the
+ * same.
  */
 static struct languages *start_languages(const struct record_opts *o, const struct walker *walker)
 {
@@ -419,7 +420,9 @@ static uint64_t hidden_kernel(const struct recording *r, bool ended, const struc
 	uint64_t most = usage->ru_stime.tv_sec * 1000000000 + usage->ru_stime.tv_usec * 1000;
 	const bool told = ended && r->pid;
 
-	/* What runs already may have had short threads as well: nobody knows which part is whose. */
+	/*
+	 * What runs already may have had short threads as well: nobody knows which part is whose.
+	 */
 	if (!record_counts_time(r->opts) || r->opts->wall || r->opts->off_cpu || c->lost ||
 	    (more->stacks.unseen && !told) || whole <= c->weight ||
 	    !perf_recording_user_only(perf_of(r)))
@@ -541,7 +544,7 @@ static void report_stacks(struct recording *r, const struct sample_counts *c,
 			  const struct perf_counts *more)
 {
 	const uint64_t known = more->stacks.cut + more->stacks.too_short + more->stacks.elsewhere +
-			       more->stacks.bare;
+			       more->stacks.no_shadow;
 
 	if (more->stacks.cut)
 		remark(r, "%llu samples were cut (see --depth%s)",
@@ -555,10 +558,10 @@ static void report_stacks(struct recording *r, const struct sample_counts *c,
 	if (more->stacks.elsewhere)
 		remark(r, "%llu of %llu stacks " UNWOUND_ELSEWHERE,
 		       (unsigned long long)more->stacks.elsewhere, (unsigned long long)c->samples);
-	if (more->stacks.bare)
+	if (more->stacks.no_shadow)
 		remark(r,
 		       "%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
-		       (unsigned long long)more->stacks.bare, (unsigned long long)c->samples);
+		       (unsigned long long)more->stacks.no_shadow, (unsigned long long)c->samples);
 	if (r->opts->walk)
 		remark(r, "%llu of %llu stacks were walked in the kernel, the others copied",
 		       (unsigned long long)more->stacks.walked, (unsigned long long)c->samples);
