@@ -14,7 +14,7 @@
 
 #define DEPTH 16
 #define TID 77
-#define ALL_GS (MADE_SIZE - 64) /* the list of all goroutines, in the program */
+#define ALL_GS (SMALL_SIZE - 64) /* the list of all goroutines, in the program */
 #define LIST 0x800 /* the elements of that list, in memory */
 
 /* Offsets in g and m of releases that do not say them themselves. */
@@ -25,13 +25,13 @@ enum {
 	WAITING = 4,
 };
 
-static uint8_t file[MADE_SIZE];
+static uint8_t file[SMALL_SIZE];
 static struct shstk_regs thread = { .size = sizeof(thread), .known = UINT32_MAX };
 
 static int read_program(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	(void)arg;
-	if (addr >= PROGRAM && addr - PROGRAM <= MADE_SIZE - len)
+	if (addr >= PROGRAM && addr - PROGRAM <= SMALL_SIZE - len)
 		memcpy(buf, file + (addr - PROGRAM), len);
 	else if (addr >= MEMORY && addr - MEMORY <= MEMORY_SIZE - len)
 		memcpy(buf, (void *)(uintptr_t)addr, len);
@@ -54,7 +54,7 @@ static bool make_goroutine(void)
 
 	if (!make_thread())
 		return false;
-	make_program(file, program_arm64, EM_AARCH64, PROGRAM, MADE_IN_DATA);
+	make_program(file, program_arm64, EM_AARCH64, PROGRAM, SMALL_IN_DATA);
 	memcpy(file + ALL_GS, all, sizeof(all));
 	put(MEMORY + LIST, MEMORY + G);
 	put(MEMORY + G + G_STATUS, WAITING);
@@ -106,7 +106,7 @@ FIXTURE_SETUP(left)
 {
 	ASSERT_TRUE(make_goroutine());
 	ASSERT_EQ(shstk_space_create(SHSTK_ARCH_ARM64, &self->space), 0);
-	ASSERT_EQ(shstk_space_add_image(self->space, file, MADE_SIZE, PROGRAM), 0);
+	ASSERT_EQ(shstk_space_add_image(self->space, file, SMALL_SIZE, PROGRAM), 0);
 }
 
 FIXTURE_TEARDOWN(left)

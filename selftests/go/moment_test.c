@@ -17,12 +17,12 @@ enum { OF_G0, OF_M, OF_G, OF_STACK, PIECES };
 
 static int add(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
 {
-	static uint8_t file[MADE_SIZE];
+	static uint8_t file[SMALL_SIZE];
 
 	(void)arg;
 	(void)pid;
 	memset(file, 0, sizeof(file));
-	make_program(file, program_arm64, EM_AARCH64, PROGRAM, MADE_READ_ONLY);
+	make_program(file, program_arm64, EM_AARCH64, PROGRAM, SMALL_READ_ONLY);
 	return shstk_space_add_image(space, file, sizeof(file), map->start);
 }
 
@@ -40,7 +40,7 @@ FIXTURE(moment)
 
 FIXTURE_SETUP(moment)
 {
-	struct layout_map map = { .start = PROGRAM, .end = PROGRAM + MADE_TABLE };
+	struct layout_map map = { .start = PROGRAM, .end = PROGRAM + SMALL_TABLE };
 
 	map.path = "/program";
 	self->layout = layout_create(&files);

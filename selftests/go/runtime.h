@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <sys/mman.h>
 
-#include "selftests/go/made.h"
+#include "selftests/go/small_program.h"
 
 #define PROGRAM 0x20000000ull
 #define VDSO 0x20100000ull
@@ -74,11 +74,11 @@ enum {
 };
 
 /* The address of an instruction of a function, on arm64. */
-#define AT(f, insn) (MADE_FUNC_SIZE * (f) + 4 * (insn))
-#define PC(f, insn) (PROGRAM + MADE_CODE + AT(f, insn))
+#define AT(f, insn) (SMALL_FUNC_SIZE * (f) + 4 * (insn))
+#define PC(f, insn) (PROGRAM + SMALL_CODE + AT(f, insn))
 #define CALL(f, insn, to) BL(AT(f, insn), AT(to, 0))
 
-static __attribute__((unused)) const struct made_func program_arm64[] = {
+static __attribute__((unused)) const struct small_func program_arm64[] = {
 	{ "main.clock", { PUSH_LINK, CALL(CLOCK, 1, NANOTIME), POP_LINK, RET }, 32, 4 },
 	{ "main.park", { PUSH_LINK, CALL(PARK, 1, MCALL), POP_LINK, RET }, 32, 4 },
 	{ "runtime.schedule",
@@ -103,9 +103,9 @@ static __attribute__((unused)) const struct made_func program_arm64[] = {
 };
 
 /* The same functions for x86-64, as far as tests use them. */
-#define CALL_X86(from, to) 0xe8, WORD((MADE_FUNC_SIZE * (to)) - (MADE_FUNC_SIZE * (from) + 9))
+#define CALL_X86(from, to) 0xe8, WORD((SMALL_FUNC_SIZE * (to)) - (SMALL_FUNC_SIZE * (from) + 9))
 
-static __attribute__((unused)) const struct made_func program_x86[] = {
+static __attribute__((unused)) const struct small_func program_x86[] = {
 	{ "main.clock", { 0x48, 0x83, 0xec, 24, CALL_X86(CLOCK, NANOTIME), 0xc3 }, 24, 4 },
 	{ "main.park", { 0xc3 }, 0, 0 },
 	{ "runtime.schedule", { 0xc3 }, 0, 0 },
@@ -118,12 +118,12 @@ static __attribute__((unused)) const struct made_func program_x86[] = {
 	{ NULL, { 0 }, 0, 0 },
 };
 
-#define PC_X86(f, at) (PROGRAM + MADE_CODE + MADE_FUNC_SIZE * (f) + (at))
+#define PC_X86(f, at) (PROGRAM + SMALL_CODE + SMALL_FUNC_SIZE * (f) + (at))
 
 /*
  * The functions of the vdso, which has no table: only their code tells what they do to the stack.
  */
-static __attribute__((unused)) const struct made_func vdso[] = {
+static __attribute__((unused)) const struct small_func vdso[] = {
 	{ "clock",
 	  { WORD(0xa9be7bfdu), /* stp x29, x30, [sp, #-32]! */
 	    NOP, WORD(0xa8c27bfdu), /* ldp x29, x30, [sp], #32 */
@@ -133,7 +133,7 @@ static __attribute__((unused)) const struct made_func vdso[] = {
 	{ NULL, { 0 }, 0, 0 },
 };
 
-#define IN_VDSO (VDSO + MADE_CODE + 4)
+#define IN_VDSO (VDSO + SMALL_CODE + 4)
 
 static inline void *map_at(uint64_t at, size_t size, int prot, int fd)
 {

@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "selftests/go/made.h"
+#include "selftests/go/small_program.h"
 #include "tools/convert/go_stacks.h"
 
 #include "kselftest_harness.h"
@@ -24,9 +24,9 @@ enum {
 	GOEXIT,
 };
 
-#define PC(f) (PROGRAM + MADE_CODE + MADE_FUNC_SIZE * (f) + 8)
+#define PC(f) (PROGRAM + SMALL_CODE + SMALL_FUNC_SIZE * (f) + 8)
 
-static const struct made_func program[] = {
+static const struct small_func program[] = {
 	{ "main.leaf", { 0 }, 0, 0 },	   { "main.work", { 0 }, FRAME, 4 },
 	{ "main.run", { 0 }, FRAME, 4 },   { "runtime.systemstack", { 0 }, FRAME, 4 },
 	{ "runtime.goexit", { 0 }, 0, 0 }, { NULL, { 0 }, 0, 0 },
@@ -34,12 +34,12 @@ static const struct made_func program[] = {
 
 static int add(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
 {
-	static uint8_t file[MADE_SIZE];
+	static uint8_t file[SMALL_SIZE];
 
 	(void)arg;
 	(void)pid;
 	memset(file, 0, sizeof(file));
-	make_program(file, program, EM_AARCH64, PROGRAM, MADE_READ_ONLY);
+	make_program(file, program, EM_AARCH64, PROGRAM, SMALL_READ_ONLY);
 	return shstk_space_add_image(space, file, sizeof(file), map->start);
 }
 
@@ -56,7 +56,7 @@ FIXTURE(splice)
 
 FIXTURE_SETUP(splice)
 {
-	struct layout_map map = { .start = PROGRAM, .end = PROGRAM + MADE_TABLE };
+	struct layout_map map = { .start = PROGRAM, .end = PROGRAM + SMALL_TABLE };
 
 	map.path = "/program";
 	self->layout = layout_create(&files);

@@ -20,17 +20,17 @@
 static __thread volatile uint64_t tls_g;
 
 /* Maps the program. Returns false if this machine lets no such memory be executed. */
-static bool map_program(const struct made_func *f, int machine, uint64_t base,
-			enum made_table table)
+static bool map_program(const struct small_func *f, int machine, uint64_t base,
+			enum small_table table)
 {
-	static uint8_t file[MADE_SIZE];
+	static uint8_t file[SMALL_SIZE];
 	int fd = syscall(SYS_memfd_create, "made", 0);
 	bool ok;
 
 	memset(file, 0, sizeof(file));
 	make_program(file, f, machine, base, table);
 	ok = fd >= 0 && write(fd, file, sizeof(file)) == sizeof(file) &&
-	     map_at(base, MADE_SIZE, PROT_READ | PROT_EXEC, fd);
+	     map_at(base, SMALL_SIZE, PROT_READ | PROT_EXEC, fd);
 	if (fd >= 0)
 		close(fd);
 	return ok;
@@ -46,7 +46,7 @@ static const uint64_t want[] = { PC_X86(NANOTIME, 6), PC_X86(CLOCK, 9), PC_X86(G
 
 static bool map_all(void)
 {
-	return map_program(program_x86, EM_X86_64, PROGRAM, MADE_READ_ONLY);
+	return map_program(program_x86, EM_X86_64, PROGRAM, SMALL_READ_ONLY);
 }
 
 static void in_vdso(ucontext_t *uc)
@@ -66,8 +66,8 @@ static const uint64_t want[] = { IN_VDSO, PC(NANOTIME, 3), PC(CLOCK, 2), PC(GOEX
 
 static bool map_all(void)
 {
-	return map_program(program_arm64, EM_AARCH64, PROGRAM, MADE_READ_ONLY) &&
-	       map_program(vdso, EM_AARCH64, VDSO, MADE_WITHOUT);
+	return map_program(program_arm64, EM_AARCH64, PROGRAM, SMALL_READ_ONLY) &&
+	       map_program(vdso, EM_AARCH64, VDSO, SMALL_WITHOUT);
 }
 
 static void in_vdso(ucontext_t *uc)

@@ -35,15 +35,15 @@ FIXTURE(arm64)
 
 FIXTURE_SETUP(arm64)
 {
-	static uint8_t file[MADE_SIZE];
+	static uint8_t file[SMALL_SIZE];
 
 	ASSERT_TRUE(make_thread());
 	ASSERT_EQ(shstk_space_create(SHSTK_ARCH_ARM64, &self->space), 0);
-	make_program(file, program_arm64, EM_AARCH64, PROGRAM, MADE_READ_ONLY);
-	ASSERT_EQ(shstk_space_add_image(self->space, file, MADE_SIZE, PROGRAM), 0);
+	make_program(file, program_arm64, EM_AARCH64, PROGRAM, SMALL_READ_ONLY);
+	ASSERT_EQ(shstk_space_add_image(self->space, file, SMALL_SIZE, PROGRAM), 0);
 	memset(file, 0, sizeof(file));
-	make_program(file, vdso, EM_AARCH64, VDSO, MADE_WITHOUT);
-	ASSERT_EQ(shstk_space_add_image(self->space, file, MADE_SIZE, VDSO), 0);
+	make_program(file, vdso, EM_AARCH64, VDSO, SMALL_WITHOUT);
+	ASSERT_EQ(shstk_space_add_image(self->space, file, SMALL_SIZE, VDSO), 0);
 }
 
 FIXTURE_TEARDOWN(arm64)

@@ -6,8 +6,8 @@
  *
  * The rings of perf events are replaced when this is linked. The records are made here, for
  * processes that begin, execute, make threads and end. One of them is this process: the recorder
- * looks up its mappings in /proc, and no record tells of them. Samples have no labels: command lines
- * and control groups are read from /proc, and are not in the file. Prints KTAP.
+ * looks up its mappings in /proc, and no record tells of them. Samples have no labels: command
+ * lines and control groups are read from /proc, and are not in the file. Prints KTAP.
  */
 #include <execinfo.h>
 #include <fcntl.h>
@@ -124,20 +124,20 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 /* ---- Two profiles ---- */
 
 /**
- * struct made - a profile
+ * struct result - a profile
  * @symbols: its symbols.
  * @profile: the profile.
  * @bytes: the profile in the format of pprof, not compressed.
  * @size: number of @bytes.
  */
-struct made {
+struct result {
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
 	char *bytes;
 	size_t size;
 };
 
-static int begin(struct made *m)
+static int begin(struct result *m)
 {
 	int ret = shstk_symbols_create(NULL, &m->symbols);
 
@@ -148,7 +148,7 @@ static int begin(struct made *m)
 	return ret < 0 ? ret : shstk_profile_add_type(m->profile, "cpu", "nanoseconds");
 }
 
-static int end(struct made *m)
+static int end(struct result *m)
 {
 	FILE *out = open_memstream(&m->bytes, &m->size);
 	int ret = shstk_profile_print(m->profile, out, "pb", NULL);
@@ -156,7 +156,7 @@ static int end(struct made *m)
 	return fclose(out) ? -1 : ret;
 }
 
-static void drop(struct made *m)
+static void drop(struct result *m)
 {
 	shstk_profile_destroy(m->profile);
 	shstk_symbols_destroy(m->symbols);
@@ -186,7 +186,7 @@ static bool map_again(void)
 }
 
 /* Records, and writes a perf.data file. */
-static int record(const char *path, struct made *m)
+static int record(const char *path, struct result *m)
 {
 	static const struct perf_event clock = {
 		.name = "cpu-clock",
@@ -230,7 +230,7 @@ static int record(const char *path, struct made *m)
 }
 
 /* Converts the perf.data file. */
-static int convert(const char *path, struct made *m)
+static int convert(const char *path, struct result *m)
 {
 	struct convert_opts opts = { .kernel = KERNEL_NEVER, .depth = 128, .keep_times = 1000 };
 	struct convert_file file = { .first = 0 };
@@ -269,7 +269,7 @@ static void verdict(bool good, const char *what)
 	failed += !good;
 }
 
-static char *folded(const struct made *m)
+static char *folded(const struct result *m)
 {
 	char *text = NULL;
 	size_t size;
@@ -301,7 +301,7 @@ static bool is_named(const char *text)
 
 static void test(const char *path)
 {
-	struct made live = { .size = 0 }, file = { .size = 0 };
+	struct result live = { .size = 0 }, file = { .size = 0 };
 	bool made = !record(path, &live) && !convert(path, &file);
 	char *a = made ? folded(&live) : NULL, *b = made ? folded(&file) : NULL;
 

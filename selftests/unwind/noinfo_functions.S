@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * noinfo_functions.S - functions without any unwind information, like hand-written code, and like what
- * compilers make without -fasynchronous-unwind-tables. noinfo.c calls them.
+ * noinfo_functions.S - functions without any unwind information, like hand-written code, and like
+ * what compilers make without -fasynchronous-unwind-tables. noinfo.c calls them.
  */
 	.text
 
