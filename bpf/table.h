@@ -15,16 +15,16 @@
 #define MOST_ROWS_SHIFT 11 /* a page has at most 2 << 11 rows */
 #define USUAL_ROWS 256 /* a page seldom has more rows */
 
-struct block {
+struct table_block {
 	u32 word[BLOCK_WORDS];
 };
 
-struct table {
+struct table_map {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 	__uint(max_entries, 1);
 	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct block));
+	__uint(value_size, sizeof(struct table_block));
 };
 
 /* The tables by slot. */
@@ -32,7 +32,7 @@ struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, WALK_SLOTS);
 	__type(key, u32);
-	__array(values, struct table);
+	__array(values, struct table_map);
 } tables SEC(".maps");
 
 /* The slots by file; 0: the file was asked for. */
@@ -70,7 +70,7 @@ struct {
 static __always_inline bool read_word(void *table, u32 at, u32 *ret)
 {
 	u32 number = at / BLOCK_WORDS;
-	struct block *b = bpf_map_lookup_elem(table, &number);
+	struct table_block *b = bpf_map_lookup_elem(table, &number);
 
 	if (!b)
 		return false;
@@ -132,7 +132,7 @@ static __always_inline bool find_row(void *table, u32 first, u32 n, u64 in, u32 
 {
 	u32 number = first / BLOCK_WORDS, last = (first + n - 1) / BLOCK_WORDS;
 	u64 at = MASKED(first, BLOCK_WORDS);
-	struct block *b;
+	struct table_block *b;
 
 	if (number != last)
 		return read_word(table, bisect_blocks(table, first, n, in), ret);

@@ -50,7 +50,7 @@
  * /sys/module/shstk_perf/chains/. This module served the call for the first five outcomes, and the
  * original function served it for the others.
  */
-enum outcome {
+enum call_outcome {
 	SERVED, /* from the shadow stack that the kernel made for the thread */
 	SERVED_SWITCHED, /* from another shadow stack: see read.h */
 	SERVED_RULES, /* from unwind rules */
@@ -110,7 +110,7 @@ static __always_inline bool in_cgroup(void)
 	return ret;
 }
 
-static __always_inline void count(enum outcome outcome)
+static __always_inline void count(enum call_outcome outcome)
 {
 	ushstk_arch_count(counters.count[outcome]);
 }
@@ -154,7 +154,7 @@ static __always_inline bool usable(const struct pt_regs *regs)
  */
 struct chain {
 	unsigned int nr;
-	enum outcome outcome;
+	enum call_outcome outcome;
 };
 
 /*
@@ -461,7 +461,7 @@ static struct kobj_attribute counter_files[NR_OUTCOMES] = {
 
 static ssize_t counter_show(struct kobject *kobj, struct kobj_attribute *attr, char *buf)
 {
-	enum outcome outcome = attr - counter_files;
+	enum call_outcome outcome = attr - counter_files;
 	u64 sum = 0;
 	int cpu;
 

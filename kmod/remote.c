@@ -167,7 +167,7 @@ static void end_access(struct task_struct *task)
 /* ---- Reading one task at one moment ---- */
 
 /**
- * struct view - what is read from one task at one moment
+ * struct remote_view - what is read from one task at one moment
  * @task: the task.
  * @max: most entries wanted, or 0 if only the pointer is wanted. @entry has room for one more,
  *	which shows that the stack was cut.
@@ -181,7 +181,7 @@ static void end_access(struct task_struct *task)
  * @size: size of that stack in bytes.
  * @ret: result of view_here(), for view_running(): 0 or a negative errno.
  */
-struct view {
+struct remote_view {
 	struct task_struct *task;
 	unsigned int max;
 	u64 *entry;
@@ -196,7 +196,7 @@ struct view {
 };
 
 /* Reads what the kernel has on record about the task. Returns whether it has a shadow stack. */
-static bool view_record(struct view *view)
+static bool view_record(struct remote_view *view)
 {
 	struct task_struct *task = view->task;
 
@@ -217,7 +217,7 @@ static bool view_record(struct view *view)
  */
 static void view_here(void *arg)
 {
-	struct view *view = arg;
+	struct remote_view *view = arg;
 	struct ushstk_span span;
 
 	if (current != view->task) {
@@ -244,7 +244,7 @@ static void view_here(void *arg)
 }
 
 /* Reads a task that is on a CPU, by interrupting that CPU. Returns 0 or a negative errno. */
-static int view_running(struct view *view)
+static int view_running(struct remote_view *view)
 {
 	struct task_struct *task = view->task;
 	int ret;
@@ -282,7 +282,7 @@ static int find_stack(struct mm_struct *mm, u64 addr, u64 *start, u64 *end)
 }
 
 /* Finds the end of the stack that @view->ssp points into. Returns 0 or a negative errno. */
-static int view_end(struct view *view, struct mm_struct *mm, u64 *end)
+static int view_end(struct remote_view *view, struct mm_struct *mm, u64 *end)
 {
 	u64 start;
 	int ret;
@@ -341,7 +341,7 @@ static int read_page(struct mm_struct *mm, u64 addr, void *dst, size_t size)
  * Copies the stack of another task as ushstk_read_current() does for current. @view->entry has
  * @view->nr entries already. Returns 0 or a negative errno.
  */
-static int copy_stack(struct view *view, struct mm_struct *mm)
+static int copy_stack(struct remote_view *view, struct mm_struct *mm)
 {
 	u64 addr = view->ssp, end, words, left = (u64)view->max + USHSTK_MAX_MARKS;
 	bool signal = false;
@@ -399,7 +399,7 @@ static int saved_pc(struct task_struct *task, u64 *pc)
  * Reads the registers of a task that is off the CPU. Returns 0 or a negative errno. *@mm receives
  * the address space with a reference if the entries are wanted; otherwise it is unchanged.
  */
-static int view_registers(struct view *view, struct mm_struct **mm)
+static int view_registers(struct remote_view *view, struct mm_struct **mm)
 {
 	int ret;
 
@@ -420,7 +420,7 @@ static int view_registers(struct view *view, struct mm_struct **mm)
  * Reads a task that is off the CPU. Returns 0 or a negative errno; -EAGAIN if the task ran
  * meanwhile.
  */
-static int view_sleeping(struct view *view)
+static int view_sleeping(struct remote_view *view)
 {
 	struct task_struct *task = view->task;
 	struct mm_struct *mm = NULL;
@@ -453,7 +453,7 @@ static int view_sleeping(struct view *view)
  * Reads the task, if necessary several times. Returns 0 or a negative errno: -EINTR and -EPERM are
  * about the caller, other errors are about the task.
  */
-static int view_task(struct view *view)
+static int view_task(struct remote_view *view)
 {
 	int ret = -EAGAIN, i;
 
@@ -500,7 +500,7 @@ static struct task_struct *get_task(int pidfd, u32 tid)
  */
 int ushstk_status(struct shstk_ioc_status *arg)
 {
-	struct view view = {};
+	struct remote_view view = {};
 	int ret;
 
 	view.task = get_task(arg->pidfd, arg->tid);
@@ -591,7 +591,7 @@ static unsigned int get_threads(struct task_struct *process, struct pid **held, 
 }
 
 /* Reads the task of @pid. Returns 0 or a negative errno; -ESRCH if it has ended. */
-static int view_pid(struct view *view, struct pid *pid)
+static int view_pid(struct remote_view *view, struct pid *pid)
 {
 	int ret;
 
@@ -610,7 +610,7 @@ static int trace_thread(struct pid *pid, u64 *entry, const struct shstk_ioc_trac
 	struct shstk_ioc_thread __user *threads = u64_to_user_ptr(arg->threads);
 	u64 __user *entries = u64_to_user_ptr(arg->entries);
 	struct shstk_ioc_thread thread = { .tid = pid_vnr(pid) };
-	struct view view = {
+	struct remote_view view = {
 		.max = arg->max_entries,
 		.entry = entry,
 	};

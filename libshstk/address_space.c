@@ -41,7 +41,7 @@ struct window {
 };
 
 /* The rule for leaving the frame that has a given program counter or return address. */
-struct known {
+struct known_rule {
 	uint64_t key;
 	uint64_t rule;
 };
@@ -64,7 +64,7 @@ struct shstk_space {
 	struct window windows[WINDOWS];
 	unsigned int next_window;
 	unsigned int unwound; /* number of stacks that were unwound, counted up to KNOWN_FROM */
-	struct known *known; /* hash table by address, or NULL while no rules are kept */
+	struct known_rule *known; /* hash table by address, or NULL while no rules are kept */
 };
 
 /* The function that is asked for more unwind information about a file, and its arguments. */
@@ -573,14 +573,14 @@ int shstk_file_code(int fd, uint64_t start, uint64_t end, uint64_t offset,
 }
 
 /**
- * struct map_line - a line of /proc/PID/maps
+ * struct parsed_line - a line of /proc/PID/maps
  * @start: first address of the mapping.
  * @end: first address behind the mapping.
  * @offset: offset of @start in the file, in bytes.
  * @prot: access permissions, as letters.
  * @name: name of the file, or the kernel's name for the mapping; points into the line.
  */
-struct map_line {
+struct parsed_line {
 	uint64_t start, end, offset;
 	char prot[5];
 	const char *name;
@@ -601,7 +601,7 @@ struct map_run {
 	char *name;
 };
 
-static bool parse_line(char *line, struct map_line *l)
+static bool parse_line(char *line, struct parsed_line *l)
 {
 	unsigned long long start, end, offset;
 	int at = 0;
@@ -622,7 +622,7 @@ static bool parse_line(char *line, struct map_line *l)
  * Adds an image that the kernel maps, like the vdso: reads it from the process. Returns 0 or a
  * negative errno.
  */
-static int add_memory(struct shstk_space *s, pid_t pid, const struct map_line *l)
+static int add_memory(struct shstk_space *s, pid_t pid, const struct parsed_line *l)
 {
 	size_t size = l->end - l->start;
 	void *copy = size <= 1 << 20 ? malloc(size) : NULL;
@@ -644,7 +644,7 @@ static int add_memory(struct shstk_space *s, pid_t pid, const struct map_line *l
  * Adds the mapping @l to @run if it continues the run; otherwise begins a new run with it. Returns
  * 0 or -ENOMEM.
  */
-static int follow_run(struct map_run *run, const struct map_line *l)
+static int follow_run(struct map_run *run, const struct parsed_line *l)
 {
 	bool same = run->name && run->end == l->start &&
 		    run->offset + (l->start - run->start) == l->offset &&
@@ -677,7 +677,7 @@ static int add_mapped(struct shstk_space *s, int fd, const struct map_run *run)
  * Adds the module of the mapping @l. @run is the run of mappings of the same file that ends with
  * it. Returns 0 or a negative errno.
  */
-static int add_line(struct shstk_space *s, pid_t pid, const struct map_line *l,
+static int add_line(struct shstk_space *s, pid_t pid, const struct parsed_line *l,
 		    const struct map_run *run)
 {
 	char path[96];
@@ -720,7 +720,7 @@ SHSTK_API int shstk_space_add_pid(struct shstk_space *space, int pid)
 		goto out;
 	}
 	while (getline(&line, &room, f) > 0) {
-		struct map_line l;
+		struct parsed_line l;
 
 		if (!parse_line(line, &l))
 			continue;
@@ -793,7 +793,7 @@ static uint64_t key_of(const struct cursor *c)
 }
 
 /* Returns the table entry for @key, or NULL if there is no table. */
-static struct known *known_at(const struct shstk_space *s, uint64_t key)
+static struct known_rule *known_at(const struct shstk_space *s, uint64_t key)
 {
 	return s->known ? &s->known[(key * 0x9e3779b97f4a7c15) >> 32 & (KNOWN - 1)] : NULL;
 }
@@ -805,7 +805,7 @@ static struct known *known_at(const struct shstk_space *s, uint64_t key)
 static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
 {
 	uint64_t key = key_of(c);
-	const struct known *k = known_at(s, key);
+	const struct known_rule *k = known_at(s, key);
 
 	return k && k->key == key ? k->rule : RULE_NONE;
 }
@@ -818,7 +818,7 @@ static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
 static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 {
 	uint64_t pc = cursor_reg(c, REG_PC), key = key_of(c), rule;
-	struct known *k = known_at(s, key);
+	struct known_rule *k = known_at(s, key);
 	struct module *m = k ? find(s, pc - !c->exact) : NULL;
 
 	if (!m || !module_is_code(m, pc - !c->exact))
@@ -826,7 +826,7 @@ static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 	rule = module_rule(m, pc, c->exact);
 	if (RULE_KIND(rule) != RULE_SP && RULE_KIND(rule) != RULE_FP && RULE_KIND(rule) != RULE_END)
 		return RULE_NONE;
-	*k = (struct known){ key, rule };
+	*k = (struct known_rule){ key, rule };
 	return rule;
 }
 

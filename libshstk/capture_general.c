@@ -56,7 +56,7 @@ static int without_state(const struct request *r, uint64_t pc)
 }
 
 /* The variables of a capture, which lie in scratch memory and not on the program's stack. */
-struct room {
+struct capture_room {
 	struct request r;
 	struct capture c;
 };
@@ -84,7 +84,7 @@ static int capture_by(struct capture *c, const struct request *r, const struct c
 static int capture_general_in(void *mem, void *arg)
 {
 	const struct call *c = arg;
-	struct room *room = mem;
+	struct capture_room *room = mem;
 	int err;
 
 	err = check_request(&room->r, c->pcs, c->max, c->opts, c->info);
@@ -95,7 +95,7 @@ static int capture_general_in(void *mem, void *arg)
 int capture_general(const struct call *c)
 {
 	thread_get(); /* make the thread's state now: scratch_call() takes memory from it */
-	return scratch_call(sizeof(struct room), capture_general_in, (void *)c);
+	return scratch_call(sizeof(struct capture_room), capture_general_in, (void *)c);
 }
 
 int capture_kept(struct thread *t)

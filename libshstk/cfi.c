@@ -84,13 +84,13 @@ static uint64_t vaddr_of(const struct cfi_section *sec, const uint8_t *p)
 }
 
 /**
- * struct entry - an FDE or a CIE
+ * struct cfi_entry - an FDE or a CIE
  * @b: the bytes behind the entry's ID.
  * @id: the ID; in an FDE it tells where the CIE lies.
  * @id_at: address of the ID.
  * @is_cie: the entry is a CIE.
  */
-struct entry {
+struct cfi_entry {
 	struct bytes b;
 	uint64_t id;
 	const uint8_t *id_at;
@@ -101,7 +101,7 @@ struct entry {
  * Reads the length and the ID of the entry at @off, in 32-bit or 64-bit DWARF. Returns false at the
  * end of the section or for a corrupt entry.
  */
-static bool entry_header(const struct cfi_section *sec, size_t off, struct entry *e)
+static bool entry_header(const struct cfi_section *sec, size_t off, struct cfi_entry *e)
 {
 	struct bytes *b = &e->b;
 	uint64_t len;
@@ -176,7 +176,7 @@ static int augmentation(const struct cfi_section *sec, struct bytes *b, const ch
 
 static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 {
-	struct entry e;
+	struct cfi_entry e;
 	struct bytes *b = &e.b;
 	const char *aug;
 	uint8_t version;
@@ -207,7 +207,7 @@ static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 
 int cfi_entry(const struct cfi_section *sec, size_t off, struct fde *fde, size_t *next)
 {
-	struct entry e;
+	struct cfi_entry e;
 	struct bytes *b = &e.b;
 	size_t cie_off;
 	uint64_t len;

@@ -64,7 +64,7 @@ struct path {
 	unsigned int nsaved;
 };
 
-struct search {
+struct epilogue_search {
 	const struct machine *m;
 	const struct code *code;
 	uint64_t start;
@@ -152,7 +152,7 @@ static void apply(struct path *p, const struct effect *e)
  * Marks the instruction at @pc as visited. Returns false if it was visited already, or if there
  * were too many.
  */
-static bool visit(struct search *s, uint64_t pc)
+static bool visit(struct epilogue_search *s, uint64_t pc)
 {
 	int64_t rel = pc - s->start;
 	unsigned int i;
@@ -166,7 +166,7 @@ static bool visit(struct search *s, uint64_t pc)
 	return true;
 }
 
-static void fork_path(struct search *s, const struct path *p, uint64_t pc)
+static void fork_path(struct epilogue_search *s, const struct path *p, uint64_t pc)
 {
 	if (s->npaths == MAX_PATHS)
 		return;
@@ -183,7 +183,7 @@ static bool aligned_alike(struct value a, struct value b)
 	return a.kind != b.kind || !((a.off ^ b.off) & 15);
 }
 
-static void behind_call(const struct search *s, struct path *p)
+static void behind_call(const struct epilogue_search *s, struct path *p)
 {
 	const struct value sp = p->reg[TRACK_SP];
 
@@ -200,7 +200,7 @@ static void behind_call(const struct search *s, struct path *p)
 }
 
 /* Ends a path: the function has returned, so the stack pointer is its CFA. */
-static bool end_path(const struct search *s, struct path *p)
+static bool end_path(const struct epilogue_search *s, struct path *p)
 {
 	if (!s->m->ra_in_reg && p->call_sp.kind != VALUE_UNKNOWN)
 		p->strayed |= !aligned_alike(p->call_sp, p->reg[TRACK_SP]);
@@ -215,7 +215,7 @@ static bool end_path(const struct search *s, struct path *p)
  * the stack. Code that V8 makes does this first, then removes as many arguments as its caller
  * passed, with the return address in a register.
  */
-static bool has_left(const struct search *s, const struct path *p)
+static bool has_left(const struct epilogue_search *s, const struct path *p)
 {
 	const struct value *sp = &p->reg[TRACK_SP], *fp = &p->reg[TRACK_FP];
 
@@ -234,7 +234,7 @@ static void pop_return(struct path *p)
 }
 
 /* Follows @p by one instruction. Returns false if the path gives no rule. */
-static bool advance(struct search *s, struct path *p)
+static bool advance(struct epilogue_search *s, struct path *p)
 {
 	struct effect e = { .len = 0 };
 	const uint8_t *bytes;
@@ -319,7 +319,7 @@ static uint64_t rule_of(const struct machine *m, const struct path *p, bool *los
 	return rule | RULE_CFA(sp->off) | RULE_RA_AT(ra_off) | RULE_FP_AT(fp_off);
 }
 
-static struct path *cheapest(struct search *s)
+static struct path *cheapest(struct epilogue_search *s)
 {
 	struct path *best = &s->paths[0];
 	unsigned int i;
@@ -330,7 +330,7 @@ static struct path *cheapest(struct search *s)
 	return best;
 }
 
-static void begin(struct search *s, uint64_t pc, bool innermost)
+static void begin(struct epilogue_search *s, uint64_t pc, bool innermost)
 {
 	struct path *p = &s->paths[0];
 
@@ -359,7 +359,7 @@ struct rules_args {
 static int rules_in(void *mem, void *args)
 {
 	const struct rules_args *a = args;
-	struct search *s = mem;
+	struct epilogue_search *s = mem;
 
 	s->m = a->m;
 	s->code = a->code;
@@ -386,5 +386,5 @@ bool epilogue_rules(const struct machine *m, const struct code *code, uint64_t p
 {
 	struct rules_args a = { m, code, pc, innermost, found, arg };
 
-	return scratch_call(sizeof(struct search), rules_in, &a);
+	return scratch_call(sizeof(struct epilogue_search), rules_in, &a);
 }

@@ -34,12 +34,12 @@
 #define MODULES 8192
 #define MAX_RUN 16 /* number of parts of a mapping that may differ in protection */
 
-struct slot {
+struct module_slot {
 	uint64_t lo, hi;
 	struct module *m;
 };
 
-static struct slot slots[MODULES];
+static struct module_slot slots[MODULES];
 static unsigned int nslots; /* number of slots that were ever used */
 static bool has_go;
 static struct range modmap_end;
@@ -97,7 +97,7 @@ static bool insert(struct module *m)
 	return false;
 }
 
-static void remove_slot(struct slot *s, struct module *m)
+static void remove_slot(struct module_slot *s, struct module *m)
 {
 	if (__atomic_compare_exchange_n(&s->m, &m, NULL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
 		modmap_retire(m);

@@ -8,15 +8,15 @@
 #define BUSY 1ull /* the key of an entry that is being written; it is no return address */
 
 /* An entry is one cache line. Its key is the address with the generation in the upper 16 bits. */
-struct entry {
+struct paths_entry {
 	uint64_t key;
 	uint64_t counts; /* paths.n in the lower half, paths.lost in the upper half */
 	uint64_t rule[PATHS_MOST];
 };
 
-static struct entry entries[ENTRIES] __attribute__((aligned(64)));
+static struct paths_entry entries[ENTRIES] __attribute__((aligned(64)));
 
-static struct entry *entry_of(uint64_t pc)
+static struct paths_entry *entry_of(uint64_t pc)
 {
 	return &entries[(pc ^ pc >> 10) % ENTRIES];
 }
@@ -37,7 +37,7 @@ bool paths_add(struct paths *p, uint64_t rule, bool lost_fp)
 
 bool paths_find(uint64_t pc, uint64_t gen, struct paths *ret)
 {
-	const struct entry *e = entry_of(pc);
+	const struct paths_entry *e = entry_of(pc);
 	uint64_t counts;
 
 	if (load_acquire(&e->key) != (pc | gen))
@@ -53,7 +53,7 @@ bool paths_find(uint64_t pc, uint64_t gen, struct paths *ret)
 
 void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p)
 {
-	struct entry *e = entry_of(pc);
+	struct paths_entry *e = entry_of(pc);
 	uint64_t old = load_relaxed(&e->key);
 
 	/* An address with bits in the place of the generation can have no key. */

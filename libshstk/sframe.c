@@ -176,12 +176,12 @@ bool sframe_func(const struct sframe *sf, size_t i, struct sframe_func *f)
 }
 
 /* The words of a row that are not read yet: @n words of @size bytes each, from @p on. */
-struct words {
+struct row_words {
 	const uint8_t *p;
 	unsigned int n, size;
 };
 
-static uint32_t next_unsigned(struct words *w)
+static uint32_t next_unsigned(struct row_words *w)
 {
 	uint32_t v = 0;
 
@@ -191,7 +191,7 @@ static uint32_t next_unsigned(struct words *w)
 	return v;
 }
 
-static int32_t next_signed(struct words *w)
+static int32_t next_signed(struct row_words *w)
 {
 	unsigned int shift = 32 - 8 * w->size;
 
@@ -204,7 +204,8 @@ static void at_cfa(struct cfi_row *row, unsigned int reg, int32_t off)
 	row->val[reg] = off;
 }
 
-static void ordinary(const struct sframe *sf, struct words *w, bool from_sp, struct cfi_row *row)
+static void ordinary(const struct sframe *sf, struct row_words *w, bool from_sp,
+		     struct cfi_row *row)
 {
 	row->cfa_reg = from_sp ? sf->m->sp : sf->m->fp;
 	row->cfa_off = next_signed(w);
@@ -222,7 +223,7 @@ static void ordinary(const struct sframe *sf, struct words *w, bool from_sp, str
 #define LOADS 2
 #define RESERVED 4
 
-static bool flexible_reg(struct words *w, struct cfi_row *row, unsigned int reg)
+static bool flexible_reg(struct row_words *w, struct cfi_row *row, unsigned int reg)
 {
 	uint32_t how;
 	int32_t off;
@@ -245,7 +246,7 @@ static bool flexible_reg(struct words *w, struct cfi_row *row, unsigned int reg)
 	return reg_offset(row->val[reg]) == off;
 }
 
-static bool flexible(const struct sframe *sf, struct words *w, struct cfi_row *row)
+static bool flexible(const struct sframe *sf, struct row_words *w, struct cfi_row *row)
 {
 	uint32_t how;
 
@@ -290,7 +291,7 @@ static bool read_row(const struct sframe *sf, const struct sframe_func *f, size_
 {
 	const uint8_t *p = sf->s.data + *off;
 	size_t left = sf->end - *off;
-	struct words w;
+	struct row_words w;
 	uint8_t info;
 
 	if (left < f->addr_size + 1u)

@@ -146,7 +146,7 @@ SHSTK_API int shstk_shadow_get(int tid, struct shstk_shadow *ret)
 	return 0;
 }
 
-struct reading {
+struct shadow_reading {
 	const struct machine *m;
 	uint64_t *pcs;
 	uint8_t *marks;
@@ -154,7 +154,7 @@ struct reading {
 	bool gap;
 };
 
-static bool put(struct reading *r, uint64_t pc, uint8_t mark)
+static bool put(struct shadow_reading *r, uint64_t pc, uint8_t mark)
 {
 	if (r->skip) {
 		r->skip--;
@@ -175,7 +175,7 @@ static bool put(struct reading *r, uint64_t pc, uint8_t mark)
  * Handles the word @v at @addr. Returns GO_ON, or how the trace ends: SHSTK_END_CAPACITY or
  * SHSTK_END_COMPLETE.
  */
-static int take(struct reading *r, uint64_t v, uint64_t addr)
+static int take(struct shadow_reading *r, uint64_t v, uint64_t addr)
 {
 	uint8_t mark = r->gap ? SHSTK_MARK_GAP : 0;
 
@@ -200,7 +200,8 @@ static int take(struct reading *r, uint64_t v, uint64_t addr)
 	return GO_ON;
 }
 
-static int read_all(struct reading *r, const struct shstk_shadow *s, shstk_read_fn read, void *arg)
+static int read_all(struct shadow_reading *r, const struct shstk_shadow *s, shstk_read_fn read,
+		    void *arg)
 {
 	uint64_t end = s->end ? s->end : UINT64_MAX - 7;
 	uint64_t word[BATCH], addr = s->ssp;
@@ -230,14 +231,16 @@ SHSTK_API int shstk_unwind_shadow(const struct shstk_shadow *shadow, shstk_read_
 				  struct shstk_info *info)
 {
 	struct shstk_opts o;
-	struct reading r;
+	struct shadow_reading r;
 	int end;
 
 	if (!shadow || shadow->size < sizeof(*shadow) || shadow->ssp & 7 || shadow->end & 7 ||
 	    !machine_by_arch(shadow->arch) || !read || (!pcs && max) || max > INT_MAX ||
 	    (info && info->size < 8) || !get_opts(&o, opts, SHSTK_USE_HARDWARE))
 		return -EINVAL;
-	r = (struct reading){ machine_by_arch(shadow->arch), pcs, o.marks, max, 0, o.skip, false };
+	r = (struct shadow_reading){
+		machine_by_arch(shadow->arch), pcs, o.marks, max, 0, o.skip, false
+	};
 	r.gap = !r.m->calls_push;
 	end = SHSTK_END_CAPACITY;
 	if (put(&r, shadow->pc, SHSTK_MARK_PC))

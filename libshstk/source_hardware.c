@@ -277,7 +277,7 @@ static void remember_end(struct thread *t, uint64_t end, uint64_t last)
 }
 
 /* What is known about the shadow stack that a capture reads. */
-struct extent {
+struct shadow_extent {
 	uint64_t ssp, hi; /* the entries are between the two */
 	bool end_known; /* @hi is the end of the shadow stack */
 	bool readable; /* all entries up to the end of the shadow stack can be read */
@@ -286,7 +286,7 @@ struct extent {
 
 /* Begins a trace of the code that a signal interrupted: sets @x->ssp to where its entries begin. */
 static void begin_interrupted(struct capture *c, struct hw_trace *h, const void *uc,
-			      struct extent *x)
+			      struct shadow_extent *x)
 {
 	x->ssp = hw_interrupted(x->ssp, x->hi, uc);
 	if (!x->ssp) {
@@ -298,14 +298,14 @@ static void begin_interrupted(struct capture *c, struct hw_trace *h, const void 
 }
 
 /* Tells whether the thread's shadow stack still ends as remember_end() noted it. */
-static bool ends_as_before(const struct thread *t, const struct extent *x)
+static bool ends_as_before(const struct thread *t, const struct shadow_extent *x)
 {
 	return x->readable && range_has(&t->shadow, x->ssp) && x->ssp < t->shadow_end &&
 	       hw_word(t->shadow_end - 8) == t->shadow_last;
 }
 
 /* Fills in @info. */
-static void tell(struct shstk_info *info, const struct hw_trace *h, const struct extent *x,
+static void tell(struct shstk_info *info, const struct hw_trace *h, const struct shadow_extent *x,
 		 bool reached_end)
 {
 	int end = !reached_end ? SHSTK_END_CAPACITY :
@@ -319,7 +319,7 @@ int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, c
 {
 	struct hw_trace h = { .pcs = r->pcs, .marks = r->marks, .max = r->max, .skip = r->skip };
 	bool reached_end, last_may_be_token, may_remember;
-	struct extent x = { .ssp = ssp };
+	struct shadow_extent x = { .ssp = ssp };
 	struct thread *t = c->calling.t;
 	unsigned int before_copy;
 

@@ -15,7 +15,7 @@
 #define INTERPRET 0xffff /* the offset of a function that is not compiled */
 #define ASKED_MAX 255 /* most lookups that are counted; pointers are larger */
 
-struct chunk {
+struct table_chunk {
 	uint16_t off[CHUNK_FDES]; /* where the rows of each function begin in @rows */
 	uint32_t size; /* bytes of @rows */
 	uint8_t rows[];
@@ -96,7 +96,7 @@ static size_t compile_function(struct table *t, size_t i, struct compile_room *r
  * Returns the offset of an earlier function of the chunk that has the same rows as function @n,
  * or @at, the offset of the rows of function @n, if there is none.
  */
-static uint16_t share(const struct chunk *c, const uint16_t *len, size_t n, uint16_t at)
+static uint16_t share(const struct table_chunk *c, const uint16_t *len, size_t n, uint16_t at)
 {
 	size_t i;
 
@@ -112,7 +112,7 @@ static uint16_t share(const struct chunk *c, const uint16_t *len, size_t n, uint
 struct compile_args {
 	struct table *t;
 	size_t first;
-	struct chunk *c;
+	struct table_chunk *c;
 };
 
 static int compile_in(void *mem, void *args)
@@ -120,10 +120,10 @@ static int compile_in(void *mem, void *args)
 	struct compile_args *a = args;
 	struct table *t = a->t;
 	size_t n = min(t->nfde - a->first, (size_t)CHUNK_FDES);
-	size_t most = sizeof(struct chunk) + CHUNK_ROWS;
+	size_t most = sizeof(struct table_chunk) + CHUNK_ROWS;
 	struct compile_room *room = mem;
 	uint16_t *len = room->len;
-	struct chunk *c;
+	struct table_chunk *c;
 	size_t i, used = 0;
 
 	c = arena_reserve(&t->arena, most);
@@ -148,7 +148,7 @@ static int compile_in(void *mem, void *args)
 	return 0;
 }
 
-static struct chunk *compile_chunk(struct table *t, size_t first)
+static struct table_chunk *compile_chunk(struct table *t, size_t first)
 {
 	struct compile_args a = { .t = t, .first = first };
 
@@ -160,16 +160,16 @@ static struct chunk *compile_chunk(struct table *t, size_t first)
  * Tells whether @c points to a compiled chunk. The pointer to a chunk that is not compiled holds
  * the number of lookups instead.
  */
-static bool is_compiled(const struct chunk *c)
+static bool is_compiled(const struct table_chunk *c)
 {
 	return (uintptr_t)c > ASKED_MAX;
 }
 
 /* Returns chunk @n, compiling it if needed; or NULL if there is no memory. */
-static struct chunk *get_chunk(struct table *t, size_t n)
+static struct table_chunk *get_chunk(struct table *t, size_t n)
 {
-	struct chunk *c = load_acquire(&t->chunk[n]);
-	struct chunk *old = c;
+	struct table_chunk *c = load_acquire(&t->chunk[n]);
+	struct table_chunk *old = c;
 
 	if (likely(is_compiled(c)))
 		return c;
@@ -186,14 +186,14 @@ static struct chunk *get_chunk(struct table *t, size_t n)
  * Returns chunk @n, or NULL and counts the lookup if too few were made in it to be worth
  * compiling: in most chunks only a few addresses are ever looked up.
  */
-static struct chunk *ask_chunk(struct table *t, size_t n)
+static struct table_chunk *ask_chunk(struct table *t, size_t n)
 {
 	uintptr_t asked = (uintptr_t)load_relaxed(&t->chunk[n]);
-	struct chunk *old = (struct chunk *)asked;
+	struct table_chunk *old = (struct table_chunk *)asked;
 
 	if (asked >= t->asked)
 		return get_chunk(t, n);
-	__atomic_compare_exchange_n(&t->chunk[n], &old, (struct chunk *)(asked + 1), false,
+	__atomic_compare_exchange_n(&t->chunk[n], &old, (struct table_chunk *)(asked + 1), false,
 				    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 	return NULL;
 }
@@ -233,7 +233,7 @@ static uint64_t interpret(struct table *t, uint64_t vaddr)
 uint64_t table_rule(struct table *t, uint64_t vaddr)
 {
 	size_t i = index_search(t, vaddr);
-	struct chunk *c;
+	struct table_chunk *c;
 
 	if (i == t->nfde)
 		return RULE_NONE;
@@ -278,7 +278,7 @@ size_t table_bytes(const struct table *t)
 static int init_chunks(struct table *t)
 {
 	size_t nchunk = (t->nfde + CHUNK_FDES - 1) / CHUNK_FDES;
-	size_t room = nchunk * (sizeof(*t->chunk) + sizeof(struct chunk)) + t->sec.s.size +
+	size_t room = nchunk * (sizeof(*t->chunk) + sizeof(struct table_chunk)) + t->sec.s.size +
 		      4 * CHUNK_ROWS;
 	int err;
 

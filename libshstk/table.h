@@ -18,7 +18,7 @@
 #define CHUNK_FDES 64 /* functions of a chunk */
 #define TABLE_ASKED 8 /* lookups in a chunk before it is compiled */
 
-struct chunk;
+struct table_chunk;
 
 /*
  * The start of a function, relative to the image, and the offset of its FDE in the section or,
@@ -55,7 +55,7 @@ struct table {
 	size_t index_bytes;
 	size_t nfde;
 	unsigned int asked;
-	struct chunk **chunk;
+	struct table_chunk **chunk;
 	struct arena arena;
 };
 

@@ -44,13 +44,13 @@ static int by_ioctl(int fd, uint64_t addr, struct vma *ret, char *path, size_t s
 }
 
 /* A reader of /proc/self/maps, a byte at a time from a small buffer. */
-struct text {
+struct maps_reader {
 	int fd;
 	int pos, len;
 	char buf[512];
 };
 
-static int next_char(struct text *t)
+static int next_char(struct maps_reader *t)
 {
 	if (t->pos == t->len) {
 		do {
@@ -66,7 +66,7 @@ static int next_char(struct text *t)
 }
 
 /* Reads a number and the character behind it. */
-static uint64_t number(struct text *t, unsigned int base)
+static uint64_t number(struct maps_reader *t, unsigned int base)
 {
 	uint64_t v = 0;
 
@@ -83,7 +83,7 @@ static uint64_t number(struct text *t, unsigned int base)
 }
 
 /* Reads the rest of the line into @path and decodes \012, the only escape there is. */
-static void name(struct text *t, char *path, size_t size)
+static void name(struct maps_reader *t, char *path, size_t size)
 {
 	size_t n = 0;
 	int c;
@@ -116,7 +116,7 @@ static int by_text(void *mem, void *arg)
 {
 	const struct query *q = arg;
 	struct vma *ret = q->ret;
-	struct text *t = mem;
+	struct maps_reader *t = mem;
 	char none[1];
 	int c;
 
@@ -173,7 +173,7 @@ int vma_query(uint64_t addr, struct vma *ret, char *path, size_t size)
 	if (err && err != -ENOENT) { /* the kernel is older or emulated, and lacks the ioctl */
 		struct query q = { fd, addr, ret, path, size };
 
-		err = scratch_call(sizeof(struct text), by_text, &q);
+		err = scratch_call(sizeof(struct maps_reader), by_text, &q);
 	}
 	sys_close(fd);
 	return err;

@@ -13,14 +13,14 @@
 #include "modmap.h"
 #include "calling_thread.h"
 
-struct buffer {
+struct label_buffer {
 	char *at;
 	size_t left;
 };
 
 static int put_label(void *arg, const char *key, const char *value)
 {
-	struct buffer *b = arg;
+	struct label_buffer *b = arg;
 	size_t klen = strlen(key) + 1, vlen = strlen(value) + 1;
 
 	if (klen + vlen > b->left)
@@ -61,7 +61,7 @@ static unsigned int release_of(const struct module *m)
 	return release / 2;
 }
 
-static void put_labels(const struct module *m, struct buffer *b)
+static void put_labels(const struct module *m, struct label_buffer *b)
 {
 	struct calling_thread o = { .t = NULL };
 	const struct view *v = calling_thread_view(&o, false);
@@ -80,7 +80,7 @@ static void put_labels(const struct module *m, struct buffer *b)
 
 size_t shstk_golabels(const uint64_t *pcs, unsigned int n, char *buf, size_t size)
 {
-	struct buffer b = { buf, size };
+	struct label_buffer b = { buf, size };
 	const struct module *m;
 	struct thread *t;
 	bool outermost;

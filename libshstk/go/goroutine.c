@@ -34,13 +34,13 @@ enum {
 };
 
 /* Offsets of members of g and m, which differ by 8 between some releases. */
-struct places {
+struct member_offsets {
 	uint16_t syscall_sp, status, id, reason, procid;
 };
 
-static struct places places_of(unsigned int release)
+static struct member_offsets places_of(unsigned int release)
 {
-	struct places p = { 112, 144, 152, 176, 72 };
+	struct member_offsets p = { 112, 144, 152, 176, 72 };
 
 	if (release >= 25) {
 		p.syscall_sp = 104;
@@ -141,7 +141,7 @@ unsigned int shstk_goruntime_release(const struct module *m)
 /* ---- The list of all goroutines ---- */
 
 /* A search of the program's data. */
-struct search {
+struct goroutine_search {
 	struct shstk_goruntime *rt;
 	uint64_t words[WORDS + 2]; /* a chunk, and the last two words before it */
 	uint64_t at; /* address of the first word in @words */
@@ -153,7 +153,7 @@ struct search {
  * Checks whether the words from @i on are a slice of goroutines. If there are several such slices,
  * the longest one is the list of all goroutines.
  */
-static void try_allgs(struct search *s, size_t i)
+static void try_allgs(struct goroutine_search *s, size_t i)
 {
 	uint64_t data = s->words[i], len = s->words[i + 1], cap = s->words[i + 2], first, last;
 
@@ -172,7 +172,7 @@ static void try_allgs(struct search *s, size_t i)
  * Checks whether the words from @i on are the second string of the list of texts that tell what a
  * goroutine waits for. The first string of the list is empty.
  */
-static void try_reasons(struct search *s, size_t i)
+static void try_reasons(struct goroutine_search *s, size_t i)
 {
 	static const char second[] = "GC assist marking";
 	const size_t len = sizeof(second) - 1;
@@ -185,7 +185,7 @@ static void try_reasons(struct search *s, size_t i)
 		s->rt->reasons = s->at + 8 * i - 16;
 }
 
-static void search_words(struct search *s, size_t n)
+static void search_words(struct goroutine_search *s, size_t n)
 {
 	size_t i;
 
@@ -195,7 +195,7 @@ static void search_words(struct search *s, size_t n)
 	}
 }
 
-static void search_range(struct search *s, uint64_t lo, uint64_t hi)
+static void search_range(struct goroutine_search *s, uint64_t lo, uint64_t hi)
 {
 	uint64_t at = ALIGN_UP(lo, 8);
 	size_t kept = 0;
@@ -217,7 +217,7 @@ static void search_range(struct search *s, uint64_t lo, uint64_t hi)
 
 static int find_in(struct shstk_goruntime *rt, const struct module *m)
 {
-	struct search s = { .rt = rt };
+	struct goroutine_search s = { .rt = rt };
 	unsigned int i;
 
 	rt->mod = m;
@@ -298,7 +298,7 @@ static int state_of(uint32_t status)
 	}
 }
 
-static void read_reason(const struct shstk_goruntime *rt, const struct places *p,
+static void read_reason(const struct shstk_goruntime *rt, const struct member_offsets *p,
 			struct shstk_goroutine *g)
 {
 	uint64_t word;
@@ -312,7 +312,7 @@ static void read_reason(const struct shstk_goruntime *rt, const struct places *p
 }
 
 /* Reads the registers that it will go on with, or had when it called the kernel or C. */
-static bool read_regs(const struct shstk_goruntime *rt, const struct places *p,
+static bool read_regs(const struct shstk_goruntime *rt, const struct member_offsets *p,
 		      struct shstk_goroutine *g)
 {
 	const struct machine *m = rt->mod->img.m;
@@ -337,8 +337,8 @@ static bool read_regs(const struct shstk_goruntime *rt, const struct places *p,
 }
 
 /* Reads the goroutine at @at. Returns false if it is dead, or not a goroutine. */
-static bool read_goroutine(const struct shstk_goruntime *rt, const struct places *p, uint64_t at,
-			   struct shstk_goroutine *g)
+static bool read_goroutine(const struct shstk_goruntime *rt, const struct member_offsets *p,
+			   uint64_t at, struct shstk_goroutine *g)
 {
 	uint64_t status, m, tid;
 
@@ -411,7 +411,7 @@ bool shstk_go_has_frame(struct shstk_space *space, uint64_t pc)
 int shstk_goruntime_each(const struct shstk_goruntime *rt,
 			 int (*each)(void *arg, const struct shstk_goroutine *g), void *arg)
 {
-	struct places p = places_of(rt->release);
+	struct member_offsets p = places_of(rt->release);
 	uint64_t data, n, i, at;
 	struct shstk_goroutine g;
 	int ret = 0;

@@ -22,7 +22,8 @@ void *shstk_builder_array(struct shstk_builder *builder, size_t nr, size_t size)
 	return shstk_builder_alloc(builder, nr * size);
 }
 
-bool shstk_builder_push(struct shstk_builder *builder, struct shstk_items *items, void *item)
+bool shstk_builder_push(struct shstk_builder *builder, struct shstk_message_items *items,
+			void *item)
 {
 	void **v = shstk_grow(items->v, items->nr, &items->max, sizeof(*v));
 

@@ -19,12 +19,12 @@ struct shstk_builder {
 };
 
 /**
- * struct shstk_items - pointers to the elements of a table of the message
+ * struct shstk_message_items - pointers to the elements of a table of the message
  * @v: the pointers, to be freed.
  * @nr: number of elements.
  * @max: number of elements that @v has room for.
  */
-struct shstk_items {
+struct shstk_message_items {
 	void **v;
 	size_t nr;
 	size_t max;
@@ -35,7 +35,8 @@ void *shstk_builder_alloc(struct shstk_builder *builder, size_t size);
 /* Returns @nr zeroed elements, likewise. */
 void *shstk_builder_array(struct shstk_builder *builder, size_t nr, size_t size);
 /* Adds an element, likewise. Returns whether it was added; a NULL is not. */
-bool shstk_builder_push(struct shstk_builder *builder, struct shstk_items *items, void *item);
+bool shstk_builder_push(struct shstk_builder *builder, struct shstk_message_items *items,
+			void *item);
 /* Returns a mapping's build id in hexadecimal digits; NULL, likewise. */
 char *shstk_builder_build_id(struct shstk_builder *builder, const struct shstk_symmap *map);
 

@@ -16,7 +16,7 @@
 
 #include "debuginfod.h"
 
-struct library {
+struct debuginfod_library {
 	typeof(debuginfod_begin) *begin;
 	typeof(debuginfod_find_debuginfo) *find;
 	typeof(debuginfod_end) *end;
@@ -25,7 +25,7 @@ struct library {
 /*
  * Loads libdebuginfod. It stays loaded, because libcurl cannot be initialised twice in one program.
  */
-static bool load(struct library *lib)
+static bool load(struct debuginfod_library *lib)
 {
 	void *handle = dlopen("libdebuginfod.so.1", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
 
@@ -42,7 +42,7 @@ int shstk_debuginfod_open(const void *build_id, size_t size)
 {
 	const char *urls = secure_getenv(DEBUGINFOD_URLS_ENV_VAR);
 	debuginfod_client *client;
-	struct library lib;
+	struct debuginfod_library lib;
 	int fd;
 
 	if (!urls || !*urls || !load(&lib))

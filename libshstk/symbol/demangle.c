@@ -22,7 +22,7 @@
 
 #define LINKAGE_MAX 8192
 
-struct output {
+struct demangled_text {
 	jmp_buf full;
 	bool cplusplus;
 	size_t len;
@@ -31,7 +31,7 @@ struct output {
 
 static void append(const char *text, size_t len, void *arg)
 {
-	struct output *out = arg;
+	struct demangled_text *out = arg;
 
 	/* The text of an empty name is NULL, which memcpy() may not get. */
 	if (!len)
@@ -47,7 +47,7 @@ bool shstk_is_mangled(const char *name)
 	return (name[0] == '_' && (name[1] == 'Z' || name[1] == 'R')) || shstk_is_dlang(name);
 }
 
-static bool demangle(const char *linkage, struct output *out)
+static bool demangle(const char *linkage, struct demangled_text *out)
 {
 	/*
 	 * The only state that changes between setjmp() and longjmp() is in @out. The demanglers
@@ -89,7 +89,7 @@ static size_t core_length(const char *linkage)
 const char *shstk_demangle(struct shstk_pool *pool, const char *linkage, bool full)
 {
 	const char *name = NULL;
-	struct output *out;
+	struct demangled_text *out;
 	char *core;
 	size_t len;
 

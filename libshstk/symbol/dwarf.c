@@ -59,7 +59,7 @@
 #define LANG_C_PLUS_PLUS_17 0x2b
 #define LANG_C_PLUS_PLUS_20 0x2c
 
-struct unit {
+struct dwarf_unit {
 	Dwarf_Die die; /* the root, or the root of the skeleton, which has the lines */
 	struct shstk_split *split; /* the description, if @die is a skeleton and it was found */
 	struct shstk_ranges funcs; /* functions, by the offset of their entry */
@@ -74,7 +74,7 @@ struct unit {
  * The blocks and inlined calls directly inside an entry. The value of a range is the address of the
  * block's entry in memory.
  */
-struct blocks {
+struct entry_blocks {
 	UT_hash_handle hh;
 	const void *entry;
 	struct shstk_ranges ranges;
@@ -86,7 +86,7 @@ struct named_key {
 };
 
 /* The name of an entry, for the symbol that covers its address. */
-struct named {
+struct named_entry {
 	UT_hash_handle hh;
 	struct named_key key;
 	const char *function;
@@ -128,8 +128,8 @@ struct shstk_dwarf {
 	struct shstk_vet *vet;
 	struct shstk_vet *alt_vet;
 	struct shstk_lines *lines;
-	struct blocks *blocks;
-	struct named *named;
+	struct entry_blocks *blocks;
+	struct named_entry *named;
 	Dwarf *dbg;
 	Dwarf *alt;
 	Elf *alt_elf;
@@ -138,7 +138,7 @@ struct shstk_dwarf {
 	struct shstk_splits *splits;
 	const struct shstk_debugplace *place;
 	const char *path;
-	struct unit *units;
+	struct dwarf_unit *units;
 	size_t nr_units;
 	size_t max_units;
 	struct shstk_ranges index;
@@ -172,7 +172,7 @@ static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
  * Does what dwarf_ranges() does, for an entry @die of @unit. @unit is NULL for the root of a unit
  * in the program itself.
  */
-static ptrdiff_t next_range(const struct unit *unit, Dwarf_Die *die, ptrdiff_t off,
+static ptrdiff_t next_range(const struct dwarf_unit *unit, Dwarf_Die *die, ptrdiff_t off,
 			    Dwarf_Addr *base, Dwarf_Addr *lo, Dwarf_Addr *hi)
 {
 	return unit && unit->split ? shstk_split_ranges(unit->split, die, off, base, lo, hi) :
@@ -180,7 +180,7 @@ static ptrdiff_t next_range(const struct unit *unit, Dwarf_Die *die, ptrdiff_t o
 }
 
 static bool add_ranges(struct shstk_dwarf *dwarf, struct shstk_ranges *index,
-		       const struct unit *unit, Dwarf_Die *die, uint64_t value)
+		       const struct dwarf_unit *unit, Dwarf_Die *die, uint64_t value)
 {
 	Dwarf_Addr base, lo, hi;
 	ptrdiff_t off = 0;
@@ -199,14 +199,14 @@ static bool add_ranges(struct shstk_dwarf *dwarf, struct shstk_ranges *index,
 
 static bool add_unit(struct shstk_dwarf *dwarf, Dwarf_Die *die, bool skeleton)
 {
-	struct unit *units;
+	struct dwarf_unit *units;
 
 	units = shstk_account_grow(dwarf->account, dwarf->units, dwarf->nr_units, &dwarf->max_units,
 				   sizeof(*units));
 	if (!units)
 		return false;
 	dwarf->units = units;
-	dwarf->units[dwarf->nr_units++] = (struct unit){
+	dwarf->units[dwarf->nr_units++] = (struct dwarf_unit){
 		.die = *die,
 		.skeleton = skeleton,
 	};
@@ -230,7 +230,7 @@ static void list_units(struct shstk_dwarf *dwarf)
 /*
  * Returns the unit whose description begins at @offset, or NULL. Units are sorted by that offset.
  */
-static struct unit *unit_at(const struct shstk_dwarf *dwarf, Dwarf_Off offset)
+static struct dwarf_unit *unit_at(const struct shstk_dwarf *dwarf, Dwarf_Off offset)
 {
 	size_t lo = 0, hi = dwarf->nr_units, mid;
 
@@ -255,7 +255,7 @@ static bool take_table(struct shstk_dwarf *dwarf)
 	Dwarf_Aranges *table;
 	Dwarf_Addr start;
 	Dwarf_Word size;
-	struct unit *unit;
+	struct dwarf_unit *unit;
 	Dwarf_Off offset;
 	size_t nr;
 
@@ -347,7 +347,7 @@ static bool is_scope(int tag, bool deep)
 	}
 }
 
-static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *parent,
+static bool index_functions(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf_Die *parent,
 			    int depth)
 {
 	Dwarf_Die die;
@@ -367,13 +367,13 @@ static bool index_functions(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_
 }
 
 /* Returns the root of the unit's description. */
-static Dwarf_Die *root_of(struct unit *unit)
+static Dwarf_Die *root_of(struct dwarf_unit *unit)
 {
 	return unit->split ? &unit->split->die : &unit->die;
 }
 
 /* Finds the description that belongs to the skeleton @unit. Returns false if there is none. */
-static bool open_split(struct shstk_dwarf *dwarf, struct unit *unit)
+static bool open_split(struct shstk_dwarf *dwarf, struct dwarf_unit *unit)
 {
 	if (unit->split_tried)
 		return unit->split;
@@ -386,7 +386,7 @@ static bool open_split(struct shstk_dwarf *dwarf, struct unit *unit)
 	return unit->split;
 }
 
-static void load_unit(struct shstk_dwarf *dwarf, struct unit *unit, bool deep)
+static void load_unit(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, bool deep)
 {
 	unit->loaded = true;
 	unit->deep = deep;
@@ -399,14 +399,14 @@ static void load_unit(struct shstk_dwarf *dwarf, struct unit *unit, bool deep)
 	shstk_ranges_sort(&unit->funcs);
 }
 
-static struct unit *find_unit(struct shstk_dwarf *dwarf, uint64_t addr)
+static struct dwarf_unit *find_unit(struct shstk_dwarf *dwarf, uint64_t addr)
 {
 	const struct shstk_range *range = shstk_ranges_find(&dwarf->index, addr);
 
 	return range ? dwarf->units + range->value : NULL;
 }
 
-static const struct shstk_range *find_function(struct shstk_dwarf *dwarf, struct unit *unit,
+static const struct shstk_range *find_function(struct shstk_dwarf *dwarf, struct dwarf_unit *unit,
 					       uint64_t addr)
 {
 	const struct shstk_range *range;
@@ -429,7 +429,7 @@ static bool is_block(int tag)
 	       tag == DW_TAG_try_block || tag == DW_TAG_catch_block;
 }
 
-static void add_blocks(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
+static void add_blocks(struct shstk_dwarf *dwarf, const struct dwarf_unit *unit, Dwarf_Die *die,
 		       struct shstk_ranges *ranges)
 {
 	Dwarf_Die child;
@@ -444,9 +444,10 @@ static void add_blocks(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf
 	} while (next_sibling(dwarf, &child));
 }
 
-static struct blocks *blocks_of(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die)
+static struct entry_blocks *blocks_of(struct shstk_dwarf *dwarf, const struct dwarf_unit *unit,
+				      Dwarf_Die *die)
 {
-	struct blocks *blocks;
+	struct entry_blocks *blocks;
 
 	HASH_FIND_PTR(dwarf->blocks, &die->addr, blocks);
 	if (blocks)
@@ -464,10 +465,10 @@ static struct blocks *blocks_of(struct shstk_dwarf *dwarf, const struct unit *un
 }
 
 /* Finds the child of @die that covers @addr and is, or may contain, an inlined call. */
-static bool covering_child(struct shstk_dwarf *dwarf, const struct unit *unit, Dwarf_Die *die,
+static bool covering_child(struct shstk_dwarf *dwarf, const struct dwarf_unit *unit, Dwarf_Die *die,
 			   uint64_t addr, Dwarf_Die *ret)
 {
-	const struct blocks *blocks = blocks_of(dwarf, unit, die);
+	const struct entry_blocks *blocks = blocks_of(dwarf, unit, die);
 	const struct shstk_range *range;
 
 	range = blocks ? shstk_ranges_find(&blocks->ranges, addr) : NULL;
@@ -478,7 +479,7 @@ static bool covering_child(struct shstk_dwarf *dwarf, const struct unit *unit, D
 }
 
 /* Fills @calls with the inlined calls at @addr, outermost first. Returns their number. */
-static unsigned int inlined_calls(struct shstk_dwarf *dwarf, const struct unit *unit,
+static unsigned int inlined_calls(struct shstk_dwarf *dwarf, const struct dwarf_unit *unit,
 				  Dwarf_Die *func, uint64_t addr, Dwarf_Die *calls,
 				  unsigned int max)
 {
@@ -674,7 +675,7 @@ static bool is_cplusplus(int language)
  * inlined everywhere has neither a symbol nor, with GCC, a mangled name. Returns NULL if there is
  * no such name.
  */
-static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
+static const char *scoped_name(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf_Die *die,
 			       const char *name)
 {
 	Dwarf_Die declaration, root;
@@ -696,8 +697,8 @@ static const char *scoped_name(struct shstk_dwarf *dwarf, struct unit *unit, Dwa
 					 shstk_shorten(dwarf->pool, text.p, text.len);
 }
 
-static bool fill_named(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
-		       struct named *ret)
+static bool fill_named(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf_Die *die,
+		       struct named_entry *ret)
 {
 	const struct shstk_sym *sym = ret->key.sym;
 	const char *name = best_name(dwarf, die, sym);
@@ -713,11 +714,11 @@ static bool fill_named(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *
 	return ret->function && ret->linkage;
 }
 
-static struct named *named_of(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
-			      const struct shstk_sym *sym)
+static struct named_entry *named_of(struct shstk_dwarf *dwarf, struct dwarf_unit *unit,
+				    Dwarf_Die *die, const struct shstk_sym *sym)
 {
 	struct named_key key = { die->addr, sym };
-	struct named *named;
+	struct named_entry *named;
 
 	HASH_FIND(hh, dwarf->named, &key, sizeof(key), named);
 	if (named)
@@ -732,10 +733,10 @@ static struct named *named_of(struct shstk_dwarf *dwarf, struct unit *unit, Dwar
 	return named->hh.tbl ? named : NULL;
 }
 
-static bool name_frame(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *die,
+static bool name_frame(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf_Die *die,
 		       const struct shstk_sym *sym, struct shstk_symframe *frame)
 {
-	const struct named *named = named_of(dwarf, unit, die, sym);
+	const struct named_entry *named = named_of(dwarf, unit, die, sym);
 
 	if (!named)
 		return false;
@@ -749,7 +750,7 @@ static bool name_frame(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *
  * Returns a file's name as debuggers show it: behind the folder of the compilation, if it is
  * relative to that folder.
  */
-static const char *file_text(struct shstk_dwarf *dwarf, struct unit *unit,
+static const char *file_text(struct shstk_dwarf *dwarf, struct dwarf_unit *unit,
 			     const struct shstk_line *line)
 {
 	const char *dir = *line->file == '/' ? "" : line->dir, *top = NULL;
@@ -769,7 +770,7 @@ static const char *file_text(struct shstk_dwarf *dwarf, struct unit *unit,
  * Finds the offset of a unit's line table. Returns false if it has none, or lines are not asked
  * for.
  */
-static bool find_lines(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Word *ret)
+static bool find_lines(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf_Word *ret)
 {
 	Dwarf_Attribute attr;
 
@@ -777,7 +778,7 @@ static bool find_lines(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Word 
 	       !dwarf_formudata(dwarf_attr(&unit->die, DW_AT_stmt_list, &attr), ret);
 }
 
-static void line_of_address(struct shstk_dwarf *dwarf, struct unit *unit, uint64_t addr,
+static void line_of_address(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, uint64_t addr,
 			    struct shstk_symframe *frame)
 {
 	struct shstk_line line;
@@ -789,7 +790,7 @@ static void line_of_address(struct shstk_dwarf *dwarf, struct unit *unit, uint64
 	frame->line = line.line;
 }
 
-static void line_of_call(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die *call,
+static void line_of_call(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf_Die *call,
 			 struct shstk_symframe *frame)
 {
 	struct shstk_line line;
@@ -806,7 +807,7 @@ static void line_of_call(struct shstk_dwarf *dwarf, struct unit *unit, Dwarf_Die
 static unsigned int find(struct shstk_dwarf *dwarf, uint64_t addr, const struct shstk_sym *sym,
 			 struct shstk_resolved *ret)
 {
-	struct unit *unit = find_unit(dwarf, addr);
+	struct dwarf_unit *unit = find_unit(dwarf, addr);
 	struct shstk_symframe *frames = ret->frames;
 	Dwarf_Die func, calls[SHSTK_FRAMES_MAX - 1];
 	const struct shstk_range *range;
@@ -930,7 +931,7 @@ size_t shstk_dwarf_missing(const struct shstk_dwarf *dwarf, const char **first)
 
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf)
 {
-	struct blocks *blocks;
+	struct entry_blocks *blocks;
 	size_t i;
 
 	if (!dwarf)

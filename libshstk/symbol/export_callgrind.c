@@ -26,13 +26,13 @@
 #define UNKNOWN "???" /* the name that callgrind has for what it does not know */
 
 /**
- * struct function - a function
+ * struct callgrind_function - a function
  * @name: its name.
  * @module: name of its module; "" if it is not known.
  * @file: its source file, or NULL.
  * @line: line at which it begins, or 0.
  */
-struct function {
+struct callgrind_function {
 	const char *name;
 	const char *module;
 	const char *file;
@@ -84,7 +84,7 @@ struct callgrind {
 	bool failed;
 	struct shstk_pool pool;
 	struct shstk_rows function_rows;
-	struct function *functions;
+	struct callgrind_function *functions;
 	size_t nr_functions;
 	size_t max_functions;
 	struct shstk_rows cost_rows;
@@ -104,12 +104,12 @@ struct callgrind {
 };
 
 /**
- * struct walk - the way from the outermost function of a stack to the innermost one
+ * struct callgrind_walk - the way from the outermost function of a stack to the innermost one
  * @record: the stack.
  * @function: number of the function that was reached, or NO_FUNCTION.
  * @line: the line that it is at.
  */
-struct walk {
+struct callgrind_walk {
 	const struct shstk_record *record;
 	size_t function;
 	unsigned int line;
@@ -133,12 +133,12 @@ static const char *keep(struct callgrind *c, const char *text)
 	return ret ? ret : "";
 }
 
-static size_t get_function(struct callgrind *c, const struct function *function)
+static size_t get_function(struct callgrind *c, const struct callgrind_function *function)
 {
 	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)function->name,
 					       (uintptr_t)function->module,
 					       (uintptr_t)function->file };
-	struct function *functions;
+	struct callgrind_function *functions;
 	bool made;
 	size_t id = get_row(c, &c->function_rows, key, &made);
 
@@ -184,7 +184,7 @@ static void add_values(const struct callgrind *c, int64_t *sums, const struct sh
 			sums[i] = shstk_add(sums[i], record->values[i]);
 }
 
-static void add_cost(struct callgrind *c, const struct walk *walk, size_t callee)
+static void add_cost(struct callgrind *c, const struct callgrind_walk *walk, size_t callee)
 {
 	struct cost *cost = get_cost(c, walk->function, callee, walk->line);
 
@@ -193,7 +193,7 @@ static void add_cost(struct callgrind *c, const struct walk *walk, size_t callee
 }
 
 /* Returns whether a call is in a stack for the first time. */
-static bool is_first(struct callgrind *c, const struct walk *walk, size_t callee)
+static bool is_first(struct callgrind *c, const struct callgrind_walk *walk, size_t callee)
 {
 	const uintptr_t key[SHSTK_ROW_KEY] = { walk->function, callee };
 	const size_t mark = walk->record->number + 1;
@@ -216,8 +216,8 @@ static bool is_first(struct callgrind *c, const struct walk *walk, size_t callee
 }
 
 /* Goes on to the next function of a stack, which is at a line. */
-static void step(struct callgrind *c, struct walk *walk, const struct function *function,
-		 unsigned int line)
+static void step(struct callgrind *c, struct callgrind_walk *walk,
+		 const struct callgrind_function *function, unsigned int line)
 {
 	size_t callee = get_function(c, function);
 
@@ -229,15 +229,16 @@ static void step(struct callgrind *c, struct walk *walk, const struct function *
 	walk->line = line;
 }
 
-static void step_into(struct callgrind *c, struct walk *walk, const struct shstk_location *location)
+static void step_into(struct callgrind *c, struct callgrind_walk *walk,
+		      const struct shstk_location *location)
 {
 	const struct shstk_symbol *symbol = shstk_location_symbol(c->profile, location);
 	const char *module = keep(c, shstk_module_of(location));
 
 	for (unsigned int i = symbol->nr; i-- && !c->failed;) {
 		const struct shstk_symframe *frame = symbol->frames + i;
-		const struct function function = { frame->function, module, frame->file,
-						   frame->start_line };
+		const struct callgrind_function function = { frame->function, module, frame->file,
+							     frame->start_line };
 
 		step(c, walk, &function, frame->line);
 	}
@@ -245,9 +246,9 @@ static void step_into(struct callgrind *c, struct walk *walk, const struct shstk
 
 static void add_record(struct callgrind *c, const struct shstk_record *record)
 {
-	struct walk walk = { .record = record, .function = NO_FUNCTION };
+	struct callgrind_walk walk = { .record = record, .function = NO_FUNCTION };
 	const bool empty = !record->nr && !record->note;
-	struct function top = { .module = keep(c, "") };
+	struct callgrind_function top = { .module = keep(c, "") };
 
 	if (*record->comm || empty) {
 		top.name = *record->comm ? record->comm : keep(c, "[no name]");
@@ -307,7 +308,7 @@ static void put_values(const struct callgrind *c, const int64_t *values)
 /* Writes a call with its costs. The number of calls is not known; that of samples is given. */
 static void put_call(struct callgrind *c, const struct cost *cost)
 {
-	const struct function *callee = &c->functions[cost->callee];
+	const struct callgrind_function *callee = &c->functions[cost->callee];
 	int64_t calls = c->samples < 0 ? 1 : cost->values[c->samples];
 
 	put_name(c, "cob", &c->objects, callee->module);
@@ -320,7 +321,7 @@ static void put_costs(struct callgrind *c)
 {
 	for (size_t i = 0; i < c->nr_costs && !c->failed; i++) {
 		const struct cost *cost = &c->costs[i];
-		const struct function *function = &c->functions[cost->function];
+		const struct callgrind_function *function = &c->functions[cost->function];
 
 		if (!i || cost[-1].function != cost->function) {
 			putc('\n', c->out);

@@ -62,7 +62,7 @@ enum {
 };
 
 /**
- * struct place - what a frame shows
+ * struct shown_frame - what a frame shows
  * @function: name of the function.
  * @module: name of the module, or "".
  * @file: source file, or NULL.
@@ -71,7 +71,7 @@ enum {
  * @depth: how many functions at the same address this one is inlined into.
  * @kind: what kind of code it is.
  */
-struct place {
+struct shown_frame {
 	const char *function;
 	const char *module;
 	const char *file;
@@ -163,7 +163,7 @@ static int64_t get_resource(struct firefox *f, const char *module)
 	return id;
 }
 
-static int64_t get_func(struct firefox *f, const struct place *place)
+static int64_t get_func(struct firefox *f, const struct shown_frame *place)
 {
 	const uintptr_t key[SHSTK_ROW_KEY] = { (uintptr_t)place->function, (uintptr_t)place->module,
 					       (uintptr_t)place->file };
@@ -179,7 +179,7 @@ static int64_t get_func(struct firefox *f, const struct place *place)
 	return id;
 }
 
-static int64_t get_frame(struct firefox *f, const struct place *place)
+static int64_t get_frame(struct firefox *f, const struct shown_frame *place)
 {
 	const int64_t func = get_func(f, place);
 	const uintptr_t key[SHSTK_ROW_KEY] = { func, place->line, place->depth, place->kind };
@@ -196,7 +196,7 @@ static int64_t get_frame(struct firefox *f, const struct place *place)
 }
 
 /* Returns the stack that consists of a frame and of the stack @prefix, -1: of no other frame. */
-static int64_t get_stack(struct firefox *f, int64_t prefix, const struct place *place)
+static int64_t get_stack(struct firefox *f, int64_t prefix, const struct shown_frame *place)
 {
 	const int64_t frame = get_frame(f, place);
 	const uintptr_t key[SHSTK_ROW_KEY] = { prefix + 1, frame };
@@ -218,7 +218,7 @@ static int64_t add_location(struct firefox *f, int64_t stack, const struct shstk
 
 	for (unsigned int i = symbol->nr; i--;) {
 		const struct shstk_symframe *frame = symbol->frames + i;
-		const struct place place = {
+		const struct shown_frame place = {
 			.function = frame->function,
 			.module = module,
 			.file = frame->file,
@@ -239,7 +239,7 @@ static int64_t add_stack(struct firefox *f, const struct shstk_record *record)
 	int64_t stack = -1;
 
 	if (record->note) {
-		const struct place place = {
+		const struct shown_frame place = {
 			.function = keep(f, shstk_note_name(record->note)),
 			.module = keep(f, ""),
 			.kind = SHSTK_KIND_NOTE,

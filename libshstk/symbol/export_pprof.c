@@ -69,13 +69,13 @@ struct mapping_id {
 };
 
 /* The locations that one location of the profile becomes. */
-struct place {
+struct location_ids {
 	uint64_t id; /* of the first one; the others have the numbers after it */
 	unsigned int nr;
 };
 
 /**
- * struct builder - a Profile being built
+ * struct pprof_builder - a Profile being built
  * @profile: the profile that is written.
  * @memory: memory of the messages.
  * @texts: numbers of strings.
@@ -87,21 +87,21 @@ struct place {
  * @next_id: ID of the next location.
  * @out: the message.
  */
-struct builder {
+struct pprof_builder {
 	const struct shstk_profile *profile;
 	struct shstk_builder memory;
 	struct text_id *texts;
 	struct function_id *functions;
 	struct mapping_id *mappings;
-	struct shstk_items text_list;
-	struct shstk_items function_list;
-	struct place *places;
+	struct shstk_message_items text_list;
+	struct shstk_message_items function_list;
+	struct location_ids *places;
 	uint64_t next_id;
 	Profile out;
 };
 
 /* Returns the number of a string. @text must be from the store's pool or live as long as @b. */
-static int64_t text_number(struct builder *b, const char *text)
+static int64_t text_number(struct pprof_builder *b, const char *text)
 {
 	struct text_id *entry;
 
@@ -119,12 +119,12 @@ static int64_t text_number(struct builder *b, const char *text)
 	return entry->id;
 }
 
-static int64_t pool_text_number(struct builder *b, const char *text)
+static int64_t pool_text_number(struct pprof_builder *b, const char *text)
 {
 	return text_number(b, shstk_pool_text(b->profile->text, text, strlen(text)));
 }
 
-static uint64_t function_number(struct builder *b, const struct shstk_symframe *frame)
+static uint64_t function_number(struct pprof_builder *b, const struct shstk_symframe *frame)
 {
 	struct function_id *entry, search = {};
 	Function *function;
@@ -151,7 +151,7 @@ static uint64_t function_number(struct builder *b, const struct shstk_symframe *
 	return entry->id;
 }
 
-static struct mapping_id *find_mapping(struct builder *b, const struct shstk_symmap *map)
+static struct mapping_id *find_mapping(struct pprof_builder *b, const struct shstk_symmap *map)
 {
 	struct mapping_id *entry, search = {};
 
@@ -175,8 +175,8 @@ static struct mapping_id *find_mapping(struct builder *b, const struct shstk_sym
 }
 
 /*
- * Orders mappings: the command's program, files before memory, then by address. A program lies below
- * its libraries, and readers take the first mapping for the program.
+ * Orders mappings: the command's program, files before memory, then by address. A program lies
+ * below its libraries, and readers take the first mapping for the program.
  */
 static int by_place(const struct mapping_id *a, const struct mapping_id *b)
 {
@@ -189,7 +189,7 @@ static int by_place(const struct mapping_id *a, const struct mapping_id *b)
 	return 0;
 }
 
-static int64_t build_id_number(struct builder *b, const struct shstk_symmap *map)
+static int64_t build_id_number(struct pprof_builder *b, const struct shstk_symmap *map)
 {
 	char *hex = shstk_builder_build_id(&b->memory, map);
 
@@ -197,7 +197,7 @@ static int64_t build_id_number(struct builder *b, const struct shstk_symmap *map
 }
 
 /* Notes which mapping is that of the command's program. */
-static void mark_main(struct builder *b)
+static void mark_main(struct pprof_builder *b)
 {
 	const struct shstk_symmap *map = shstk_profile_main_map(b->profile);
 	struct mapping_id *entry = map ? find_mapping(b, map) : NULL;
@@ -206,7 +206,7 @@ static void mark_main(struct builder *b)
 		entry->main = true;
 }
 
-static void build_mappings(struct builder *b)
+static void build_mappings(struct pprof_builder *b)
 {
 	const struct shstk_profile *profile = b->profile;
 	struct mapping_id *entry;
@@ -233,7 +233,7 @@ static void build_mappings(struct builder *b)
 	}
 }
 
-static Line *build_line(struct builder *b, const struct shstk_symframe *frame)
+static Line *build_line(struct pprof_builder *b, const struct shstk_symframe *frame)
 {
 	Line *line = SHSTK_BUILDER_NEW(&b->memory, Line, shstk__pprof__line__init);
 
@@ -263,7 +263,7 @@ static void note_knowledge(Mapping *mapping, const struct shstk_symbol *symbol)
 /*
  * Adds a location with the next ID and the functions of @nr frames. Returns NULL if memory ran out.
  */
-static Location *add_location(struct builder *b, const struct shstk_symframe *frames,
+static Location *add_location(struct pprof_builder *b, const struct shstk_symframe *frames,
 			      unsigned int nr)
 {
 	Location *to = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__pprof__location__init);
@@ -291,15 +291,15 @@ static bool is_divided(const struct shstk_symbol *symbol, const struct mapping_i
 }
 
 /* Returns whether a location would be taken for a part of the one that was added last. */
-static bool continues_last(const struct builder *b, uint64_t mapping_id, uint64_t address)
+static bool continues_last(const struct pprof_builder *b, uint64_t mapping_id, uint64_t address)
 {
 	const Location *last = b->out.n_location ? b->out.location[b->out.n_location - 1] : NULL;
 
 	return last && mapping_id && last->mapping_id == mapping_id && last->address == address;
 }
 
-static void build_location(struct builder *b, const struct shstk_location *from,
-			   struct place *place)
+static void build_location(struct pprof_builder *b, const struct shstk_location *from,
+			   struct location_ids *place)
 {
 	const struct shstk_symbol *symbol = shstk_location_symbol(b->profile, from);
 	struct mapping_id *mapping = find_mapping(b, from->map);
@@ -324,7 +324,7 @@ static void build_location(struct builder *b, const struct shstk_location *from,
 }
 
 /* Makes a location without an address, for the frame above a truncated stack and the like. */
-static void build_note(struct builder *b, int note, struct place *place)
+static void build_note(struct pprof_builder *b, int note, struct location_ids *place)
 {
 	const char *name = shstk_note_name(note);
 	struct shstk_symframe frame = {};
@@ -351,7 +351,7 @@ static size_t count_locations(const struct shstk_profile *profile)
 }
 
 /* Adds the locations, and behind them those of the notes, which have their places there, too. */
-static void build_locations(struct builder *b)
+static void build_locations(struct pprof_builder *b)
 {
 	const struct shstk_profile *profile = b->profile;
 	bool noted[SHSTK_NOTES] = { false };
@@ -371,7 +371,7 @@ static void build_locations(struct builder *b)
 			build_note(b, i, b->places + profile->nr_locations + i);
 }
 
-static Label *build_label(struct builder *b, const char *key, const char *str, int64_t num)
+static Label *build_label(struct pprof_builder *b, const char *key, const char *str, int64_t num)
 {
 	Label *label = SHSTK_BUILDER_NEW(&b->memory, Label, shstk__pprof__label__init);
 
@@ -383,7 +383,7 @@ static Label *build_label(struct builder *b, const char *key, const char *str, i
 	return label;
 }
 
-static void build_labels(struct builder *b, const struct shstk_record *from, Sample *to)
+static void build_labels(struct pprof_builder *b, const struct shstk_record *from, Sample *to)
 {
 	const struct shstk_labels *own = from->labels;
 	size_t i;
@@ -405,15 +405,15 @@ static void build_labels(struct builder *b, const struct shstk_record *from, Sam
 }
 
 /* Returns the place of a record's @i-th entry; behind the last one is its note. */
-static const struct place *place_of(const struct builder *b, const struct shstk_record *from,
-				    uint64_t i)
+static const struct location_ids *place_of(const struct pprof_builder *b,
+					   const struct shstk_record *from, uint64_t i)
 {
 	return b->places +
 	       (i < from->nr ? from->locations[i] : b->profile->nr_locations + from->note);
 }
 
 /* Fills in the stack of a sample. */
-static void build_stack(struct builder *b, const struct shstk_record *from, Sample *to)
+static void build_stack(struct pprof_builder *b, const struct shstk_record *from, Sample *to)
 {
 	const uint64_t entries = from->nr + (from->note != SHSTK_NOTE_NONE);
 	size_t nr = 1; /* no array is empty */
@@ -424,14 +424,14 @@ static void build_stack(struct builder *b, const struct shstk_record *from, Samp
 	if (!to->location_id)
 		return;
 	for (uint64_t i = 0; i < entries; i++) {
-		const struct place *place = place_of(b, from, i);
+		const struct location_ids *place = place_of(b, from, i);
 
 		for (unsigned int k = 0; k < place->nr; k++)
 			to->location_id[to->n_location_id++] = place->id + k;
 	}
 }
 
-static Sample *build_sample(struct builder *b, const struct shstk_record *from)
+static Sample *build_sample(struct pprof_builder *b, const struct shstk_record *from)
 {
 	Sample *to = SHSTK_BUILDER_NEW(&b->memory, Sample, shstk__pprof__sample__init);
 
@@ -444,7 +444,7 @@ static Sample *build_sample(struct builder *b, const struct shstk_record *from)
 	return to;
 }
 
-static void build_samples(struct builder *b)
+static void build_samples(struct pprof_builder *b)
 {
 	const struct shstk_profile *profile = b->profile;
 	size_t i;
@@ -455,7 +455,7 @@ static void build_samples(struct builder *b)
 		b->out.sample[b->out.n_sample++] = build_sample(b, profile->records[i]);
 }
 
-static ValueType *build_type(struct builder *b, const struct shstk_value_type *from)
+static ValueType *build_type(struct pprof_builder *b, const struct shstk_value_type *from)
 {
 	ValueType *to = SHSTK_BUILDER_NEW(&b->memory, ValueType, shstk__pprof__value_type__init);
 
@@ -467,7 +467,7 @@ static ValueType *build_type(struct builder *b, const struct shstk_value_type *f
 }
 
 /* Returns the number of a caution's text. The mark lets readers tell it from other comments. */
-static int64_t caution_number(struct builder *b, const char *caution)
+static int64_t caution_number(struct pprof_builder *b, const char *caution)
 {
 	char *text;
 	int64_t ret;
@@ -481,7 +481,7 @@ static int64_t caution_number(struct builder *b, const char *caution)
 	return ret;
 }
 
-static void build_header(struct builder *b, const struct shstk_write_opts *opts)
+static void build_header(struct pprof_builder *b, const struct shstk_write_opts *opts)
 {
 	const struct shstk_profile *profile = b->profile;
 	unsigned int i;
@@ -507,7 +507,7 @@ static void build_header(struct builder *b, const struct shstk_write_opts *opts)
 		b->out.comment[b->out.n_comment++] = text_number(b, profile->comments[k]);
 }
 
-static int build(struct builder *b, const struct shstk_write_opts *opts)
+static int build(struct pprof_builder *b, const struct shstk_write_opts *opts)
 {
 	shstk_builder_push(&b->memory, &b->text_list, "");
 	build_header(b, opts);
@@ -521,7 +521,7 @@ static int build(struct builder *b, const struct shstk_write_opts *opts)
 	return b->memory.failed ? -ENOMEM : 0;
 }
 
-static void builder_deinit(struct builder *b)
+static void builder_deinit(struct pprof_builder *b)
 {
 	HASH_CLEAR(hh, b->texts);
 	HASH_CLEAR(hh, b->functions);
@@ -614,7 +614,7 @@ static int write_as(const struct shstk_profile *profile, FILE *out,
 		    const struct shstk_write_opts *opts,
 		    int (*how)(const Profile *profile, FILE *out))
 {
-	struct builder b = { .profile = profile };
+	struct pprof_builder b = { .profile = profile };
 	int err;
 
 	shstk_pool_init(&b.memory.pool);

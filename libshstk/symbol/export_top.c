@@ -12,7 +12,7 @@
 #define LINES 20
 #define HOTTEST_ROOM 60 /* bytes of a name in a line of progress */
 
-struct entry {
+struct top_entry {
 	UT_hash_handle hh;
 	const char *name; /* key */
 	int64_t self;
@@ -21,24 +21,24 @@ struct entry {
 };
 
 /**
- * struct table - the functions
+ * struct top_table - the functions
  * @pool: memory of the entries.
  * @entries: one entry for each function.
  * @whole: value that counts as 100 %: the sum of all values, without their signs.
  * @full_names: names are not shortened.
  * @lines: the entries are source lines of functions.
  */
-struct table {
+struct top_table {
 	struct shstk_pool pool;
-	struct entry *entries;
+	struct top_entry *entries;
 	int64_t whole;
 	bool full_names;
 	bool lines;
 };
 
-static struct entry *get_entry(struct table *table, const char *name)
+static struct top_entry *get_entry(struct top_table *table, const char *name)
 {
-	struct entry *entry;
+	struct top_entry *entry;
 
 	HASH_FIND(hh, table->entries, &name, sizeof(name), entry);
 	if (entry)
@@ -55,7 +55,7 @@ static struct entry *get_entry(struct table *table, const char *name)
  * Returns the name of a frame's entry: its function, or its line and function. NULL when memory
  * runs out.
  */
-static const char *entry_name(const struct shstk_profile *profile, const struct table *table,
+static const char *entry_name(const struct shstk_profile *profile, const struct top_table *table,
 			      const struct shstk_symframe *frame)
 {
 	const char *base, *ret;
@@ -74,11 +74,11 @@ static const char *entry_name(const struct shstk_profile *profile, const struct 
 	return ret;
 }
 
-static int add_record(const struct shstk_profile *profile, struct table *table,
+static int add_record(const struct shstk_profile *profile, struct top_table *table,
 		      const struct shstk_record *record, int64_t value)
 {
 	const struct shstk_symbol *symbol;
-	struct entry *entry;
+	struct top_entry *entry;
 	unsigned int k;
 	uint64_t i;
 
@@ -102,7 +102,7 @@ static int add_record(const struct shstk_profile *profile, struct table *table,
 	return 0;
 }
 
-static int by_value(const struct entry *a, const struct entry *b)
+static int by_value(const struct top_entry *a, const struct top_entry *b)
 {
 	if (a->self != b->self)
 		return a->self > b->self ? -1 : 1;
@@ -111,7 +111,7 @@ static int by_value(const struct entry *a, const struct entry *b)
 	return strcmp(a->name, b->name);
 }
 
-static int by_total(const struct entry *a, const struct entry *b)
+static int by_total(const struct top_entry *a, const struct top_entry *b)
 {
 	if (a->total != b->total)
 		return a->total > b->total ? -1 : 1;
@@ -132,12 +132,12 @@ static const struct shstk_value_type *shown_type(const struct shstk_profile *pro
 }
 
 /* Writes the table as JSON for programs; values are in the type's unit. */
-static void put_json(const struct shstk_profile *profile, FILE *out, const struct table *table,
+static void put_json(const struct shstk_profile *profile, FILE *out, const struct top_table *table,
 		     unsigned int type, unsigned int lines)
 {
 	const struct shstk_value_type *shown = shown_type(profile, type);
 	struct json json = { .out = out };
-	struct entry *entry;
+	struct top_entry *entry;
 
 	shstk_json_open(&json, NULL, '{');
 	shstk_json_string(&json, "type", shown->type);
@@ -160,7 +160,7 @@ static void put_json(const struct shstk_profile *profile, FILE *out, const struc
 	shstk_json_close(&json);
 }
 
-static void put_table(const struct shstk_profile *profile, FILE *out, const struct table *table,
+static void put_table(const struct shstk_profile *profile, FILE *out, const struct top_table *table,
 		      unsigned int type, unsigned int lines)
 {
 	const size_t room = table->full_names || table->lines ? SIZE_MAX : SHSTK_LABEL_ROOM;
@@ -168,7 +168,7 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	const struct shstk_value_type *shown = shown_type(profile, type);
 	const char *unit = shown->unit;
 	char self[32], total[32];
-	struct entry *entry;
+	struct top_entry *entry;
 
 	for (size_t i = 0; i < profile->nr_cautions; i++)
 		fprintf(out, "caution: %s\n", profile->cautions[i]);
@@ -189,10 +189,10 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 }
 
 /* Writes the first entry of the table, without a line break. */
-static void put_hottest(const struct shstk_profile *profile, FILE *out, const struct table *table,
-			unsigned int type, unsigned int lines)
+static void put_hottest(const struct shstk_profile *profile, FILE *out,
+			const struct top_table *table, unsigned int type, unsigned int lines)
 {
-	const struct entry *entry = table->entries;
+	const struct top_entry *entry = table->entries;
 	char label[SHSTK_LABEL_MAX];
 
 	(void)profile, (void)type, (void)lines;
@@ -201,14 +201,14 @@ static void put_hottest(const struct shstk_profile *profile, FILE *out, const st
 			shstk_label(entry->name, HOTTEST_ROOM, label, sizeof(label)));
 }
 
-typedef void (*put_fn)(const struct shstk_profile *profile, FILE *out, const struct table *table,
-		       unsigned int type, unsigned int lines);
+typedef void (*put_fn)(const struct shstk_profile *profile, FILE *out,
+		       const struct top_table *table, unsigned int type, unsigned int lines);
 
 static int write_by(put_fn put, const struct shstk_profile *profile, FILE *out,
 		    const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
-	struct table table = { .full_names = opts->full_names, .lines = opts->lines };
+	struct top_table table = { .full_names = opts->full_names, .lines = opts->lines };
 	size_t i;
 	int err = 0;
 

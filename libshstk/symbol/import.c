@@ -22,7 +22,7 @@
 #define PROC_COST 4096 /* about the bytes that a process takes */
 #define LOOK 4096 /* bytes in which text is told from other data */
 
-struct buffer {
+struct import_buffer {
 	uint8_t *p;
 	size_t nr;
 	size_t max;
@@ -51,7 +51,7 @@ int shstk_import_no_memory(struct shstk_import *in)
 }
 
 /* Makes room for one more chunk. Returns 0 or a negative errno. */
-static int make_room(struct shstk_import *in, struct buffer *b)
+static int make_room(struct shstk_import *in, struct import_buffer *b)
 {
 	size_t max = b->max ? 2 * b->max : 4 * CHUNK;
 	uint8_t *more;
@@ -71,14 +71,14 @@ static int make_room(struct shstk_import *in, struct buffer *b)
 	return 0;
 }
 
-static void drop(struct shstk_import *in, struct buffer *b)
+static void drop(struct shstk_import *in, struct import_buffer *b)
 {
 	shstk_account_give(in->account, b->max);
 	free(b->p);
-	*b = (struct buffer){ 0 };
+	*b = (struct import_buffer){ 0 };
 }
 
-static int read_all(struct shstk_import *in, int fd, struct buffer *b)
+static int read_all(struct shstk_import *in, int fd, struct import_buffer *b)
 {
 	ssize_t n;
 	int err;
@@ -98,7 +98,7 @@ static int read_all(struct shstk_import *in, int fd, struct buffer *b)
 }
 
 /* Unpacks one more chunk. Returns 1 at the end, 0 if there is more, or a negative errno. */
-static int inflate_some(struct shstk_import *in, z_stream *z, struct buffer *b)
+static int inflate_some(struct shstk_import *in, z_stream *z, struct import_buffer *b)
 {
 	int err = make_room(in, b);
 
@@ -119,7 +119,8 @@ static int inflate_some(struct shstk_import *in, z_stream *z, struct buffer *b)
 	return 0;
 }
 
-static int unpack(struct shstk_import *in, const uint8_t *data, size_t size, struct buffer *b)
+static int unpack(struct shstk_import *in, const uint8_t *data, size_t size,
+		  struct import_buffer *b)
 {
 	z_stream z = { .next_in = (uint8_t *)data, .avail_in = size };
 	int err;
@@ -164,7 +165,7 @@ static int import_plain(struct shstk_import *in, const uint8_t *data, size_t siz
 
 static int import_bytes(struct shstk_import *in, const uint8_t *data, size_t size)
 {
-	struct buffer plain = { 0 };
+	struct import_buffer plain = { 0 };
 	int err;
 
 	if (size < 2 || data[0] != 0x1f || data[1] != 0x8b)
@@ -178,7 +179,7 @@ static int import_bytes(struct shstk_import *in, const uint8_t *data, size_t siz
 
 static int import_all(struct shstk_import *in, int fd)
 {
-	struct buffer b = { 0 };
+	struct import_buffer b = { 0 };
 	int err = read_all(in, fd, &b);
 
 	if (!err)

@@ -21,7 +21,7 @@
 static const uint8_t zstd_magic[4] = { 0x28, 0xb5, 0x2f, 0xfd };
 
 /**
- * struct kept - a file that is being read
+ * struct kept_file - a file that is being read
  * @in: the file.
  * @fd: descriptor of the file, or -1.
  * @data: bytes of the file, if @fd is -1.
@@ -30,7 +30,7 @@ static const uint8_t zstd_magic[4] = { 0x28, 0xb5, 0x2f, 0xfd };
  * @end: where it ends.
  * @reader: reads messages.
  */
-struct kept {
+struct kept_file {
 	struct shstk_import *in;
 	int fd;
 	const uint8_t *data;
@@ -41,7 +41,7 @@ struct kept {
 };
 
 /* A message in memory. */
-struct bytes {
+struct message_bytes {
 	uint8_t *p;
 	size_t size;
 };
@@ -64,7 +64,7 @@ bool shstk_import_is_keep(const uint8_t *data, size_t size)
 }
 
 /* Reads @size bytes at @at, which lie within the file. */
-static int read_at(struct kept *k, uint64_t at, uint8_t *to, size_t size)
+static int read_at(struct kept_file *k, uint64_t at, uint8_t *to, size_t size)
 {
 	ssize_t n = 0;
 
@@ -85,7 +85,7 @@ static int read_at(struct kept *k, uint64_t at, uint8_t *to, size_t size)
 }
 
 /* Finds the length of the message at @at. Returns 1; 0 if there is no whole one; or an error. */
-static int find_message(struct kept *k, uint64_t at, size_t *size)
+static int find_message(struct kept_file *k, uint64_t at, size_t *size)
 {
 	uint8_t head[HEAD];
 	int err;
@@ -101,7 +101,7 @@ static int find_message(struct kept *k, uint64_t at, size_t *size)
 }
 
 /* Finds the last whole message. */
-static int find_last(struct kept *k)
+static int find_last(struct kept_file *k)
 {
 	size_t size;
 	int ret = 1;
@@ -118,7 +118,7 @@ static int find_last(struct kept *k)
 	return ret;
 }
 
-static int take_bytes(struct kept *k, struct bytes *to, size_t size)
+static int take_bytes(struct kept_file *k, struct message_bytes *to, size_t size)
 {
 	int err = shstk_import_take(k->in, size);
 
@@ -133,19 +133,20 @@ static int take_bytes(struct kept *k, struct bytes *to, size_t size)
 	return 0;
 }
 
-static void give_bytes(struct kept *k, struct bytes *b)
+static void give_bytes(struct kept_file *k, struct message_bytes *b)
 {
 	shstk_account_give(k->in->account, b->size);
 	free(b->p);
-	*b = (struct bytes){ 0 };
+	*b = (struct message_bytes){ 0 };
 }
 
-static int damaged(struct kept *k)
+static int damaged(struct kept_file *k)
 {
 	return shstk_import_fail(k->in, -EINVAL, "its zstd data is damaged");
 }
 
-static int unpack(struct kept *k, const struct bytes *packed, struct bytes *ret)
+static int unpack(struct kept_file *k, const struct message_bytes *packed,
+		  struct message_bytes *ret)
 {
 	unsigned long long size = ZSTD_getFrameContentSize(packed->p, packed->size);
 	int err;
@@ -165,7 +166,8 @@ static int unpack(struct kept *k, const struct bytes *packed, struct bytes *ret)
 }
 
 /* Unpacks a message, unless it is not compressed. */
-static int unwrap(struct kept *k, const struct bytes *message, struct bytes *ret)
+static int unwrap(struct kept_file *k, const struct message_bytes *message,
+		  struct message_bytes *ret)
 {
 	if (is_packed(message->p))
 		return unpack(k, message, ret);
@@ -174,10 +176,12 @@ static int unwrap(struct kept *k, const struct bytes *message, struct bytes *ret
 		       shstk_import_fail(k->in, -EINVAL, "has a message that begins as none does");
 }
 
-/* Reads the message at @at, and sets @next to where it ends. Returns 1, 0 at the end, or an error. */
-static int read_message(struct kept *k, uint64_t at, enum shstk_otlp_part part, uint64_t *next)
+/*
+ * Reads the message at @at, and sets @next to where it ends. Returns 1, 0 at the end, or an error.
+ */
+static int read_message(struct kept_file *k, uint64_t at, enum shstk_otlp_part part, uint64_t *next)
 {
-	struct bytes packed = { 0 }, plain = { 0 };
+	struct message_bytes packed = { 0 }, plain = { 0 };
 	size_t size;
 	int err = find_message(k, at, &size);
 
@@ -197,7 +201,7 @@ static int read_message(struct kept *k, uint64_t at, enum shstk_otlp_part part, 
 	return err ? err : 1;
 }
 
-static int misplaced(struct kept *k)
+static int misplaced(struct kept_file *k)
 {
 	return shstk_import_fail(
 		k->in, -EINVAL,
@@ -205,10 +209,10 @@ static int misplaced(struct kept *k)
 }
 
 /*
- * Reads the messages from @from to @to. If none ends at @to the file has lost some, or is several that
- * were put together: then sums would be wrong.
+ * Reads the messages from @from to @to. If none ends at @to the file has lost some, or is several
+ * that were put together: then sums would be wrong.
  */
-static int read_messages(struct kept *k, uint64_t from, uint64_t to, enum shstk_otlp_part part)
+static int read_messages(struct kept_file *k, uint64_t from, uint64_t to, enum shstk_otlp_part part)
 {
 	int ret = 1;
 
@@ -220,7 +224,7 @@ static int read_messages(struct kept *k, uint64_t from, uint64_t to, enum shstk_
 }
 
 /* Says that the end is missing, or that something follows it. */
-static int caution(struct kept *k)
+static int caution(struct kept_file *k)
 {
 	const char *so_far = shstk_otlp_so_far(k->reader);
 	char *text = NULL;
@@ -240,7 +244,7 @@ static int caution(struct kept *k)
 	return err;
 }
 
-static int read_file(struct kept *k)
+static int read_file(struct kept_file *k)
 {
 	uint64_t names, next;
 	int err = find_last(k);
@@ -263,7 +267,7 @@ static int read_file(struct kept *k)
 
 int shstk_import_keep(struct shstk_import *in, int fd, const uint8_t *data, uint64_t size)
 {
-	struct kept k = { .in = in, .fd = fd, .data = data, .size = size };
+	struct kept_file k = { .in = in, .fd = fd, .data = data, .size = size };
 	int err;
 
 	k.reader = shstk_otlp_reader_create(in);

@@ -2,12 +2,12 @@
 /*
  * import_otlp.c - reading messages of OpenTelemetry's profiles, unpacked by protobuf-c.
  *
- * Samples are added in the order in which they stand in the file. Where all Profiles of a scope have
- * the same samples in the same order, as ours have, the values at one place are those of one sample;
- * otherwise each has its own samples.
+ * Samples are added in the order in which they stand in the file. Where all Profiles of a scope
+ * have the same samples in the same order, as ours have, the values at one place are those of one
+ * sample; otherwise each has its own samples.
  *
- * A location that has a number is the same in all messages, and its names may be in another one. One
- * that has no names anywhere is looked up in the file that was mapped there.
+ * A location that has a number is the same in all messages, and its names may be in another one.
+ * One that has no names anywhere is looked up in the file that was mapped there.
  *
  * A message that refers to something that is not in it is refused.
  */
@@ -42,13 +42,13 @@ typedef Shstk__Otlp__ValueType ValueType;
 enum meaning { LABEL, PID, TID, THREAD, CPU, NOTHING };
 
 /**
- * struct known - a location that has a number
+ * struct numbered_location - a location that has a number
  * @hh: link in the reader's table.
  * @number: its number, the key.
  * @at: the location; its members @map and @symbol are NULL until it is known.
  * @entry: its entry for stacks, NO_ENTRY: it has none yet.
  */
-struct known {
+struct numbered_location {
 	UT_hash_handle hh;
 	int64_t number;
 	struct shstk_location at;
@@ -98,7 +98,7 @@ struct shstk_otlp_reader {
 	int64_t clock;
 	bool timed;
 	uint64_t last;
-	struct known *known;
+	struct numbered_location *known;
 	struct shstk_symproc *files;
 	struct looked *looked;
 	int64_t values[SHSTK_PROFILE_MAX_TYPES];
@@ -126,7 +126,7 @@ struct shstk_otlp_reader *shstk_otlp_reader_create(struct shstk_import *in)
 void shstk_otlp_reader_destroy(struct shstk_otlp_reader *r)
 {
 	struct looked *looked, *next_looked;
-	struct known *known, *next_known;
+	struct numbered_location *known, *next_known;
 
 	HASH_ITER(hh, r->known, known, next_known)
 	{
@@ -572,18 +572,18 @@ static int read_location(struct shstk_otlp_reader *r, size_t i, struct shstk_loc
 	return from->n_lines ? take_names(r, from, map, to) : 0;
 }
 
-static struct known *find_known(const struct shstk_otlp_reader *r, int64_t number)
+static struct numbered_location *find_known(const struct shstk_otlp_reader *r, int64_t number)
 {
-	struct known *found;
+	struct numbered_location *found;
 
 	HASH_FIND(hh, r->known, &number, sizeof(number), found);
 	return found;
 }
 
-static int add_known(struct shstk_otlp_reader *r, int64_t number, struct known **ret)
+static int add_known(struct shstk_otlp_reader *r, int64_t number, struct numbered_location **ret)
 {
 	int err = shstk_import_take(r->in, KNOWN_COST);
-	struct known *new;
+	struct numbered_location *new;
 
 	if (err)
 		return err;
@@ -609,7 +609,7 @@ static int read_names(struct shstk_otlp_reader *r)
 	for (size_t i = 1; i < r->from->n_location_table && !err; i++) {
 		const Location *from = r->from->location_table[i];
 		int64_t number = number_of(r, from);
-		struct known *known;
+		struct numbered_location *known;
 
 		if (number <= 0 || !from->n_lines || find_known(r, number))
 			continue;
@@ -633,7 +633,7 @@ static int make_entry(struct shstk_otlp_reader *r, const struct shstk_location *
 /* Makes the entry of a location that has a number. */
 static int enter_known(struct shstk_otlp_reader *r, size_t i, int64_t number)
 {
-	struct known *known = find_known(r, number);
+	struct numbered_location *known = find_known(r, number);
 	int err = 0;
 
 	if (!known) {
@@ -955,8 +955,8 @@ static int read_scopes(struct shstk_otlp_reader *r, const Shstk__Otlp__ProfilesD
 }
 
 /*
- * Declares the kinds of values, unless that is done: by the last message if there is one, as it tells
- * the duration, or else by the first one.
+ * Declares the kinds of values, unless that is done: by the last message if there is one, as it
+ * tells the duration, or else by the first one.
  */
 static int begin_once(struct shstk_otlp_reader *r, const Shstk__Otlp__ProfilesData *from,
 		      enum shstk_otlp_part part)

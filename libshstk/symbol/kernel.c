@@ -28,7 +28,7 @@
 #define LAST_SIZE 4096
 #define DIGITS 16 /* hexadecimal digits of an address */
 
-struct function {
+struct kernel_function {
 	uint64_t addr;
 	uint32_t name; /* offset among the names */
 };
@@ -54,7 +54,7 @@ struct shstk_kernel_functions {
 	char *names;
 	size_t size;
 	size_t room;
-	struct function *v;
+	struct kernel_function *v;
 	size_t nr;
 	size_t max;
 	bool ordered;
@@ -69,7 +69,7 @@ struct shstk_kernel_functions {
  */
 static int by_address(const void *a, const void *b)
 {
-	const struct function *x = a, *y = b;
+	const struct kernel_function *x = a, *y = b;
 
 	if (x->addr != y->addr)
 		return x->addr < y->addr ? -1 : 1;
@@ -104,7 +104,7 @@ static bool is_function(char type)
 static bool add_line(struct shstk_kernel_functions *functions, const char *line, const char *end)
 {
 	const char *name = line + DIGITS + 3;
-	struct function *more;
+	struct kernel_function *more;
 	uint64_t addr;
 
 	if (end <= name || line[DIGITS] != ' ' || !is_function(line[DIGITS + 1]))
@@ -118,7 +118,7 @@ static bool add_line(struct shstk_kernel_functions *functions, const char *line,
 	functions->v = more;
 	if (functions->nr && addr < more[functions->nr - 1].addr)
 		functions->ordered = false;
-	more[functions->nr++] = (struct function){ addr, functions->size };
+	more[functions->nr++] = (struct kernel_function){ addr, functions->size };
 	memcpy(functions->names + functions->size, name, end - name);
 	functions->size += end - name;
 	functions->names[functions->size++] = '\0';
@@ -182,7 +182,7 @@ static bool read_piece(struct shstk_kernel_functions *functions)
 /* Returns whether all functions that may cover an address have been read. */
 static bool reaches(const struct shstk_kernel_functions *functions, uint64_t addr)
 {
-	const struct function *v = functions->v;
+	const struct kernel_function *v = functions->v;
 
 	return functions->fd < 0 || (functions->ordered && functions->nr && v[0].addr <= addr &&
 				     addr < v[functions->nr - 1].addr);
@@ -228,7 +228,7 @@ void shstk_kernel_destroy(struct shstk_kernel_functions *functions)
 static const struct shstk_perfmap_entry *find(struct shstk_kernel_functions *functions,
 					      uint64_t addr)
 {
-	const struct function *v;
+	const struct kernel_function *v;
 	size_t lo = 0, hi, mid, i;
 	char *name;
 

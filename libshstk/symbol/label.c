@@ -17,7 +17,7 @@
 #define CUT ".."
 
 /* The place in a name, and the brackets around it. */
-struct reader {
+struct label_reader {
 	const char *at;
 	int angles; /* depth of template arguments */
 	int braces; /* depth of braces and square brackets: closures, arrays and the like */
@@ -25,13 +25,13 @@ struct reader {
 };
 
 /* The label being made. */
-struct label {
+struct label_text {
 	char *p;
 	size_t len;
 	size_t room;
 };
 
-static void put(struct label *label, const char *text, size_t len)
+static void put(struct label_text *label, const char *text, size_t len)
 {
 	if (len > label->room - label->len)
 		len = label->room - label->len;
@@ -45,7 +45,7 @@ static bool is_word(char c)
 }
 
 /* Takes the last word back, which was the name of a module. */
-static void drop_word(struct label *label)
+static void drop_word(struct label_text *label)
 {
 	while (label->len && is_word(label->p[label->len - 1]))
 		label->len--;
@@ -98,7 +98,7 @@ static bool is_tail(const char *at)
  * Copies or leaves out what is at the reader, and moves on. @keep is the depth of template
  * arguments that are kept. Rust's "<T as Trait>::f" begins with a bracket that is no argument.
  */
-static void step(const char *name, struct reader *r, int keep, struct label *label)
+static void step(const char *name, struct label_reader *r, int keep, struct label_text *label)
 {
 	size_t n = operator_length(name, r->at);
 	bool kept = r->angles <= keep;
@@ -142,9 +142,9 @@ static void step(const char *name, struct reader *r, int keep, struct label *lab
  * Writes @name into @label with template arguments down to the depth @keep. With @short_paths,
  * module names in Rust's first bracket are left out.
  */
-static void reduce(const char *name, int keep, bool short_paths, struct label *label)
+static void reduce(const char *name, int keep, bool short_paths, struct label_text *label)
 {
-	struct reader r = { .at = name, .short_paths = short_paths };
+	struct label_reader r = { .at = name, .short_paths = short_paths };
 
 	label->len = 0;
 	if (*name == '<')
@@ -169,7 +169,7 @@ static const char *next_scope(const char *at)
 }
 
 /* Replaces the outermost scopes by two dots, until the label fits into @room bytes. */
-static void drop_scopes(struct label *label, size_t room)
+static void drop_scopes(struct label_text *label, size_t room)
 {
 	const char *from = label->p, *next;
 	size_t len;
@@ -191,7 +191,7 @@ static void drop_scopes(struct label *label, size_t room)
 const char *shstk_label(const char *name, size_t room, char *buf, size_t size)
 {
 	const size_t len = strlen(name);
-	struct label label = { .p = buf, .room = size - 1 };
+	struct label_text label = { .p = buf, .room = size - 1 };
 
 	if (len <= room || len >= size)
 		return name;

@@ -31,30 +31,30 @@
 
 #define FORMATS_MAX 16 /* formats that describe an entry; compilers write five */
 
-enum section { LINE, LINE_STR, STR, SECTIONS };
+enum line_section { LINE, LINE_STR, STR, SECTIONS };
 
 /* A file or a folder. */
-struct entry {
+struct file_entry {
 	const uint8_t *name;
 	uint32_t dir;
-	uint8_t section; /* enum section that @name lies in */
+	uint8_t section; /* enum line_section that @name lies in */
 };
 
-struct entries {
-	struct entry *v;
+struct file_entries {
+	struct file_entry *v;
 	size_t nr;
 	size_t max;
 };
 
 /* A row: the code from @addr up to the next row comes from this file and line. */
-struct row {
+struct line_row {
 	uint64_t addr;
 	uint32_t file;
 	uint32_t line;
 };
 
 /**
- * struct table - the lines of a unit
+ * struct line_table - the lines of a unit
  * @hh: link in the list of all tables, by @offset.
  * @offset: offset of the table in .debug_line.
  * @bad: the table cannot be read, or the account does not have the memory for it.
@@ -76,7 +76,7 @@ struct row {
  * @sequences: sequences by address; the low 32 bits of the value are the number of rows, the high
  *	32 bits the index of the first row.
  */
-struct table {
+struct line_table {
 	UT_hash_handle hh;
 	uint64_t offset;
 	bool bad;
@@ -89,10 +89,10 @@ struct table {
 	uint8_t opcode_base;
 	const uint8_t *lengths;
 	struct shstk_bytes program;
-	struct entries dirs;
-	struct entries files;
+	struct file_entries dirs;
+	struct file_entries files;
 	unsigned int first;
-	struct row *rows;
+	struct line_row *rows;
 	size_t nr_rows;
 	size_t max_rows;
 	struct shstk_ranges sequences;
@@ -101,7 +101,7 @@ struct table {
 struct shstk_lines {
 	struct shstk_account *account;
 	struct shstk_bytes sections[SECTIONS];
-	struct table *tables;
+	struct line_table *tables;
 };
 
 /* ---- Header ---- */
@@ -118,10 +118,10 @@ static bool string(struct shstk_bytes *from, const uint8_t **ret)
 	return true;
 }
 
-static bool add_entry(struct shstk_account *account, struct entries *entries,
-		      const struct entry *new)
+static bool add_entry(struct shstk_account *account, struct file_entries *entries,
+		      const struct file_entry *new)
 {
-	struct entry *v =
+	struct file_entry *v =
 		shstk_account_grow(account, entries->v, entries->nr, &entries->max, sizeof(*v));
 
 	if (!v)
@@ -132,9 +132,10 @@ static bool add_entry(struct shstk_account *account, struct entries *entries,
 }
 
 /* Reads the folders of a table before DWARF 5: strings up to an empty one. */
-static bool read_dirs(struct shstk_account *account, struct table *table, struct shstk_bytes *from)
+static bool read_dirs(struct shstk_account *account, struct line_table *table,
+		      struct shstk_bytes *from)
 {
-	struct entry entry = { .section = LINE };
+	struct file_entry entry = { .section = LINE };
 
 	while (string(from, &entry.name)) {
 		if (!*entry.name)
@@ -145,11 +146,11 @@ static bool read_dirs(struct shstk_account *account, struct table *table, struct
 	return false;
 }
 
-static bool read_file(struct shstk_bytes *from, struct entry *ret)
+static bool read_file(struct shstk_bytes *from, struct file_entry *ret)
 {
 	uint64_t dir, time, length;
 
-	*ret = (struct entry){ .section = LINE };
+	*ret = (struct file_entry){ .section = LINE };
 	if (!string(from, &ret->name))
 		return false;
 	if (!*ret->name)
@@ -160,9 +161,10 @@ static bool read_file(struct shstk_bytes *from, struct entry *ret)
 	return true;
 }
 
-static bool read_files(struct shstk_account *account, struct table *table, struct shstk_bytes *from)
+static bool read_files(struct shstk_account *account, struct line_table *table,
+		       struct shstk_bytes *from)
 {
-	struct entry entry;
+	struct file_entry entry;
 
 	while (read_file(from, &entry)) {
 		if (!*entry.name)
@@ -190,8 +192,8 @@ static bool read_formats(struct shstk_bytes *from, struct format *formats, uint6
 }
 
 /* Reads the offset of a string in another section, and sets @ret to that string. */
-static bool string_at(const struct shstk_lines *lines, enum section section, bool wide,
-		      struct shstk_bytes *from, struct entry *ret)
+static bool string_at(const struct shstk_lines *lines, enum line_section section, bool wide,
+		      struct shstk_bytes *from, struct file_entry *ret)
 {
 	const struct shstk_bytes *in = &lines->sections[section];
 	uint64_t offset;
@@ -207,7 +209,7 @@ static bool string_at(const struct shstk_lines *lines, enum section section, boo
 
 /* Reads a name, or passes over what stands in its place. */
 static bool read_name(const struct shstk_lines *lines, bool wide, uint64_t form,
-		      struct shstk_bytes *from, struct entry *ret)
+		      struct shstk_bytes *from, struct file_entry *ret)
 {
 	uint64_t number;
 
@@ -267,10 +269,11 @@ static bool is_name(uint64_t form)
 	}
 }
 
-static bool read_field(const struct shstk_lines *lines, const struct table *table,
-		       const struct format *format, struct shstk_bytes *from, struct entry *entry)
+static bool read_field(const struct shstk_lines *lines, const struct line_table *table,
+		       const struct format *format, struct shstk_bytes *from,
+		       struct file_entry *entry)
 {
-	struct entry other;
+	struct file_entry other;
 	uint64_t number;
 
 	if (is_name(format->form))
@@ -284,8 +287,8 @@ static bool read_field(const struct shstk_lines *lines, const struct table *tabl
 }
 
 /* Reads folders or files, since DWARF 5. Each entry has a field, so each takes at least a byte. */
-static bool read_entries(const struct shstk_lines *lines, const struct table *table,
-			 struct shstk_bytes *from, struct entries *ret)
+static bool read_entries(const struct shstk_lines *lines, const struct line_table *table,
+			 struct shstk_bytes *from, struct file_entries *ret)
 {
 	struct format formats[FORMATS_MAX];
 	uint64_t nr_formats, nr;
@@ -295,7 +298,7 @@ static bool read_entries(const struct shstk_lines *lines, const struct table *ta
 	if (nr && !nr_formats)
 		return false;
 	for (uint64_t i = 0; i < nr; i++) {
-		struct entry entry = { 0 };
+		struct file_entry entry = { 0 };
 
 		for (uint64_t f = 0; f < nr_formats; f++)
 			if (!read_field(lines, table, &formats[f], from, &entry))
@@ -307,7 +310,7 @@ static bool read_entries(const struct shstk_lines *lines, const struct table *ta
 }
 
 /* Reads the header up to its length, behind which the program begins. */
-static bool read_version(struct table *table, struct shstk_bytes *from)
+static bool read_version(struct line_table *table, struct shstk_bytes *from)
 {
 	uint64_t version, length;
 
@@ -325,7 +328,7 @@ static bool read_version(struct table *table, struct shstk_bytes *from)
 	return true;
 }
 
-static bool read_machine(struct table *table, struct shstk_bytes *from)
+static bool read_machine(struct line_table *table, struct shstk_bytes *from)
 {
 	uint64_t min_length, max_ops = 1, is_stmt, base, range, opcode_base;
 
@@ -345,7 +348,7 @@ static bool read_machine(struct table *table, struct shstk_bytes *from)
 	return bytes_skip(from, opcode_base - 1);
 }
 
-static bool read_header(struct shstk_lines *lines, struct table *table)
+static bool read_header(struct shstk_lines *lines, struct line_table *table)
 {
 	struct shstk_bytes all = lines->sections[LINE], from;
 
@@ -362,33 +365,33 @@ static bool read_header(struct shstk_lines *lines, struct table *table)
 /* ---- Program ---- */
 
 /**
- * struct machine - the state that the program changes
+ * struct line_machine - the state that the program changes
  * @account: account of the file.
  * @table: table that the program belongs to.
  * @from: the rest of the program.
  * @now: the next row.
  * @first: index of the first row of the sequence.
  */
-struct machine {
+struct line_machine {
 	struct shstk_account *account;
-	struct table *table;
+	struct line_table *table;
 	struct shstk_bytes from;
-	struct row now;
+	struct line_row now;
 	size_t first;
 };
 
-static void reset(struct machine *m)
+static void reset(struct line_machine *m)
 {
-	m->now = (struct row){ .file = 1, .line = 1 };
+	m->now = (struct line_row){ .file = 1, .line = 1 };
 	m->first = m->table->nr_rows;
 }
 
 /*
  * Makes the rows since @first a sequence that ends before @end. Returns false when memory runs out.
  */
-static bool end_sequence(struct machine *m, uint64_t end)
+static bool end_sequence(struct line_machine *m, uint64_t end)
 {
-	struct table *table = m->table;
+	struct line_table *table = m->table;
 	size_t nr = table->nr_rows - m->first;
 	uint64_t start = nr ? table->rows[m->first].addr : 0;
 
@@ -401,11 +404,11 @@ static bool end_sequence(struct machine *m, uint64_t end)
 							       end, (uint64_t)m->first << 32 | nr);
 }
 
-static bool add_row(struct machine *m)
+static bool add_row(struct line_machine *m)
 {
-	struct table *table = m->table;
-	struct row *last = table->nr_rows > m->first ? table->rows + table->nr_rows - 1 : NULL;
-	struct row *rows;
+	struct line_table *table = m->table;
+	struct line_row *last = table->nr_rows > m->first ? table->rows + table->nr_rows - 1 : NULL;
+	struct line_row *rows;
 
 	/* Of several rows for one address the last one is right. */
 	if (last && last->addr == m->now.addr) {
@@ -430,12 +433,12 @@ static bool add_row(struct machine *m)
 	return true;
 }
 
-static void advance(struct machine *m, uint64_t instructions)
+static void advance(struct line_machine *m, uint64_t instructions)
 {
 	m->now.addr += instructions * m->table->min_length;
 }
 
-static bool special(struct machine *m, uint8_t opcode)
+static bool special(struct line_machine *m, uint8_t opcode)
 {
 	unsigned int n = opcode - m->table->opcode_base;
 
@@ -444,9 +447,9 @@ static bool special(struct machine *m, uint8_t opcode)
 	return add_row(m);
 }
 
-static bool define_file(struct machine *m, struct shstk_bytes from)
+static bool define_file(struct line_machine *m, struct shstk_bytes from)
 {
-	struct entry entry;
+	struct file_entry entry;
 
 	return read_file(&from, &entry) && add_entry(m->account, &m->table->files, &entry);
 }
@@ -454,7 +457,7 @@ static bool define_file(struct machine *m, struct shstk_bytes from)
 /*
  * Runs an extended opcode: a zero, a length, and so many bytes, the first of which is the opcode.
  */
-static bool extended(struct machine *m)
+static bool extended(struct line_machine *m)
 {
 	struct shstk_bytes from = m->from;
 	uint64_t length, opcode, end;
@@ -483,7 +486,7 @@ static bool extended(struct machine *m)
 }
 
 /* Passes over an opcode that is not known here. The header tells how many arguments it has. */
-static bool skip_arguments(struct machine *m, uint8_t opcode)
+static bool skip_arguments(struct line_machine *m, uint8_t opcode)
 {
 	uint64_t value;
 
@@ -493,7 +496,7 @@ static bool skip_arguments(struct machine *m, uint8_t opcode)
 	return true;
 }
 
-static bool standard(struct machine *m, uint8_t opcode)
+static bool standard(struct line_machine *m, uint8_t opcode)
 {
 	uint64_t value;
 	int64_t lines;
@@ -530,7 +533,7 @@ static bool standard(struct machine *m, uint8_t opcode)
 }
 
 /* Runs one opcode. It takes at least a byte from the program. */
-static bool step(struct machine *m)
+static bool step(struct line_machine *m)
 {
 	uint8_t opcode = *m->from.p++;
 
@@ -539,9 +542,9 @@ static bool step(struct machine *m)
 	return opcode ? standard(m, opcode) : extended(m);
 }
 
-static bool run(struct shstk_lines *lines, struct table *table)
+static bool run(struct shstk_lines *lines, struct line_table *table)
 {
-	struct machine m = {
+	struct line_machine m = {
 		.account = lines->account,
 		.table = table,
 		.from = table->program,
@@ -561,23 +564,23 @@ static bool run(struct shstk_lines *lines, struct table *table)
 
 /* ---- Tables ---- */
 
-static void empty(struct shstk_lines *lines, struct table *table)
+static void empty(struct shstk_lines *lines, struct line_table *table)
 {
 	shstk_account_give(lines->account,
-			   (table->dirs.max + table->files.max) * sizeof(struct entry) +
+			   (table->dirs.max + table->files.max) * sizeof(struct file_entry) +
 				   table->max_rows * sizeof(*table->rows));
 	shstk_ranges_deinit(&table->sequences, lines->account);
 	free(table->dirs.v);
 	free(table->files.v);
 	free(table->rows);
-	table->dirs = table->files = (struct entries){ 0 };
+	table->dirs = table->files = (struct file_entries){ 0 };
 	table->rows = NULL;
 	table->nr_rows = table->max_rows = 0;
 }
 
-static struct table *add_table(struct shstk_lines *lines, uint64_t offset)
+static struct line_table *add_table(struct shstk_lines *lines, uint64_t offset)
 {
-	struct table *table = NULL;
+	struct line_table *table = NULL;
 
 	if (shstk_account_take(lines->account, sizeof(*table)))
 		table = calloc(1, sizeof(*table));
@@ -597,9 +600,9 @@ static struct table *add_table(struct shstk_lines *lines, uint64_t offset)
 }
 
 /* Returns the table at @offset, or NULL if it cannot be read. */
-static struct table *get_table(struct shstk_lines *lines, uint64_t offset)
+static struct line_table *get_table(struct shstk_lines *lines, uint64_t offset)
 {
-	struct table *table;
+	struct line_table *table;
 
 	HASH_FIND(hh, lines->tables, &offset, sizeof(offset), table);
 	if (!table)
@@ -607,9 +610,9 @@ static struct table *get_table(struct shstk_lines *lines, uint64_t offset)
 	return table && !table->bad ? table : NULL;
 }
 
-static struct table *get_rows(struct shstk_lines *lines, uint64_t offset)
+static struct line_table *get_rows(struct shstk_lines *lines, uint64_t offset)
 {
-	struct table *table = get_table(lines, offset);
+	struct line_table *table = get_table(lines, offset);
 
 	if (!table || table->was_run)
 		return table;
@@ -642,7 +645,7 @@ struct shstk_lines *shstk_lines_create(Elf *elf, struct shstk_account *account)
 
 void shstk_lines_destroy(struct shstk_lines *lines)
 {
-	struct table *table, *next;
+	struct line_table *table, *next;
 
 	if (!lines)
 		return;
@@ -657,7 +660,7 @@ void shstk_lines_destroy(struct shstk_lines *lines)
 }
 
 /* Returns the last row at or before @addr, in the sequence that covers it. */
-static const struct row *find_row(const struct table *table, uint64_t addr)
+static const struct line_row *find_row(const struct line_table *table, uint64_t addr)
 {
 	const struct shstk_range *sequence = shstk_ranges_find(&table->sequences, addr);
 	size_t lo, hi, mid;
@@ -677,7 +680,7 @@ static const struct row *find_row(const struct table *table, uint64_t addr)
 }
 
 /* Returns the name of an entry; NULL if it has no end, or is longer than any path. */
-static const char *text(const struct shstk_lines *lines, const struct entry *entry)
+static const char *text(const struct shstk_lines *lines, const struct file_entry *entry)
 {
 	size_t left;
 
@@ -689,10 +692,10 @@ static const char *text(const struct shstk_lines *lines, const struct entry *ent
 	return memchr(entry->name, '\0', left) ? (const char *)entry->name : NULL;
 }
 
-static bool name_file(const struct shstk_lines *lines, const struct table *table, uint64_t number,
-		      struct shstk_line *ret)
+static bool name_file(const struct shstk_lines *lines, const struct line_table *table,
+		      uint64_t number, struct shstk_line *ret)
 {
-	const struct entry *file;
+	const struct file_entry *file;
 	uint64_t dir;
 
 	if (number < table->first || number - table->first >= table->files.nr)
@@ -710,8 +713,8 @@ static bool name_file(const struct shstk_lines *lines, const struct table *table
 bool shstk_lines_find(struct shstk_lines *lines, uint64_t offset, uint64_t addr,
 		      struct shstk_line *ret)
 {
-	struct table *table = get_rows(lines, offset);
-	const struct row *row = table ? find_row(table, addr) : NULL;
+	struct line_table *table = get_rows(lines, offset);
+	const struct line_row *row = table ? find_row(table, addr) : NULL;
 
 	if (!row || !name_file(lines, table, row->file, ret))
 		return false;
@@ -722,7 +725,7 @@ bool shstk_lines_find(struct shstk_lines *lines, uint64_t offset, uint64_t addr,
 bool shstk_lines_file(struct shstk_lines *lines, uint64_t offset, uint64_t number,
 		      struct shstk_line *ret)
 {
-	const struct table *table = get_table(lines, offset);
+	const struct line_table *table = get_table(lines, offset);
 
 	return table && name_file(lines, table, number, ret);
 }

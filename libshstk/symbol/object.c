@@ -37,7 +37,7 @@ struct segment {
 	uint64_t addr;
 };
 
-struct answer {
+struct named_address {
 	UT_hash_handle hh;
 	uint64_t addr;
 	struct shstk_resolved resolved;
@@ -47,7 +47,7 @@ struct answer {
  * The names of a symbol. They are kept, because they take long to find out, and many addresses lie
  * in one function.
  */
-struct named {
+struct named_symbol {
 	UT_hash_handle hh;
 	const struct shstk_sym *sym;
 	const char *function;
@@ -108,8 +108,8 @@ struct shstk_object {
 	struct shstk_starts starts;
 	struct shstk_dwarf *dwarf;
 	struct shstk_gonames *go;
-	struct answer *answers;
-	struct named *named;
+	struct named_address *answers;
+	struct named_symbol *named;
 };
 
 static struct shstk_object *create(struct shstk_pool *pool, const struct shstk_symbols_opts *opts,
@@ -341,9 +341,9 @@ static void load(struct shstk_object *object)
 	shstk_account_end(account);
 }
 
-static struct named *add_named(struct shstk_object *object, const struct shstk_sym *sym)
+static struct named_symbol *add_named(struct shstk_object *object, const struct shstk_sym *sym)
 {
-	struct named *named = shstk_pool_alloc(object->pool, sizeof(*named));
+	struct named_symbol *named = shstk_pool_alloc(object->pool, sizeof(*named));
 
 	if (!named)
 		return NULL;
@@ -359,7 +359,7 @@ static struct named *add_named(struct shstk_object *object, const struct shstk_s
 static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *sym,
 			   struct shstk_symframe *frame)
 {
-	struct named *named;
+	struct named_symbol *named;
 
 	HASH_FIND_PTR(object->named, &sym, named);
 	if (!named)
@@ -416,7 +416,7 @@ size_t shstk_object_missing(const struct shstk_object *object, const char **firs
 const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
 {
 	struct shstk_symframe frames[SHSTK_FRAMES_MAX];
-	struct answer *answer;
+	struct named_address *answer;
 	struct shstk_resolved *ret;
 
 	HASH_FIND(hh, object->answers, &addr, sizeof(addr), answer);

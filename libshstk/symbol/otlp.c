@@ -42,13 +42,13 @@ struct number {
 };
 
 /**
- * struct table - a table of the message
+ * struct otlp_table - a table of the message
  * @numbers: numbers of the elements, by their keys.
  * @list: the elements.
  */
-struct table {
+struct otlp_table {
 	struct number *numbers;
-	struct shstk_items list;
+	struct shstk_message_items list;
 };
 
 /* What all samples of a record share in a message. */
@@ -61,7 +61,7 @@ struct shared {
 };
 
 /**
- * struct builder - a message being built
+ * struct otlp_builder - a message being built
  * @message: what it is made of.
  * @profile: the profile of the samples.
  * @main: mapping of the command's program, or NULL.
@@ -74,17 +74,17 @@ struct shared {
  * @stacks: stacks.
  * @records: what the records have in the message.
  */
-struct builder {
+struct otlp_builder {
 	const struct shstk_otlp_message *message;
 	const struct shstk_profile *profile;
 	const struct shstk_symmap *main;
 	struct shstk_builder memory;
-	struct table texts;
-	struct table attributes;
-	struct table mappings;
-	struct table functions;
-	struct table locations;
-	struct table stacks;
+	struct otlp_table texts;
+	struct otlp_table attributes;
+	struct otlp_table mappings;
+	struct otlp_table functions;
+	struct otlp_table locations;
+	struct otlp_table stacks;
 	struct shared *records;
 };
 
@@ -116,7 +116,7 @@ const char *shstk_otlp_to_label(const char *name)
 
 /* ---- Memory and tables ---- */
 
-static int32_t push(struct builder *b, struct table *table, void *item)
+static int32_t push(struct otlp_builder *b, struct otlp_table *table, void *item)
 {
 	return shstk_builder_push(&b->memory, &table->list, item) ? table->list.nr - 1 : 0;
 }
@@ -125,8 +125,8 @@ static int32_t push(struct builder *b, struct table *table, void *item)
  * Finds the number of a key. If there is none yet, @is_new is set, and the key gets the number of
  * the element that is pushed next.
  */
-static int32_t number_of(struct builder *b, struct table *table, const void *key, size_t size,
-			 bool *is_new)
+static int32_t number_of(struct otlp_builder *b, struct otlp_table *table, const void *key,
+			 size_t size, bool *is_new)
 {
 	struct number *found;
 
@@ -146,7 +146,7 @@ static int32_t number_of(struct builder *b, struct table *table, const void *key
 }
 
 /* Returns the number of a string, which is of the store's pool: equal ones are the same pointer. */
-static int32_t text_number(struct builder *b, const char *text)
+static int32_t text_number(struct otlp_builder *b, const char *text)
 {
 	bool is_new;
 	int32_t id;
@@ -159,7 +159,7 @@ static int32_t text_number(struct builder *b, const char *text)
 	return id;
 }
 
-static const char *pool_text(struct builder *b, const char *text)
+static const char *pool_text(struct otlp_builder *b, const char *text)
 {
 	const char *ret = shstk_pool_text(b->profile->text, text, strlen(text));
 
@@ -170,7 +170,7 @@ static const char *pool_text(struct builder *b, const char *text)
 /* ---- Attributes ---- */
 
 /* Returns a value: a text, or a number, or with @is_bool whether it is other than 0. */
-static AnyValue *make_value(struct builder *b, const char *text, int64_t n, bool is_bool)
+static AnyValue *make_value(struct otlp_builder *b, const char *text, int64_t n, bool is_bool)
 {
 	AnyValue *value = SHSTK_BUILDER_NEW(&b->memory, AnyValue, shstk__otlp__any_value__init);
 
@@ -189,7 +189,7 @@ static AnyValue *make_value(struct builder *b, const char *text, int64_t n, bool
 	return value;
 }
 
-static int32_t attribute(struct builder *b, const char *key, const char *text, int64_t n,
+static int32_t attribute(struct otlp_builder *b, const char *key, const char *text, int64_t n,
 			 bool is_bool)
 {
 	const struct {
@@ -211,17 +211,17 @@ static int32_t attribute(struct builder *b, const char *key, const char *text, i
 	return id;
 }
 
-static int32_t text_attribute(struct builder *b, const char *key, const char *text)
+static int32_t text_attribute(struct otlp_builder *b, const char *key, const char *text)
 {
 	return attribute(b, key, pool_text(b, text), 0, false);
 }
 
-static int32_t int_attribute(struct builder *b, const char *key, int64_t n)
+static int32_t int_attribute(struct otlp_builder *b, const char *key, int64_t n)
 {
 	return attribute(b, key, NULL, n, false);
 }
 
-static int32_t true_attribute(struct builder *b, const char *key)
+static int32_t true_attribute(struct otlp_builder *b, const char *key)
 {
 	return attribute(b, key, NULL, 1, true);
 }
@@ -237,7 +237,7 @@ static void add(struct list *list, int32_t attribute)
 	list->v[list->nr++] = attribute;
 }
 
-static int32_t *copy_list(struct builder *b, const struct list *list, size_t more)
+static int32_t *copy_list(struct otlp_builder *b, const struct list *list, size_t more)
 {
 	int32_t *ret = shstk_builder_alloc(&b->memory, (list->nr + more + 1) * sizeof(*ret));
 
@@ -249,7 +249,7 @@ static int32_t *copy_list(struct builder *b, const struct list *list, size_t mor
 /* ---- Mappings ---- */
 
 /* Returns whether this is the mapping of the command's program, maybe in a child of it. */
-static bool is_main(const struct builder *b, const struct shstk_symmap *map)
+static bool is_main(const struct otlp_builder *b, const struct shstk_symmap *map)
 {
 	const struct shstk_symmap *main = b->main;
 
@@ -257,7 +257,7 @@ static bool is_main(const struct builder *b, const struct shstk_symmap *map)
 	       map->end == main->end && map->offset == main->offset;
 }
 
-static Mapping *make_mapping(struct builder *b, const struct shstk_symmap *map)
+static Mapping *make_mapping(struct otlp_builder *b, const struct shstk_symmap *map)
 {
 	Mapping *new = SHSTK_BUILDER_NEW(&b->memory, Mapping, shstk__otlp__mapping__init);
 	struct list list = { 0 };
@@ -283,7 +283,7 @@ static Mapping *make_mapping(struct builder *b, const struct shstk_symmap *map)
 }
 
 /* Returns the number of a mapping; 0 where none is known. */
-static int32_t mapping_number(struct builder *b, const struct shstk_symmap *map)
+static int32_t mapping_number(struct otlp_builder *b, const struct shstk_symmap *map)
 {
 	const struct {
 		const char *path, *name;
@@ -303,7 +303,7 @@ static int32_t mapping_number(struct builder *b, const struct shstk_symmap *map)
 
 /* ---- Functions and locations ---- */
 
-static int32_t function_number(struct builder *b, const struct shstk_symframe *frame)
+static int32_t function_number(struct otlp_builder *b, const struct shstk_symframe *frame)
 {
 	const struct {
 		const char *name, *linkage, *file;
@@ -326,7 +326,7 @@ static int32_t function_number(struct builder *b, const struct shstk_symframe *f
 	return id;
 }
 
-static Line *make_line(struct builder *b, const struct shstk_symframe *frame)
+static Line *make_line(struct otlp_builder *b, const struct shstk_symframe *frame)
 {
 	Line *new = SHSTK_BUILDER_NEW(&b->memory, Line, shstk__otlp__line__init);
 
@@ -337,7 +337,7 @@ static Line *make_line(struct builder *b, const struct shstk_symframe *frame)
 	return new;
 }
 
-static void add_lines(struct builder *b, Location *to, const struct shstk_symbol *symbol)
+static void add_lines(struct otlp_builder *b, Location *to, const struct shstk_symbol *symbol)
 {
 	to->lines = shstk_builder_alloc(&b->memory, symbol->nr * sizeof(*to->lines));
 	while (to->lines && to->n_lines < symbol->nr && !b->memory.failed) {
@@ -350,13 +350,13 @@ static void add_lines(struct builder *b, Location *to, const struct shstk_symbol
  * Returns whether the functions of a location are looked up now: those that are in no file are not
  * there any more when someone reads this.
  */
-static bool name_now(const struct builder *b, const struct shstk_location *from)
+static bool name_now(const struct otlp_builder *b, const struct shstk_location *from)
 {
 	return b->message->named || from->symbol || from->generated || from->pc >> 63 ||
 	       from->map->kind == SHSTK_SYMMAP_VDSO || from->map->kind > SHSTK_SYMMAP_NONE;
 }
 
-static Location *make_location(struct builder *b, const struct shstk_location *from)
+static Location *make_location(struct otlp_builder *b, const struct shstk_location *from)
 {
 	Location *new = SHSTK_BUILDER_NEW(&b->memory, Location, shstk__otlp__location__init);
 	const struct shstk_symbol *symbol;
@@ -388,7 +388,7 @@ static Location *make_location(struct builder *b, const struct shstk_location *f
 	return new;
 }
 
-static int32_t location_number(struct builder *b, uint32_t i)
+static int32_t location_number(struct otlp_builder *b, uint32_t i)
 {
 	bool is_new;
 	int32_t id = number_of(b, &b->locations, &i, sizeof(i), &is_new);
@@ -399,7 +399,7 @@ static int32_t location_number(struct builder *b, uint32_t i)
 }
 
 /* Returns the number of the location without an address that stands for a note. */
-static int32_t note_number(struct builder *b, int note)
+static int32_t note_number(struct otlp_builder *b, int note)
 {
 	const uint64_t key = (uint64_t)note;
 	struct shstk_symframe frame = { 0 };
@@ -424,7 +424,7 @@ static int32_t note_number(struct builder *b, int note)
 
 /* ---- Samples ---- */
 
-static Stack *make_stack(struct builder *b, const struct shstk_record *record)
+static Stack *make_stack(struct otlp_builder *b, const struct shstk_record *record)
 {
 	Stack *new = SHSTK_BUILDER_NEW(&b->memory, Stack, shstk__otlp__stack__init);
 
@@ -443,7 +443,7 @@ static Stack *make_stack(struct builder *b, const struct shstk_record *record)
 }
 
 /* The members of a record from @note on are what tells one stack from another. */
-static int32_t stack_number(struct builder *b, const struct shstk_record *record)
+static int32_t stack_number(struct otlp_builder *b, const struct shstk_record *record)
 {
 	const size_t size = offsetof(struct shstk_record, locations) -
 			    offsetof(struct shstk_record, note) +
@@ -457,7 +457,8 @@ static int32_t stack_number(struct builder *b, const struct shstk_record *record
 }
 
 /* Lists the attributes of a record's samples, with room for the CPU's. */
-static void add_attributes(struct builder *b, const struct shstk_record *record, struct shared *to)
+static void add_attributes(struct otlp_builder *b, const struct shstk_record *record,
+			   struct shared *to)
 {
 	const struct shstk_labels *labels = record->labels;
 	size_t nr = labels ? labels->nr : 0;
@@ -476,7 +477,7 @@ static void add_attributes(struct builder *b, const struct shstk_record *record,
 							  labels->text[i + 1]);
 }
 
-static struct shared *get_shared(struct builder *b, const struct shstk_record *record)
+static struct shared *get_shared(struct otlp_builder *b, const struct shstk_record *record)
 {
 	struct shared *found;
 
@@ -495,7 +496,7 @@ static struct shared *get_shared(struct builder *b, const struct shstk_record *r
 }
 
 /* Returns the attributes of a sample: those of its record and its CPU. */
-static int32_t *sample_attributes(struct builder *b, const struct shared *shared, int32_t cpu)
+static int32_t *sample_attributes(struct otlp_builder *b, const struct shared *shared, int32_t cpu)
 {
 	int32_t *ret = shared->attributes;
 
@@ -517,7 +518,7 @@ static int64_t clock_of(const struct shstk_profile *profile)
 }
 
 /* Adds a sample to the Profile of each kind of values. */
-static void add_sample(struct builder *b, const struct shstk_otlp_sample *from,
+static void add_sample(struct otlp_builder *b, const struct shstk_otlp_sample *from,
 		       Profile *const *profiles)
 {
 	const struct shared *shared = get_shared(b, from->record);
@@ -545,7 +546,7 @@ static void add_sample(struct builder *b, const struct shstk_otlp_sample *from,
 	}
 }
 
-static void add_samples(struct builder *b, Profile *const *profiles)
+static void add_samples(struct otlp_builder *b, Profile *const *profiles)
 {
 	const struct shstk_otlp_message *m = b->message;
 	const size_t size = shstk_otlp_sample_size(b->profile->nr_types);
@@ -558,7 +559,7 @@ static void add_samples(struct builder *b, Profile *const *profiles)
 
 /* ---- Profiles ---- */
 
-static ValueType *make_type(struct builder *b, const struct shstk_value_type *from)
+static ValueType *make_type(struct otlp_builder *b, const struct shstk_value_type *from)
 {
 	ValueType *new = SHSTK_BUILDER_NEW(&b->memory, ValueType, shstk__otlp__value_type__init);
 
@@ -570,7 +571,7 @@ static ValueType *make_type(struct builder *b, const struct shstk_value_type *fr
 }
 
 /* Gives a Profile its id. */
-static void add_id(struct builder *b, Profile *to, unsigned int type)
+static void add_id(struct otlp_builder *b, Profile *to, unsigned int type)
 {
 	uint8_t *id = shstk_builder_alloc(&b->memory, SHSTK_OTLP_ID);
 
@@ -581,7 +582,7 @@ static void add_id(struct builder *b, Profile *to, unsigned int type)
 	to->profile_id = (ProtobufCBinaryData){ SHSTK_OTLP_ID, id };
 }
 
-static Profile *make_profile(struct builder *b, unsigned int type)
+static Profile *make_profile(struct otlp_builder *b, unsigned int type)
 {
 	const struct shstk_profile *profile = b->profile;
 	const struct shstk_write_opts opts = { .type = b->message->about->type };
@@ -612,7 +613,7 @@ static Profile *make_profile(struct builder *b, unsigned int type)
 
 /* ---- What a message says of the recording ---- */
 
-static void add_pair(struct builder *b, KeyValue **list, size_t *nr, const char *key,
+static void add_pair(struct otlp_builder *b, KeyValue **list, size_t *nr, const char *key,
 		     AnyValue *value)
 {
 	KeyValue *new = SHSTK_BUILDER_NEW(&b->memory, KeyValue, shstk__otlp__key_value__init);
@@ -624,7 +625,7 @@ static void add_pair(struct builder *b, KeyValue **list, size_t *nr, const char 
 	list[(*nr)++] = new;
 }
 
-static AnyValue *make_texts(struct builder *b, const char *const *lines, size_t nr)
+static AnyValue *make_texts(struct otlp_builder *b, const char *const *lines, size_t nr)
 {
 	AnyValue *value = SHSTK_BUILDER_NEW(&b->memory, AnyValue, shstk__otlp__any_value__init);
 	Shstk__Otlp__TextList *list =
@@ -644,12 +645,12 @@ static AnyValue *make_texts(struct builder *b, const char *const *lines, size_t 
 	return value;
 }
 
-static const char *title_of(const struct builder *b)
+static const char *title_of(const struct otlp_builder *b)
 {
 	return b->message->about->title ? b->message->about->title : b->profile->title;
 }
 
-static Shstk__Otlp__Scope *make_scope(struct builder *b)
+static Shstk__Otlp__Scope *make_scope(struct otlp_builder *b)
 {
 	const struct shstk_otlp_message *m = b->message;
 	const struct shstk_profile *profile = b->profile;
@@ -682,7 +683,7 @@ static Shstk__Otlp__Scope *make_scope(struct builder *b)
 }
 
 /* Adds an attribute to those of the resource, unless the caller gives it. */
-static void add_own(struct builder *b, KeyValue **list, size_t *nr, const char *key,
+static void add_own(struct otlp_builder *b, KeyValue **list, size_t *nr, const char *key,
 		    const char *text)
 {
 	const struct shstk_otlp_about *about = b->message->about;
@@ -694,7 +695,7 @@ static void add_own(struct builder *b, KeyValue **list, size_t *nr, const char *
 }
 
 /* Says on which machine the samples were taken, and of what. */
-static Shstk__Otlp__Resource *make_resource(struct builder *b)
+static Shstk__Otlp__Resource *make_resource(struct otlp_builder *b)
 {
 	Shstk__Otlp__Resource *resource =
 		SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Resource, shstk__otlp__resource__init);
@@ -721,7 +722,7 @@ static Shstk__Otlp__Resource *make_resource(struct builder *b)
 }
 
 /* Puts the empty first element into each table. */
-static void begin_tables(struct builder *b)
+static void begin_tables(struct otlp_builder *b)
 {
 	push(b, &b->texts, "");
 	push(b, &b->attributes,
@@ -734,7 +735,7 @@ static void begin_tables(struct builder *b)
 	push(b, &b->stacks, SHSTK_BUILDER_NEW(&b->memory, Stack, shstk__otlp__stack__init));
 }
 
-static Shstk__Otlp__Dictionary *make_dictionary(struct builder *b)
+static Shstk__Otlp__Dictionary *make_dictionary(struct otlp_builder *b)
 {
 	static Shstk__Otlp__Link no_link = SHSTK__OTLP__LINK__INIT, *links[] = { &no_link };
 	static const uint8_t zeros[16];
@@ -763,7 +764,7 @@ static Shstk__Otlp__Dictionary *make_dictionary(struct builder *b)
 }
 
 /* Builds the message. NULL when memory runs out. */
-static Shstk__Otlp__ProfilesData *build(struct builder *b)
+static Shstk__Otlp__ProfilesData *build(struct otlp_builder *b)
 {
 	Shstk__Otlp__ProfilesData *out = SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__ProfilesData,
 							   shstk__otlp__profiles_data__init);
@@ -798,13 +799,13 @@ static Shstk__Otlp__ProfilesData *build(struct builder *b)
 	return b->memory.failed ? NULL : out;
 }
 
-static void table_deinit(struct table *table)
+static void table_deinit(struct otlp_table *table)
 {
 	HASH_CLEAR(hh, table->numbers);
 	free(table->list.v);
 }
 
-static void builder_deinit(struct builder *b)
+static void builder_deinit(struct otlp_builder *b)
 {
 	HASH_CLEAR(hh, b->records);
 	table_deinit(&b->texts);
@@ -818,7 +819,7 @@ static void builder_deinit(struct builder *b)
 
 int shstk_otlp_pack(const struct shstk_otlp_message *message, uint8_t **ret, size_t *size)
 {
-	struct builder b = { .message = message, .profile = message->profile };
+	struct otlp_builder b = { .message = message, .profile = message->profile };
 	Shstk__Otlp__ProfilesData *out;
 
 	*ret = NULL;

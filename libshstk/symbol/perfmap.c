@@ -29,7 +29,7 @@
 #define NAME_MAX_LEN 4096
 #define ENTRY_COST 192 /* bytes that an entry takes in addition to its name */
 
-struct range {
+struct entry_range {
 	uint64_t start;
 	uint64_t end;
 	size_t entry;
@@ -43,7 +43,7 @@ struct range {
  * @end: number behind the last line.
  */
 struct layer {
-	struct range *flat;
+	struct entry_range *flat;
 	size_t nr;
 	size_t first;
 	size_t end;
@@ -321,7 +321,7 @@ static void heap_pop(struct sweep *sweep)
 
 static int by_start(const void *a, const void *b)
 {
-	const struct range *x = a, *y = b;
+	const struct entry_range *x = a, *y = b;
 
 	if (x->start != y->start)
 		return x->start < y->start ? -1 : 1;
@@ -337,15 +337,15 @@ static int by_value(const void *a, const void *b)
 
 static void add_piece(struct layer *layer, uint64_t start, uint64_t end, size_t entry)
 {
-	struct range *last = layer->flat + layer->nr - 1;
+	struct entry_range *last = layer->flat + layer->nr - 1;
 
 	if (layer->nr && last->entry == entry && last->end == start)
 		last->end = end;
 	else
-		layer->flat[layer->nr++] = (struct range){ start, end, entry };
+		layer->flat[layer->nr++] = (struct entry_range){ start, end, entry };
 }
 
-static void sweep_all(struct layer *layer, struct sweep *sweep, const struct range *sorted,
+static void sweep_all(struct layer *layer, struct sweep *sweep, const struct entry_range *sorted,
 		      const uint64_t *points)
 {
 	size_t i, next = 0, nr = layer->end - layer->first;
@@ -364,7 +364,7 @@ static void flatten(const struct shstk_perfmap *map, struct layer *layer)
 {
 	struct sweep sweep = { .entries = map->entries };
 	size_t i, nr = layer->end - layer->first;
-	struct range *sorted;
+	struct entry_range *sorted;
 	uint64_t *points;
 
 	layer->nr = 0;

@@ -20,13 +20,13 @@
 #define NESTING_MAX 32
 #define BRACKETS_MAX 128
 
-struct span {
+struct name_span {
 	const char *p;
 	size_t len;
 };
 
 /* The text being made. */
-struct text {
+struct short_name {
 	char *p;
 	size_t len;
 };
@@ -97,7 +97,7 @@ static bool begins(const char *p, const char *end, const char *with)
 	return (size_t)(end - p) >= len && !memcmp(p, with, len);
 }
 
-static void put(struct text *out, const char *p, size_t len)
+static void put(struct short_name *out, const char *p, size_t len)
 {
 	memcpy(out->p + out->len, p, len);
 	out->len += len;
@@ -140,7 +140,7 @@ static bool is_operator(const char *start, const char *p)
  * '>'. Returns the number of arguments; -1 if there are too many, or the brackets do not match. A
  * '<' in round brackets may be a comparison, so it ends with the brackets.
  */
-static int split(const char *p, const char *end, struct span *args, const char **after)
+static int split(const char *p, const char *end, struct name_span *args, const char **after)
 {
 	char open[BRACKETS_MAX];
 	const char *start = p, *from = p;
@@ -165,7 +165,7 @@ static int split(const char *p, const char *end, struct span *args, const char *
 		} else if ((*p == ',' && !depth) || (*p == '>' && !is_operator(start, p))) {
 			if (n == ARGS_MAX)
 				return -1;
-			args[n++] = (struct span){ from, p - from };
+			args[n++] = (struct name_span){ from, p - from };
 			from = p + 1;
 			if (*p == '>') {
 				*after = from;
@@ -176,7 +176,7 @@ static int split(const char *p, const char *end, struct span *args, const char *
 	return -1;
 }
 
-static struct span trim(struct span s)
+static struct name_span trim(struct name_span s)
 {
 	while (s.len && *s.p == ' ')
 		s.p++, s.len--;
@@ -186,7 +186,8 @@ static struct span trim(struct span s)
 }
 
 /* Returns whether @arg is the default that @pattern describes. Blanks between '>'s do not count. */
-static bool is_default(const char *pattern, struct span arg, const struct span *args, int nr)
+static bool is_default(const char *pattern, struct name_span arg, const struct name_span *args,
+		       int nr)
 {
 	const char *p = arg.p, *end = arg.p + arg.len;
 
@@ -209,7 +210,7 @@ static bool is_default(const char *pattern, struct span arg, const struct span *
 }
 
 /* Returns how many of the arguments have to be written. */
-static int needed_args(const struct template *t, const struct span *args, int nr)
+static int needed_args(const struct template *t, const struct name_span *args, int nr)
 {
 	int defaults = 0;
 
@@ -227,7 +228,8 @@ static int needed_args(const struct template *t, const struct span *args, int nr
  * Writes the typedef that the standard has for characters, such as std::string or std::wostream.
  * Returns false if there is none.
  */
-static bool put_alias(struct text *out, const struct template *t, const struct span *args, int nr)
+static bool put_alias(struct short_name *out, const struct template *t,
+		      const struct name_span *args, int nr)
 {
 	static const char basic[] = "basic_";
 	bool narrow = args[0].len == 4 && !memcmp(args[0].p, "char", 4);
@@ -241,9 +243,9 @@ static bool put_alias(struct text *out, const struct template *t, const struct s
 	return true;
 }
 
-static bool shorten(const char *p, const char *end, struct text *out, int nesting);
+static bool shorten(const char *p, const char *end, struct short_name *out, int nesting);
 
-static void put_args(struct text *out, const struct span *args, int nr)
+static void put_args(struct short_name *out, const struct name_span *args, int nr)
 {
 	for (int i = 0; i < nr; i++) {
 		put(out, i ? ", " : "<", i ? 2 : 1);
@@ -259,12 +261,12 @@ static void put_args(struct text *out, const struct span *args, int nr)
  * are shortened first, in memory of their own, because only then can they be compared. Returns
  * false if they cannot be understood.
  */
-static bool put_template(const struct template *t, const char *p, const char *end, struct text *out,
-			 int nesting, const char **after)
+static bool put_template(const struct template *t, const char *p, const char *end,
+			 struct short_name *out, int nesting, const char **after)
 {
-	struct span args[ARGS_MAX];
+	struct name_span args[ARGS_MAX];
 	int nr = split(p, end, args, after);
-	struct text made = { NULL, 0 };
+	struct short_name made = { NULL, 0 };
 	bool ok;
 
 	if (nr < 0)
@@ -272,11 +274,11 @@ static bool put_template(const struct template *t, const char *p, const char *en
 	made.p = malloc(longest(*after - p));
 	ok = made.p;
 	for (int i = 0; ok && i < nr; i++) {
-		struct span arg = trim(args[i]);
+		struct name_span arg = trim(args[i]);
 		size_t from = made.len;
 
 		ok = shorten(arg.p, arg.p + arg.len, &made, nesting + 1);
-		args[i] = (struct span){ made.p + from, made.len - from };
+		args[i] = (struct name_span){ made.p + from, made.len - from };
 	}
 	if (ok) {
 		nr = needed_args(t, args, nr);
@@ -290,7 +292,7 @@ static bool put_template(const struct template *t, const char *p, const char *en
 }
 
 /* Appends the text from @p to @end, shortened. Returns false if it cannot be understood. */
-static bool shorten(const char *p, const char *end, struct text *out, int nesting)
+static bool shorten(const char *p, const char *end, struct short_name *out, int nesting)
 {
 	const struct template *t;
 	const char *name, *start = p;
@@ -319,7 +321,7 @@ static bool shorten(const char *p, const char *end, struct text *out, int nestin
 
 const char *shstk_shorten(struct shstk_pool *pool, const char *name, size_t len)
 {
-	struct text out = { malloc(longest(len)), 0 };
+	struct short_name out = { malloc(longest(len)), 0 };
 	const char *text;
 
 	if (out.p && shorten(name, name + len, &out, 0))

@@ -32,7 +32,7 @@
 #define SPLIT_COST (32u << 10) /* about the bytes that libdw takes for a file */
 #define UNITS_MAX (1u << 16) /* most units of one file that are looked at */
 
-struct bytes {
+struct section_bytes {
 	const uint8_t *p;
 	size_t size;
 };
@@ -76,14 +76,14 @@ struct shstk_splits {
 	const struct shstk_debugplace *place;
 	const char *path;
 	struct shstk_account *account;
-	struct bytes addr;
-	struct bytes ranges;
+	struct section_bytes addr;
+	struct section_bytes ranges;
 	bool dwp_tried;
 	int dwp_fd;
 	Elf *dwp;
 	struct shstk_unpacked *dwp_unpacked;
-	struct bytes index;
-	struct bytes parts[PARTS];
+	struct section_bytes index;
+	struct section_bytes parts[PARTS];
 	size_t missing;
 	char *first;
 };
@@ -98,7 +98,7 @@ struct skeleton {
 	Dwarf_Addr base;
 };
 
-static struct bytes section(Elf *elf, const char *wanted)
+static struct section_bytes section(Elf *elf, const char *wanted)
 {
 	Elf_Scn *scn = NULL;
 	Elf_Data *data;
@@ -107,7 +107,7 @@ static struct bytes section(Elf *elf, const char *wanted)
 	size_t names;
 
 	if (elf_getshdrstrndx(elf, &names))
-		return (struct bytes){ 0 };
+		return (struct section_bytes){ 0 };
 	while ((scn = elf_nextscn(elf, scn))) {
 		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS ||
 		    shdr.sh_flags & SHF_COMPRESSED)
@@ -117,13 +117,13 @@ static struct bytes section(Elf *elf, const char *wanted)
 			continue;
 		data = elf_getdata(scn, NULL);
 		if (data && data->d_buf)
-			return (struct bytes){ data->d_buf, data->d_size };
+			return (struct section_bytes){ data->d_buf, data->d_size };
 	}
-	return (struct bytes){ 0 };
+	return (struct section_bytes){ 0 };
 }
 
 /* Finds the sections of a .dwo or .dwp file. */
-static void split_sections(Elf *elf, struct bytes parts[PARTS])
+static void split_sections(Elf *elf, struct section_bytes parts[PARTS])
 {
 	char name[32];
 
@@ -135,10 +135,10 @@ static void split_sections(Elf *elf, struct bytes parts[PARTS])
 }
 
 /* Returns the bytes of @from from @offset on, at most @size. */
-static struct bytes part_of(struct bytes from, uint64_t offset, uint64_t size)
+static struct section_bytes part_of(struct section_bytes from, uint64_t offset, uint64_t size)
 {
 	if (!from.p || offset > from.size)
-		return (struct bytes){ 0 };
+		return (struct section_bytes){ 0 };
 	from.p += offset;
 	from.size -= offset;
 	if (from.size > size)
@@ -219,7 +219,7 @@ static size_t write_headers(uint8_t *image)
  * Gives a section its bytes, in libelf's own copy. Empty sections are hidden. Returns false on
  * failure.
  */
-static bool fill_section(Elf *elf, enum part part, struct bytes with)
+static bool fill_section(Elf *elf, enum part part, struct section_bytes with)
 {
 	Elf_Scn *scn = elf_getscn(elf, part + 1);
 	GElf_Shdr shdr;
@@ -261,7 +261,7 @@ void shstk_split_close(struct shstk_split *split)
 }
 
 /* Copies the bytes of @parts to @to, and lets @parts refer to the copies. */
-static void copy_parts(uint8_t *to, struct bytes parts[PARTS])
+static void copy_parts(uint8_t *to, struct section_bytes parts[PARTS])
 {
 	for (int i = INFO; i <= RNGLISTS; i++) {
 		if (!parts[i].size)
@@ -272,7 +272,7 @@ static void copy_parts(uint8_t *to, struct bytes parts[PARTS])
 	}
 }
 
-static bool begin(struct shstk_split *split, const struct bytes parts[PARTS], uint64_t id,
+static bool begin(struct shstk_split *split, const struct section_bytes parts[PARTS], uint64_t id,
 		  struct shstk_account *account)
 {
 	split->elf = shstk_elf_memory((char *)split->image, HEADERS);
@@ -293,8 +293,8 @@ static bool begin(struct shstk_split *split, const struct bytes parts[PARTS], ui
  * away and must be copied; 0 if they stay. Returns NULL if the unit is not there or cannot be read.
  */
 static struct shstk_split *compose(const struct shstk_splits *splits,
-				   const struct skeleton *skeleton, struct bytes parts[PARTS],
-				   size_t copied)
+				   const struct skeleton *skeleton,
+				   struct section_bytes parts[PARTS], size_t copied)
 {
 	struct shstk_split *split = NULL;
 
@@ -350,7 +350,7 @@ static struct shstk_split *open_dwo(struct shstk_splits *splits, const struct sk
 	struct shstk_unpacked *unpacked = NULL;
 	struct shstk_split *split = NULL;
 	uint64_t before = splits->account->memory, unpacking;
-	struct bytes parts[PARTS];
+	struct section_bytes parts[PARTS];
 	size_t size = 0;
 	Elf *elf = NULL;
 	int fd = open_file(splits, path, &elf, &unpacked);
@@ -409,7 +409,7 @@ static struct shstk_split *from_dwp(struct shstk_splits *splits, const struct sk
 		[SHSTK_DWP_RNGLISTS] = RNGLISTS,
 	};
 	struct shstk_dwp_part found[SHSTK_DWP_KINDS];
-	struct bytes parts[PARTS] = { { 0 } };
+	struct section_bytes parts[PARTS] = { { 0 } };
 	enum part part;
 
 	if (!splits->dwp_tried)

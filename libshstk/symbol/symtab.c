@@ -171,13 +171,14 @@ static bool is_better(const struct shstk_sym *x, const struct shstk_sym *y)
 }
 
 /* The address of a symbol, and its index in the table. */
-struct place {
+struct indexed_address {
 	uint64_t addr;
 	uint64_t index;
 };
 
 /* Copies @nr places from @from to @to, sorted by one byte of their addresses. */
-static void sort_by_byte(const struct place *from, struct place *to, size_t nr, int shift)
+static void sort_by_byte(const struct indexed_address *from, struct indexed_address *to, size_t nr,
+			 int shift)
 {
 	size_t at[256] = { 0 }, sum = 0, n;
 
@@ -197,17 +198,18 @@ static void sort_by_byte(const struct place *from, struct place *to, size_t nr, 
  * each byte, from the lowest to the highest. @room is the memory to free. NULL when memory runs
  * out.
  */
-static struct place *sort_places(const struct shstk_symtab *tab, struct place **room)
+static struct indexed_address *sort_places(const struct shstk_symtab *tab,
+					   struct indexed_address **room)
 {
-	struct place *places = reallocarray(NULL, tab->nr, 2 * sizeof(*places));
-	struct place *from = places, *to = places + tab->nr, *swap;
+	struct indexed_address *places = reallocarray(NULL, tab->nr, 2 * sizeof(*places));
+	struct indexed_address *from = places, *to = places + tab->nr, *swap;
 	uint64_t bits = 0;
 
 	*room = places;
 	if (!places)
 		return NULL;
 	for (size_t i = 0; i < tab->nr; i++) {
-		from[i] = (struct place){ tab->syms[i].addr, i };
+		from[i] = (struct indexed_address){ tab->syms[i].addr, i };
 		bits |= from[i].addr;
 	}
 	for (int shift = 0; shift < 64 && bits >> shift; shift += 8) {
@@ -226,7 +228,7 @@ static struct place *sort_places(const struct shstk_symtab *tab, struct place **
 static struct shstk_sym *take_best(const struct shstk_symtab *tab, size_t *nr)
 {
 	struct shstk_sym *ret = reallocarray(NULL, tab->nr, sizeof(*ret)), *last = ret;
-	struct place *room, *places = sort_places(tab, &room);
+	struct indexed_address *room, *places = sort_places(tab, &room);
 	const struct shstk_sym *sym;
 
 	if (!ret || !places) {

@@ -33,7 +33,7 @@ struct shstk_unpacked {
 	struct shstk_unpacked *next;
 };
 
-struct library {
+struct libdeflate_library {
 	typeof(libdeflate_alloc_decompressor) *begin;
 	typeof(libdeflate_zlib_decompress) *inflate;
 	typeof(libdeflate_free_decompressor) *end;
@@ -47,14 +47,14 @@ struct library {
  */
 struct inflater {
 	bool begun;
-	struct library lib;
+	struct libdeflate_library lib;
 	struct libdeflate_decompressor *state;
 };
 
 static void begin(struct inflater *ret)
 {
 	void *handle = dlopen("libdeflate.so.0", RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
-	struct library *lib = &ret->lib;
+	struct libdeflate_library *lib = &ret->lib;
 
 	ret->begun = true;
 	if (!handle)

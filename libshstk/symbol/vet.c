@@ -31,7 +31,7 @@ struct abbrevs {
 	uint64_t nr;
 };
 
-struct unit {
+struct vetted_unit {
 	uint64_t first; /* offset of its first entry */
 	const struct abbrevs *abbrevs;
 	bool paid;
@@ -42,7 +42,7 @@ struct shstk_vet {
 	struct shstk_bytes abbrev;
 	struct shstk_bytes aranges;
 	struct abbrevs *tables;
-	struct unit *units;
+	struct vetted_unit *units;
 	size_t nr;
 	size_t max;
 };
@@ -154,9 +154,9 @@ static bool read_header(struct shstk_bytes *from, bool wide, bool types, uint64_
 	return true;
 }
 
-static bool add_unit(struct shstk_vet *vet, const struct unit *new)
+static bool add_unit(struct shstk_vet *vet, const struct vetted_unit *new)
 {
-	struct unit *units =
+	struct vetted_unit *units =
 		shstk_account_grow(vet->account, vet->units, vet->nr, &vet->max, sizeof(*units));
 
 	if (!units)
@@ -175,14 +175,14 @@ static bool vet_unit(struct shstk_vet *vet, const uint8_t *start, struct shstk_b
 		     bool wide, bool types)
 {
 	uint64_t abbrevs, code, passed;
-	struct unit unit;
+	struct vetted_unit unit;
 
 	if ((uint64_t)(from.end - from.p) > UNIT_MAX ||
 	    !shstk_account_take(vet->account, UNIT_COST))
 		return false;
 	if (!read_header(&from, wide, types, &abbrevs))
 		return true;
-	unit = (struct unit){ .first = from.p - start };
+	unit = (struct vetted_unit){ .first = from.p - start };
 	if (!bytes_uleb(&from, &code))
 		return true;
 	unit.abbrevs = get_abbrevs(vet, abbrevs);
@@ -250,7 +250,7 @@ void shstk_vet_destroy(struct shstk_vet *vet)
 	free(vet);
 }
 
-static struct unit *find_unit(const struct shstk_vet *vet, uint64_t first)
+static struct vetted_unit *find_unit(const struct shstk_vet *vet, uint64_t first)
 {
 	size_t lo = 0, hi = vet->nr, mid;
 
@@ -266,7 +266,7 @@ static struct unit *find_unit(const struct shstk_vet *vet, uint64_t first)
 
 bool shstk_vet_unit(struct shstk_vet *vet, uint64_t offset)
 {
-	struct unit *unit = find_unit(vet, offset);
+	struct vetted_unit *unit = find_unit(vet, offset);
 
 	if (!unit)
 		return false;

@@ -53,7 +53,7 @@ static void repair(uint8_t *data, size_t size, unsigned int what)
 	memcpy(data, &c, sizeof(c));
 }
 
-static void look_up(const struct rules_table *t)
+static void look_up(const struct compiled_table *t)
 {
 	struct ushstk_rules_view v;
 
@@ -68,7 +68,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct rules_table table;
+	struct compiled_table table;
 	uint8_t *copy;
 	int fd;
 

@@ -35,7 +35,7 @@
  */
 struct chain_ends {
 	const struct image *file;
-	struct rules_table table;
+	struct compiled_table table;
 	struct ushstk_rules_view view;
 	struct chain_ends *next;
 };

@@ -33,7 +33,7 @@ void rules_file_close(struct rules_file *file)
 	(void)file;
 }
 
-int rules_compile(const void *image, size_t size, const char *path, struct rules_table *ret)
+int rules_compile(const void *image, size_t size, const char *path, struct compiled_table *ret)
 {
 	(void)image;
 	(void)size;

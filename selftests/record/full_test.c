@@ -96,7 +96,7 @@ static enum state state;
 /* Fills the ring of this thread: it looks as if nobody has read what is in it. */
 static void fill_ring(void)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 
 	if (t && state == FULL)
 		atomic_store(&t->slot->tail, t->head - agent.ring_size);
@@ -609,9 +609,9 @@ static int states(void)
 static bool is_of_its_period(void)
 {
 	uint64_t at = now(CLOCK_THREAD_CPUTIME_ID);
-	struct thread early = { .first_end = at + 1000000000, .first_rest = PERIOD };
-	struct thread soon_after = { .first_end = at, .first_rest = 1000000000 };
-	struct thread much_later = { .first_end = 0, .first_rest = 1 };
+	struct agent_thread early = { .first_end = at + 1000000000, .first_rest = PERIOD };
+	struct agent_thread soon_after = { .first_end = at, .first_rest = 1000000000 };
+	struct agent_thread much_later = { .first_end = 0, .first_rest = 1 };
 
 	while (now(CLOCK_THREAD_CPUTIME_ID) < PERIOD)
 		;

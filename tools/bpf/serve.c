@@ -27,7 +27,7 @@
 /* Limit of a table's size: as many bytes as linux/shstk_rules.h permits. */
 #define MAX_BLOCKS 8192
 
-static int fill(int fd, size_t room, const struct rules_table *table)
+static int fill(int fd, size_t room, const struct compiled_table *table)
 {
 	void *to = mmap(NULL, room, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
@@ -39,7 +39,7 @@ static int fill(int fd, size_t room, const struct rules_table *table)
 }
 
 /* Makes a map with the bytes of a table. Returns a descriptor or a negative errno. */
-static int make_map(const struct libbpf *lib, const struct rules_table *table)
+static int make_map(const struct libbpf *lib, const struct compiled_table *table)
 {
 	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_INNER_MAP | BPF_F_MMAPABLE);
 	size_t blocks = (table->size + WALK_BLOCK - 1) / WALK_BLOCK;
@@ -68,7 +68,7 @@ int serve_config(struct served *s)
  * Gives a file its table: first the table, then its slot to the file, then a new generation, so
  * that the program looks up its mappings anew.
  */
-static int put(struct served *s, const struct walk_file *file, const struct rules_table *table)
+static int put(struct served *s, const struct walk_file *file, const struct compiled_table *table)
 {
 	__u32 slot = s->next;
 	int fd, err;
@@ -93,7 +93,7 @@ int serve_vdso(struct served *s)
 {
 	const struct walk_file vdso = { 0 };
 	struct rules_file file;
-	struct rules_table table;
+	struct compiled_table table;
 	int err = rules_file_vdso(&file);
 
 	if (!err)
@@ -131,7 +131,7 @@ static bool is_that(const struct stat *st, const struct walk_file *file)
 static int make(struct served *s, const struct walk_file *file, int fd)
 {
 	const struct source from = { .cache = s->cache, .stop = -1 };
-	struct rules_table table;
+	struct compiled_table table;
 	struct stat before, after;
 	int err;
 

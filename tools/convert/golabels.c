@@ -23,13 +23,13 @@
 #define MAX_REST 5000000000 /* ns, for a process in which nothing was found */
 
 /**
- * struct seen - a goroutine to which a sample belonged
+ * struct seen_goroutine - a goroutine to which a sample belonged
  * @g: address of its description; 0: none.
  * @stack: its stack at that time.
  * @size: bytes in @labels.
  * @labels: its labels at that time.
  */
-struct seen {
+struct seen_goroutine {
 	uint64_t g;
 	struct shstk_gostack stack;
 	size_t size;
@@ -55,7 +55,7 @@ struct golabels {
 	uint64_t rest;
 	uint64_t next;
 	uint64_t *next_search;
-	struct seen seen[SEEN];
+	struct seen_goroutine seen[SEEN];
 };
 
 struct golabels *golabels_create(pid_t pid, uint64_t *next_search)
@@ -167,7 +167,7 @@ static uint64_t by_register(const struct golabels *all, uint64_t g, uint64_t pla
 	return has(&stack, place) ? g : 0;
 }
 
-static struct seen *slot_of(struct golabels *all, uint64_t g)
+static struct seen_goroutine *slot_of(struct golabels *all, uint64_t g)
 {
 	return &all->seen[(g * 0x9e3779b97f4a7c15) >> 58];
 }
@@ -176,7 +176,7 @@ static struct seen *slot_of(struct golabels *all, uint64_t g)
  * Finds a remembered goroutine by the place of its last known stack. That helps if the goroutine is
  * gone, as at the end of a program.
  */
-static struct seen *find_seen(struct golabels *all, uint64_t place)
+static struct seen_goroutine *find_seen(struct golabels *all, uint64_t place)
 {
 	for (unsigned int i = 0; i < SEEN; i++)
 		if (all->seen[i].g && has(&all->seen[i].stack, place))
@@ -186,7 +186,7 @@ static struct seen *find_seen(struct golabels *all, uint64_t place)
 
 static int put_label(void *arg, const char *key, const char *value)
 {
-	struct seen *s = arg;
+	struct seen_goroutine *s = arg;
 	size_t klen = strlen(key) + 1, vlen = strlen(value) + 1;
 
 	if (klen + vlen > sizeof(s->labels) - s->size)
@@ -198,10 +198,10 @@ static int put_label(void *arg, const char *key, const char *value)
 }
 
 /* Reads and remembers what the process tells of @g now. Returns NULL if it cannot be read. */
-static struct seen *read_goroutine(struct golabels *all, uint64_t g)
+static struct seen_goroutine *read_goroutine(struct golabels *all, uint64_t g)
 {
 	struct shstk_goroutine it = { .g = g };
-	struct seen *s = slot_of(all, g);
+	struct seen_goroutine *s = slot_of(all, g);
 
 	s->g = 0;
 	if (!shstk_goroutine_stack(&all->rt, g, &s->stack))
@@ -214,10 +214,10 @@ static struct seen *read_goroutine(struct golabels *all, uint64_t g)
 }
 
 /* Returns the goroutine on whose stack the address is, or NULL. */
-static struct seen *find_at(struct golabels *all, uint64_t g, uint64_t place)
+static struct seen_goroutine *find_at(struct golabels *all, uint64_t g, uint64_t place)
 {
 	uint64_t found = by_register(all, g, place);
-	struct seen *old = found ? NULL : find_seen(all, place), *s;
+	struct seen_goroutine *old = found ? NULL : find_seen(all, place), *s;
 	struct shstk_gostack stack;
 
 	if (old) {
@@ -233,7 +233,7 @@ static struct seen *find_at(struct golabels *all, uint64_t g, uint64_t place)
 
 size_t golabels_find(struct golabels *all, const struct golabels_hints *hints, char *buf)
 {
-	const struct seen *s = NULL;
+	const struct seen_goroutine *s = NULL;
 
 	if (!find_runtime(all))
 		return 0;

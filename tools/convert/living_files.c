@@ -45,7 +45,7 @@ struct kept_key {
 };
 
 /* A file that stays open, and its state when it was opened, as it may be written to. */
-struct kept {
+struct open_file {
 	UT_hash_handle hh;
 	struct kept_key key;
 	int fd;
@@ -56,12 +56,12 @@ struct kept {
 struct live {
 	struct layout_files files;
 	struct shstk_symbols *symbols;
-	struct kept *kept;
+	struct open_file *kept;
 	uint64_t vdso_size;
 	dev_t blind; /* device whose mappings have other numbers than stat(2) tells */
 };
 
-static bool is_unchanged(const struct kept *k)
+static bool is_unchanged(const struct open_file *k)
 {
 	struct stat st;
 
@@ -69,17 +69,17 @@ static bool is_unchanged(const struct kept *k)
 	       st.st_mtim.tv_sec == k->changed.tv_sec && st.st_mtim.tv_nsec == k->changed.tv_nsec;
 }
 
-static void forget(struct live *live, struct kept *k)
+static void forget(struct live *live, struct open_file *k)
 {
 	HASH_DEL(live->kept, k);
 	close(k->fd);
 	free(k);
 }
 
-static struct kept *find_kept(struct live *live, const struct layout_map *map)
+static struct open_file *find_kept(struct live *live, const struct layout_map *map)
 {
 	struct kept_key key = { map->dev, map->inode };
-	struct kept *k;
+	struct open_file *k;
 
 	HASH_FIND(hh, live->kept, &key, sizeof(key), k);
 	if (!k || is_unchanged(k))
@@ -142,7 +142,7 @@ static bool many_taken(int fd)
 
 static bool keep(struct live *live, const struct layout_map *map, int fd)
 {
-	struct kept *k;
+	struct open_file *k;
 	struct stat st;
 
 	if (HASH_COUNT(live->kept) >= MAX_KEPT || many_taken(fd) || !is_same(live, fd, map) ||
@@ -224,7 +224,7 @@ static int add_vdso(const struct live *live, struct shstk_space *space,
 static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
 {
 	struct live *live = arg;
-	struct kept *kept;
+	struct open_file *kept;
 	int fd, err;
 
 	if (!strcmp(map->path, "[vdso]"))
@@ -306,7 +306,7 @@ struct live *live_create(struct shstk_symbols *symbols)
 
 void live_destroy(struct live *live)
 {
-	struct kept *k, *next;
+	struct open_file *k, *next;
 
 	if (!live)
 		return;

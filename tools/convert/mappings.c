@@ -347,8 +347,8 @@ static int find_language(struct layout *layout, const struct layout_map *map,
 }
 
 /*
- * Returns whether a process is to be asked which interpreter it has. It may only be starting, so it is
- * asked again, each time after twice as many samples: the answer may never come.
+ * Returns whether a process is to be asked which interpreter it has. It may only be starting, so it
+ * is asked again, each time after twice as many samples: the answer may never come.
  */
 static bool is_due(struct layout *layout)
 {
@@ -569,7 +569,7 @@ bool layout_go_has_frame(const struct layout *layout, uint64_t pc)
 }
 
 /* What is known of the process's memory while a copy is unwound. */
-struct known {
+struct known_memory {
 	const struct stack_copy *copy;
 	uint64_t sp;
 	uint64_t missed; /* the last address that was asked for and is not known */
@@ -585,7 +585,7 @@ static bool read_piece(const struct memory_piece *p, uint64_t addr, void *buf, s
 
 static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
 {
-	struct known *k = arg;
+	struct known_memory *k = arg;
 	const struct memory_piece stack = { k->sp, k->copy->bytes, k->copy->size };
 
 	if (read_piece(&stack, addr, buf, len))
@@ -601,7 +601,7 @@ static int read_copy(void *arg, uint64_t addr, void *buf, size_t len)
  * Returns whether the stack continues on another stack. A stack that is larger than its copy goes
  * on right behind it, at most a frame away.
  */
-static bool is_elsewhere(const struct known *k)
+static bool is_elsewhere(const struct known_memory *k)
 {
 	return k->missed < k->sp || k->missed - k->sp > k->copy->size + FRAME_MAX;
 }
@@ -616,7 +616,7 @@ static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy
 {
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = ret->marks, .sps = ret->sps };
-	struct known known = { .copy = copy };
+	struct known_memory known = { .copy = copy };
 	int nr, err;
 
 	known.sp = layout_sp(layout, copy);

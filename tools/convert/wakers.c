@@ -24,7 +24,7 @@
 #define FRESH 1000000000 /* ns for which a name that was read is trusted */
 
 /* The name of a thread that was read. */
-struct known {
+struct known_name {
 	int tid;
 	uint64_t at;
 	char name[NAME];
@@ -39,7 +39,7 @@ struct known {
 struct wakers {
 	struct perf_event event;
 	unsigned int offset;
-	struct known names[NAMES];
+	struct known_name names[NAMES];
 };
 
 static FILE *open_format(void)
@@ -138,7 +138,7 @@ static void read_name(int tid, char *name)
 
 static const char *find_name(struct wakers *w, int tid)
 {
-	struct known *known = &w->names[tid % NAMES];
+	struct known_name *known = &w->names[tid % NAMES];
 	uint64_t now = now_ns(CLOCK_MONOTONIC);
 
 	if (known->tid == tid && now - known->at < FRESH)

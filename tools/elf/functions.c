@@ -18,7 +18,7 @@
 #define MAX_SEGMENTS 64 /* segments of code; files have one or two, and each symbol searches all */
 
 /* The caller of functions_find(), and the segments of the file that hold code. */
-struct search {
+struct function_search {
 	GElf_Phdr segments[MAX_SEGMENTS];
 	size_t nr_segments;
 	int (*fn)(void *arg, const char *name, uint64_t offset);
@@ -33,7 +33,7 @@ static bool is_ours(Elf *elf)
 	       header.e_ident[EI_CLASS] == ELFCLASS64;
 }
 
-static void read_segments(Elf *elf, struct search *s)
+static void read_segments(Elf *elf, struct function_search *s)
 {
 	GElf_Phdr p;
 	size_t nr;
@@ -46,7 +46,7 @@ static void read_segments(Elf *elf, struct search *s)
 }
 
 /* Sets @ret to the file offset of the address @addr. Returns false if no segment has it. */
-static bool find_offset(const struct search *s, uint64_t addr, uint64_t *ret)
+static bool find_offset(const struct function_search *s, uint64_t addr, uint64_t *ret)
 {
 	for (size_t i = 0; i < s->nr_segments; i++) {
 		const GElf_Phdr *p = &s->segments[i];
@@ -61,7 +61,7 @@ static bool find_offset(const struct search *s, uint64_t addr, uint64_t *ret)
 
 static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
 {
-	const struct search *s = arg;
+	const struct function_search *s = arg;
 	uint64_t offset;
 
 	(void)table;
@@ -73,7 +73,7 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 
 int functions_find(int fd, int (*fn)(void *arg, const char *name, uint64_t offset), void *arg)
 {
-	struct search s = { .fn = fn, .arg = arg };
+	struct function_search s = { .fn = fn, .arg = arg };
 	int ret = -ENOEXEC;
 	Elf *elf;
 

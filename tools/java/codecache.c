@@ -22,7 +22,7 @@
 #define WORD 8
 
 /* A heap: its addresses, the addresses of its map of segments, and log2 of the segments' size. */
-struct heap {
+struct code_heap {
 	uint64_t low, high;
 	uint64_t map, map_end;
 	unsigned int shift;
@@ -30,7 +30,7 @@ struct heap {
 
 struct codecache {
 	struct vmstructs vm;
-	struct heap heaps[MAX_HEAPS];
+	struct code_heap heaps[MAX_HEAPS];
 	unsigned int nr;
 };
 
@@ -57,7 +57,7 @@ static int read_range(const struct codecache *c, uint64_t space, uint64_t *low, 
 	return err ? err : vm_read_member(&c->vm, space, VM_SPACE_HIGH, high, WORD);
 }
 
-static int read_heap(const struct codecache *c, uint64_t addr, struct heap *h)
+static int read_heap(const struct codecache *c, uint64_t addr, struct code_heap *h)
 {
 	uint32_t shift;
 	int err = read_range(c, addr + c->vm.places[VM_HEAP_MEMORY].at, &h->low, &h->high);
@@ -100,7 +100,7 @@ static int read_heaps(struct codecache *c)
 	return err;
 }
 
-static const struct heap *find_heap(const struct codecache *c, uint64_t pc)
+static const struct code_heap *find_heap(const struct codecache *c, uint64_t pc)
 {
 	for (unsigned int i = 0; i < c->nr; i++)
 		if (pc >= c->heaps[i].low && pc < c->heaps[i].high)
@@ -111,7 +111,8 @@ static const struct heap *find_heap(const struct codecache *c, uint64_t pc)
 /* ---- Blocks ---- */
 
 /* Sets @ret to the address of the block that contains @pc. Returns 0 or a negative errno. */
-static int find_block(const struct codecache *c, const struct heap *h, uint64_t pc, uint64_t *ret)
+static int find_block(const struct codecache *c, const struct code_heap *h, uint64_t pc,
+		      uint64_t *ret)
 {
 	uint64_t segment = (pc - h->low) >> h->shift;
 	uint8_t map[HOPS];
@@ -223,7 +224,7 @@ static int read_blob(const struct codecache *c, uint64_t addr, struct codeblob *
 
 int codecache_find(struct codecache *cache, uint64_t pc, struct codeblob *ret)
 {
-	const struct heap *heap = find_heap(cache, pc);
+	const struct code_heap *heap = find_heap(cache, pc);
 	uint64_t block;
 	int err = 0;
 

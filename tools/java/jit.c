@@ -25,7 +25,7 @@
 #define NEAR 512 /* bytes of code that are read in front of a program counter */
 
 /* What is known of an address. */
-struct known {
+struct known_address {
 	uint64_t pc;
 	uint64_t time;
 	bool exact;
@@ -41,7 +41,7 @@ struct asked {
 };
 
 /* A piece of code whose name was told. */
-struct named {
+struct named_code {
 	uint64_t start;
 	uint64_t method;
 };
@@ -52,9 +52,9 @@ struct jit {
 	uint64_t next; /* earliest time of the next search for the tables, CLOCK_MONOTONIC in ns */
 	uint64_t rest; /* time between two searches, ns */
 	struct codecache *cache;
-	struct known known[KEPT];
+	struct known_address known[KEPT];
 	struct asked asked[KEPT];
-	struct named named[NAMED];
+	struct named_code named[NAMED];
 };
 
 bool jit_is_known(const char *path)
@@ -174,7 +174,7 @@ static int correct_frame(struct jit *jit, const struct codeblob *blob, uint64_t 
 /*
  * Fills @k for its address. Returns false if this is not known, because the process cannot be read.
  */
-static bool look(struct jit *jit, struct known *k)
+static bool look(struct jit *jit, struct known_address *k)
 {
 	struct codeblob blob;
 	int err = jit->cache ? codecache_find(jit->cache, k->pc, &blob) : -ENODATA;
@@ -189,10 +189,10 @@ static bool look(struct jit *jit, struct known *k)
 	return !k->exact || blob.frameless || !correct_frame(jit, &blob, k->pc, &k->frame);
 }
 
-static const struct known *find(struct jit *jit, uint64_t pc, bool exact)
+static const struct known_address *find(struct jit *jit, uint64_t pc, bool exact)
 {
-	struct known *k = &jit->known[(pc ^ pc >> 12) % KEPT];
-	struct known new = { .pc = pc, .exact = exact, .time = jit->time };
+	struct known_address *k = &jit->known[(pc ^ pc >> 12) % KEPT];
+	struct known_address new = { .pc = pc, .exact = exact, .time = jit->time };
 	bool same = k->time && k->pc == pc && k->exact == exact;
 
 	if (same && jit->time - k->time < FRESH)
@@ -207,7 +207,7 @@ static const struct known *find(struct jit *jit, uint64_t pc, bool exact)
 
 int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
 {
-	const struct known *k = find(arg, pc, exact);
+	const struct known_address *k = find(arg, pc, exact);
 
 	if (!k || !k->found)
 		return -ENOENT;
@@ -243,7 +243,7 @@ int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, s
 	int ret = 0;
 
 	for (size_t i = 0; i < nr && ret != -ENOMEM; i++) {
-		struct named *named;
+		struct named_code *named;
 
 		if (!find_unnamed(jit, pcs[i], &blob))
 			continue;
@@ -252,7 +252,7 @@ int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, s
 			continue;
 		if (!codecache_name(jit->cache, &blob, name, sizeof(name)))
 			continue;
-		*named = (struct named){ blob.start, blob.method };
+		*named = (struct named_code){ blob.start, blob.method };
 		ret = shstk_symproc_add_generated(proc, blob.start, blob.end, name);
 	}
 	return ret == -ENOMEM ? ret : 0;

@@ -15,7 +15,7 @@
 #define PAGE 4096
 
 /* An entry of gHotSpotVMStructs. The layout is the same in all releases. */
-struct entry {
+struct vmstructs_entry {
 	uint64_t type;
 	uint64_t field;
 	uint64_t kind; /* address of the name of the field's type */
@@ -95,7 +95,7 @@ static bool is_short_type(const char *type)
 }
 
 /* Takes a member of a type if it is one of those that are used. */
-static void take_member(struct vmstructs *vm, const char *type, const struct entry *e)
+static void take_member(struct vmstructs *vm, const char *type, const struct vmstructs_entry *e)
 {
 	char field[VM_TEXT], kind[VM_TEXT];
 
@@ -131,7 +131,8 @@ struct type_seen {
 	char name[VM_TEXT];
 };
 
-static void take_entry(struct vmstructs *vm, const struct entry *e, struct type_seen *seen)
+static void take_entry(struct vmstructs *vm, const struct vmstructs_entry *e,
+		       struct type_seen *seen)
 {
 	if (e->type != seen->addr) {
 		seen->addr = e->type;
@@ -147,7 +148,7 @@ static void take_entry(struct vmstructs *vm, const struct entry *e, struct type_
  */
 static int read_members(struct vmstructs *vm, uint64_t table)
 {
-	struct entry chunk[CHUNK];
+	struct vmstructs_entry chunk[CHUNK];
 	struct type_seen seen = { 0 };
 	size_t nr = CHUNK;
 

@@ -31,7 +31,7 @@ struct interpreter {
 };
 
 /* A function, by the number that the BPF program gave it. */
-struct function {
+struct seen_function {
 	UT_hash_handle hh;
 	uint64_t id;
 	const struct language *language;
@@ -42,14 +42,14 @@ struct function {
 struct position {
 	UT_hash_handle hh;
 	struct position_key {
-		const struct function *function;
+		const struct seen_function *function;
 		uint64_t line;
 	} key;
 	uint64_t pc;
 };
 
 /* What was read of a thread and belongs to no sample yet. */
-struct moment {
+struct kept_moment {
 	UT_hash_handle hh;
 	int tid;
 	uint64_t time;
@@ -92,13 +92,13 @@ struct languages {
 	bool wanted;
 	struct interpreter interpreters[LANGUAGE_TARGETS];
 	unsigned int nr_interpreters;
-	struct function *functions;
+	struct seen_function *functions;
 	size_t bytes;
 	struct position *positions;
 	struct position **by_pc;
 	size_t nr_positions;
 	size_t max_positions;
-	struct moment *moments;
+	struct kept_moment *moments;
 	uint64_t truth;
 	struct language_counts counts;
 	struct language_frame frames[LANGUAGE_FRAMES];
@@ -118,7 +118,7 @@ struct languages *languages_create(const struct bpf_loaded *program)
 	return all;
 }
 
-static void free_function(struct function *f)
+static void free_function(struct seen_function *f)
 {
 	free(f->it.name);
 	free(f->it.file);
@@ -128,7 +128,7 @@ static void free_function(struct function *f)
 
 void languages_destroy(struct languages *all)
 {
-	struct function *f, *next;
+	struct seen_function *f, *next;
 
 	if (!all)
 		return;
@@ -283,7 +283,7 @@ const struct language_target *languages_target(const struct languages *all, int 
 
 bool languages_known(const struct languages *all, uint64_t id)
 {
-	const struct function *f;
+	const struct seen_function *f;
 
 	HASH_FIND(hh, all->functions, &id, sizeof(id), f);
 	return f;
@@ -334,7 +334,7 @@ uint64_t languages_truth(const struct languages *all)
 /* Returns an estimate of the bytes that a function takes. */
 static size_t size_of(const struct language_function *f)
 {
-	return sizeof(struct function) + strlen(f->name) + strlen(f->file) +
+	return sizeof(struct seen_function) + strlen(f->name) + strlen(f->file) +
 	       f->nr_lines * sizeof(*f->lines);
 }
 
@@ -353,7 +353,7 @@ static bool has_room(struct languages *all)
 static int take_code(struct languages *all, const struct language_code *code, size_t size)
 {
 	const struct interpreter *of;
-	struct function *f;
+	struct seen_function *f;
 	int err;
 
 	if (size < offsetof(struct language_code, table) || code->target >= all->nr_interpreters ||
@@ -376,7 +376,7 @@ static int take_code(struct languages *all, const struct language_code *code, si
 	return 0;
 }
 
-static void forget(struct languages *all, struct moment *m)
+static void forget(struct languages *all, struct kept_moment *m)
 {
 	HASH_DEL(all->moments, m);
 	free(m);
@@ -387,7 +387,7 @@ static int take_moment(struct languages *all, int tid, uint64_t time,
 		       const struct language_moment *it, size_t size)
 {
 	size_t nr = (size - sizeof(*it)) / sizeof(struct language_entry);
-	struct moment *m;
+	struct kept_moment *m;
 
 	if (it->nr_marks > LANGUAGE_MARKS || it->nr_frames > LANGUAGE_FRAMES ||
 	    it->nr_marks + it->nr_frames > nr)
@@ -427,7 +427,7 @@ int languages_take(struct languages *all, int tid, uint64_t time, const void *re
 
 void languages_lost(struct languages *all)
 {
-	struct moment *m, *next;
+	struct kept_moment *m, *next;
 
 	HASH_ITER(hh, all->moments, m, next)
 	{
@@ -438,7 +438,7 @@ void languages_lost(struct languages *all)
 /* ---- Stacks ---- */
 
 /* Returns the address that stands for a line of a function; 0: there is no memory. */
-static uint64_t position_of(struct languages *all, const struct function *f, unsigned int line)
+static uint64_t position_of(struct languages *all, const struct seen_function *f, unsigned int line)
 {
 	const struct position_key key = { f, line };
 	struct position *p, **more;
@@ -489,10 +489,10 @@ bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, cons
 }
 
 /* Finds the functions of all frames of a moment. */
-static void find_functions(struct languages *all, const struct moment *m)
+static void find_functions(struct languages *all, const struct kept_moment *m)
 {
 	const struct language_entry *entries = m->entries + m->it.nr_marks;
-	struct function *f;
+	struct seen_function *f;
 
 	for (unsigned int i = 0; i < m->it.nr_frames; i++) {
 		HASH_FIND(hh, all->functions, &entries[i].id, sizeof(entries[i].id), f);
@@ -506,7 +506,7 @@ static bool make_entries(struct languages *all, const struct interpreter *of,
 {
 	for (unsigned int i = 0; i < nr; i++) {
 		const struct language_frame *frame;
-		const struct function *f;
+		const struct seen_function *f;
 
 		if (all->order[i] >= 0) {
 			all->pcs[i] = native->pcs[all->order[i]];
@@ -514,7 +514,8 @@ static bool make_entries(struct languages *all, const struct interpreter *of,
 			continue;
 		}
 		frame = &all->frames[~all->order[i]];
-		f = (const void *)((const char *)frame->function - offsetof(struct function, it));
+		f = (const void *)((const char *)frame->function -
+				   offsetof(struct seen_function, it));
 		all->pcs[i] = position_of(all, f, of->language->line(&f->it, frame->entry->at));
 		all->marks[i] = SHSTK_MARK_PC;
 		if (!all->pcs[i])
@@ -523,7 +524,7 @@ static bool make_entries(struct languages *all, const struct interpreter *of,
 	return true;
 }
 
-static bool belongs(const struct moment *m, const struct language_sample *sample)
+static bool belongs(const struct kept_moment *m, const struct language_sample *sample)
 {
 	uint64_t apart = m->time > sample->time ? m->time - sample->time : sample->time - m->time;
 
@@ -531,7 +532,7 @@ static bool belongs(const struct moment *m, const struct language_sample *sample
 	       (int)m->it.target == sample->number && sample->number;
 }
 
-static unsigned int place(struct languages *all, const struct moment *m,
+static unsigned int place(struct languages *all, const struct kept_moment *m,
 			  const struct native_stack *native)
 {
 	const struct interpreter *of = &all->interpreters[m->it.target];
@@ -556,7 +557,7 @@ unsigned int languages_place(struct languages *all, const struct language_sample
 			     unsigned int max)
 {
 	unsigned int nr = 0;
-	struct moment *m;
+	struct kept_moment *m;
 
 	HASH_FIND_INT(all->moments, &sample->tid, m);
 	if (!m)

@@ -10,7 +10,7 @@
 #define STOP_SHIFT 48 /* addresses of user space are smaller */
 
 /**
- * struct reading - the state of reading
+ * struct language_reading - the state of reading
  * @all: receives what is read.
  * @t: how frames are found.
  * @thread: the thread.
@@ -18,7 +18,7 @@
  * @entries: its entries; they follow it.
  * @code: a function.
  */
-struct reading {
+struct language_reading {
 	struct languages *all;
 	const struct language_target *t;
 	const struct language_thread *thread;
@@ -27,19 +27,19 @@ struct reading {
 	struct language_code code;
 };
 
-static bool read_bytes(const struct reading *r, uint64_t at, void *buf, size_t size)
+static bool read_bytes(const struct language_reading *r, uint64_t at, void *buf, size_t size)
 {
 	return !r->thread->read(r->thread->arg, at, buf, size);
 }
 
-static uint64_t word(const struct reading *r, uint64_t at)
+static uint64_t word(const struct language_reading *r, uint64_t at)
 {
 	uint64_t value;
 
 	return read_bytes(r, at, &value, sizeof(value)) ? value : 0;
 }
 
-static uint64_t find_base(const struct reading *r)
+static uint64_t find_base(const struct language_reading *r)
 {
 	const struct language_target *t = r->t;
 	uint64_t base = t->base;
@@ -54,7 +54,7 @@ static uint64_t find_base(const struct reading *r)
 											    base;
 }
 
-static uint64_t find_first(const struct reading *r, const struct language_chain *chain,
+static uint64_t find_first(const struct language_reading *r, const struct language_chain *chain,
 			   uint64_t base)
 {
 	uint64_t at = base;
@@ -66,8 +66,8 @@ static uint64_t find_first(const struct reading *r, const struct language_chain 
 }
 
 /* Copies a text of less than @room bytes. Returns how many bytes were copied. */
-static uint32_t copy_text(const struct reading *r, const struct language_text *text, uint8_t *to,
-			  uint64_t room)
+static uint32_t copy_text(const struct language_reading *r, const struct language_text *text,
+			  uint8_t *to, uint64_t room)
 {
 	uint64_t at = r->code.words[text->word], size, part;
 	uint32_t done = 0;
@@ -93,7 +93,7 @@ static uint32_t copy_text(const struct reading *r, const struct language_text *t
  * Keeps the function that was read. Returns false if the account has no memory for it. For each
  * byte of the table of lines there may be a line.
  */
-static bool keep(const struct reading *r)
+static bool keep(const struct language_reading *r)
 {
 	size_t lines = r->code.got[LANGUAGE_TEXTS - 1] * sizeof(struct language_line);
 	size_t most = sizeof(r->code) + lines, before = languages_bytes(r->all), took;
@@ -107,7 +107,7 @@ static bool keep(const struct reading *r)
 }
 
 /* Returns the number of the function whose object is at @code; 0: it cannot be told. */
-static uint64_t identify(struct reading *r, uint64_t code)
+static uint64_t identify(struct language_reading *r, uint64_t code)
 {
 	const struct language_target *t = r->t;
 	struct language_code *c = &r->code;
@@ -133,7 +133,7 @@ static uint64_t identify(struct reading *r, uint64_t code)
 }
 
 /* Returns the line of an instruction of the function at @code; 0: it is none of that function. */
-static int32_t line_of(const struct reading *r, uint64_t code, uint64_t instruction)
+static int32_t line_of(const struct language_reading *r, uint64_t code, uint64_t instruction)
 {
 	const struct language_lines *lines = &r->t->lines;
 	uint64_t first = word(r, code + r->t->code_from + 8 * lines->word);
@@ -148,7 +148,7 @@ static int32_t line_of(const struct reading *r, uint64_t code, uint64_t instruct
 	return line;
 }
 
-static void read_marks(struct reading *r, uint64_t at)
+static void read_marks(struct language_reading *r, uint64_t at)
 {
 	struct language_moment *m = &r->moment;
 
@@ -171,7 +171,7 @@ static uint64_t member(const uint8_t *frame, uint32_t offset)
 }
 
 /* Returns the address of the instruction that a frame at @at executes. */
-static uint64_t instruction_of(const struct reading *r, uint64_t at, const uint8_t *frame)
+static uint64_t instruction_of(const struct language_reading *r, uint64_t at, const uint8_t *frame)
 {
 	const struct language_thread *th = r->thread;
 	const struct language_live *live = &r->t->live;
@@ -181,7 +181,7 @@ static uint64_t instruction_of(const struct reading *r, uint64_t at, const uint8
 	return member(frame, r->t->instruction_at);
 }
 
-static void read_frames(struct reading *r, uint64_t at)
+static void read_frames(struct language_reading *r, uint64_t at)
 {
 	const struct language_target *t = r->t;
 	struct language_moment *m = &r->moment;
@@ -213,7 +213,7 @@ static void read_frames(struct reading *r, uint64_t at)
 
 static int read_thread(struct languages *all, int number, const struct language_thread *thread)
 {
-	struct reading *r = calloc(1, sizeof(*r));
+	struct language_reading *r = calloc(1, sizeof(*r));
 	uint64_t base;
 	int err = 0;
 

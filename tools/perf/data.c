@@ -114,7 +114,7 @@ static int unpack(struct perfdata *pd)
 	close(f->fd);
 	f->fd = u.fd;
 	f->size = u.size;
-	f->data = (struct section){ 0, u.size };
+	f->data = (struct perfdata_section){ 0, u.size };
 	f->window_size = 0;
 	f->unpacked = true;
 	/* Forget what was found so far, as all of it is found again. */

@@ -38,9 +38,9 @@ struct file_header {
 	char magic[8];
 	uint64_t size;
 	uint64_t attr_size;
-	struct section attrs;
-	struct section data;
-	struct section types;
+	struct perfdata_section attrs;
+	struct perfdata_section data;
+	struct perfdata_section types;
 	uint64_t features[FEAT_BITS / 64];
 };
 
@@ -294,7 +294,7 @@ void perfdata_sort_build_ids(struct perfdata_file *f)
 		qsort(f->build_ids, f->nr_build_ids, sizeof(*f->build_ids), by_path);
 }
 
-static int read_build_ids(struct perfdata *pd, struct section s)
+static int read_build_ids(struct perfdata *pd, struct perfdata_section s)
 {
 	struct perfdata_file *f = pd->private;
 	struct perf_event_header h;
@@ -318,7 +318,7 @@ static int read_build_ids(struct perfdata *pd, struct section s)
 }
 
 /* Reads a header feature of a file into memory and takes it. Returns 0 or a negative errno. */
-static int read_feature(struct perfdata *pd, uint64_t feature, struct section s)
+static int read_feature(struct perfdata *pd, uint64_t feature, struct perfdata_section s)
 {
 	uint8_t *bytes = s.size <= MAX_FEATURE ? malloc(s.size + 1) : NULL;
 	struct body b = { bytes, s.size, false };
@@ -339,7 +339,7 @@ static int read_features(struct perfdata *pd, const uint64_t *bits)
 {
 	struct perfdata_file *f = pd->private;
 	uint64_t at = f->data.offset + f->data.size;
-	struct section s;
+	struct perfdata_section s;
 	int err = 0;
 
 	for (unsigned int i = 0; i < FEAT_BITS && err != -ENOMEM; i++) {
@@ -382,7 +382,7 @@ void perfdata_set_arch(struct perfdata *pd)
 static int read_attrs(struct perfdata *pd, const struct file_header *h)
 {
 	struct perfdata_file *f = pd->private;
-	struct section ids;
+	struct perfdata_section ids;
 	uint8_t bytes[4096];
 	uint64_t nr;
 	int err = 0;
@@ -432,7 +432,7 @@ int perfdata_read_header(struct perfdata *pd)
 	if (memcmp(h.magic, MAGIC, 8))
 		return perfdata_fail(f, -EINVAL, "%s is not a perf.data file", pd->path);
 	f->pipe = h.size == 16;
-	f->data = (struct section){ 16, f->size - 16 };
+	f->data = (struct perfdata_section){ 16, f->size - 16 };
 	if (f->pipe)
 		return 0;
 	if (h.size != sizeof(h) || !perfdata_read_at(f, 0, &h, sizeof(h)))

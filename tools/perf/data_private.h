@@ -13,7 +13,7 @@
 
 #define PERFDATA_WINDOW (1u << 18) /* bytes that are read at a time */
 
-struct section {
+struct perfdata_section {
 	uint64_t offset;
 	uint64_t size;
 };
@@ -63,7 +63,7 @@ struct perfdata_file {
 	uint64_t window_at;
 	size_t window_size;
 	uint8_t *window;
-	struct section data;
+	struct perfdata_section data;
 	bool pipe;
 	bool unpacked;
 	bool asked_ids;

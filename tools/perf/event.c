@@ -290,13 +290,13 @@ static int find_tracepoint(const char *name, struct perf_event *ret, struct reas
 
 /* ---- libpfm4 ---- */
 
-struct library {
+struct pfm_library {
 	typeof(pfm_initialize) *begin;
 	typeof(pfm_get_os_event_encoding) *find;
 	typeof(pfm_strerror) *words;
 };
 
-static bool load(struct library *lib)
+static bool load(struct pfm_library *lib)
 {
 	void *handle = dlopen("libpfm.so.4", RTLD_NOW | RTLD_LOCAL);
 
@@ -323,7 +323,7 @@ static int find_by_library(const char *name, struct perf_event *ret, struct reas
 {
 	struct perf_event_attr attr = { .size = sizeof(attr) };
 	pfm_perf_encode_arg_t arg = { .attr = &attr, .size = sizeof(arg), .cpu = -1 };
-	struct library lib;
+	struct pfm_library lib;
 	int err;
 
 	if (!load(&lib)) {

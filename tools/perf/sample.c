@@ -11,12 +11,12 @@
 #include "tools/perf/sample.h"
 
 /* The words of a record that were not taken yet. */
-struct words {
+struct record_words {
 	const uint64_t *at;
 	size_t left;
 };
 
-static bool take(struct words *w, uint64_t *ret)
+static bool take(struct record_words *w, uint64_t *ret)
 {
 	if (!w->left)
 		return false;
@@ -26,7 +26,7 @@ static bool take(struct words *w, uint64_t *ret)
 }
 
 /* Takes @nr words. Returns where they are, or NULL if there are not that many. */
-static const uint64_t *skip(struct words *w, uint64_t nr)
+static const uint64_t *skip(struct record_words *w, uint64_t nr)
 {
 	const uint64_t *at = w->at;
 
@@ -37,7 +37,7 @@ static const uint64_t *skip(struct words *w, uint64_t nr)
 	return at;
 }
 
-static bool take_regs(struct words *w, struct perf_sample *s)
+static bool take_regs(struct record_words *w, struct perf_sample *s)
 {
 	uint64_t mask = perf_regs_wanted(), value;
 
@@ -56,7 +56,7 @@ static bool take_regs(struct words *w, struct perf_sample *s)
 	return true;
 }
 
-static bool take_stack(struct words *w, struct perf_sample *s)
+static bool take_stack(struct record_words *w, struct perf_sample *s)
 {
 	uint64_t size, used;
 	const uint64_t *at;
@@ -94,7 +94,7 @@ static bool parse_walked(const struct perf_record *record, struct perf_sample *r
 bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_chain,
 		       struct perf_sample *ret)
 {
-	struct words w = { record->body, record->size / 8 };
+	struct record_words w = { record->body, record->size / 8 };
 
 	*ret = (struct perf_sample){
 		.pid = record->pid,

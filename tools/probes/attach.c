@@ -14,14 +14,14 @@
 #include "tools/proc/tasks.h"
 
 /**
- * struct plan - a process that gets probes
+ * struct attach_plan - a process that gets probes
  * @programs: the BPF programs.
  * @pid: the process.
  * @number: the number that stands for the process in records.
  * @type: type of the perf events.
  * @found: the functions that get probes.
  */
-struct plan {
+struct attach_plan {
 	const struct programs *programs;
 	pid_t pid;
 	uint32_t number;
@@ -29,7 +29,7 @@ struct plan {
 	struct allocators found;
 };
 
-static int attach(const struct plan *plan, const struct allocator_function *f,
+static int attach(const struct attach_plan *plan, const struct allocator_function *f,
 		  enum probe_program which, struct attached *a)
 {
 	struct uprobe u = {
@@ -56,7 +56,7 @@ static int attach(const struct plan *plan, const struct allocator_function *f,
  * also seen to end. The probes at functions that free come next: no free of a block may be missed
  * whose allocation is seen. realloc() counts as a function that allocates; its probes do both.
  */
-static int attach_all(const struct plan *plan, struct attached *a)
+static int attach_all(const struct attach_plan *plan, struct attached *a)
 {
 	static const enum probe_program order[] = { PROBE_LEAVE, PROBE_RELEASE, PROBE_ENTER };
 	const struct allocators *found = &plan->found;
@@ -102,7 +102,7 @@ static void explain(pid_t pid, int error, struct reason *why)
 }
 
 /* Finds the functions of the process. Sets @why after a failure. */
-static int find_functions(struct plan *plan, struct reason *why)
+static int find_functions(struct attach_plan *plan, struct reason *why)
 {
 	int ret = allocators_find(plan->pid, &plan->found);
 
@@ -125,7 +125,7 @@ static int find_functions(struct plan *plan, struct reason *why)
 int probes_attach(const struct programs *p, pid_t pid, uint32_t number, struct attached *ret,
 		  struct reason *why)
 {
-	struct plan plan = { p, pid, number, uprobe_type(), { .nr = 0 } };
+	struct attach_plan plan = { p, pid, number, uprobe_type(), { .nr = 0 } };
 	int error;
 
 	*ret = (struct attached){ .nr = 0 };

@@ -47,7 +47,7 @@ struct map_def {
 };
 
 /**
- * struct object - the object file while it is read
+ * struct program_object - the object file while it is read
  * @file: the expected contents.
  * @elf: the file.
  * @maps: contents of the section "maps".
@@ -55,7 +55,7 @@ struct map_def {
  * @programs: code of the programs, in the order of @file.
  * @relocations: relocations of each program; they tell where the code refers to maps.
  */
-struct object {
+struct program_object {
 	const struct program_file *file;
 	Elf *elf;
 	Elf_Data *maps;
@@ -78,7 +78,7 @@ static uint64_t address(const void *p)
 
 /* ---- Reading the file ---- */
 
-static void take_section(struct object *o, Elf_Scn *section, const GElf_Shdr *header,
+static void take_section(struct program_object *o, Elf_Scn *section, const GElf_Shdr *header,
 			 const char *name)
 {
 	Elf_Data *data = elf_getdata(section, NULL);
@@ -97,7 +97,7 @@ static void take_section(struct object *o, Elf_Scn *section, const GElf_Shdr *he
 	}
 }
 
-static int read_object(struct object *o)
+static int read_object(struct program_object *o)
 {
 	Elf_Scn *section = NULL;
 	GElf_Shdr header;
@@ -123,7 +123,7 @@ static int read_object(struct object *o)
 }
 
 /* Puts the descriptors of the maps into the instructions that load the addresses of maps. */
-static int name_maps(const struct object *o, unsigned int which, struct bpf_insn *code,
+static int name_maps(const struct program_object *o, unsigned int which, struct bpf_insn *code,
 		     const struct programs *p)
 {
 	Elf_Data *list = o->relocations[which];
@@ -170,7 +170,7 @@ static int create_ring(const struct map_def *def, struct programs *p)
 	return fd;
 }
 
-static int create_maps(const struct object *o, struct programs *p)
+static int create_maps(const struct program_object *o, struct programs *p)
 {
 	struct map_def defs[PROBE_MAPS];
 
@@ -216,7 +216,7 @@ static int load_code(uint32_t type, const struct bpf_insn *code, size_t nr, char
 	return bpf(BPF_PROG_LOAD, &attr);
 }
 
-static int load_program(const struct object *o, unsigned int which, struct programs *p,
+static int load_program(const struct program_object *o, unsigned int which, struct programs *p,
 			struct reason *why)
 {
 	size_t bytes = o->programs[which]->d_size;
@@ -252,7 +252,7 @@ int programs_load(const struct program_file *file, const char *path, size_t ring
 		  struct programs *ret, struct reason *why)
 {
 	int fd = open(path, O_RDONLY | O_CLOEXEC), error;
-	struct object o = { .file = file };
+	struct program_object o = { .file = file };
 
 	*ret = (struct programs){ .file = file, .ring_size = ring_size };
 	if (fd < 0 || elf_version(EV_CURRENT) == EV_NONE) {

@@ -65,13 +65,13 @@ const struct argp annotate_argp = {
 };
 
 /**
- * struct view - a source file that is being printed
+ * struct source_view - a source file that is being printed
  * @spots: of the function.
  * @source: the source file, or NULL if it can't be read.
  * @room: number of columns for a line of it.
  * @ended: the file was said to end before a line.
  */
-struct view {
+struct source_view {
 	const struct spots *spots;
 	struct source_file *source;
 	size_t room;
@@ -90,7 +90,7 @@ static size_t room_behind(const struct annotate *what, size_t before)
  * Prints a line, which has samples if @spot is not NULL. Returns false if the file has no such
  * line; one without samples is not printed then.
  */
-static bool put_line(struct view *v, uint64_t number, const struct spot *spot)
+static bool put_line(struct source_view *v, uint64_t number, const struct spot *spot)
 {
 	const char *text = "";
 	size_t len = 0;
@@ -110,7 +110,7 @@ static bool put_line(struct view *v, uint64_t number, const struct spot *spot)
 }
 
 /* Prints a spot's line and those around it, from line @next on. Returns the next line. */
-static uint64_t put_around(struct view *v, const struct spot *spot, uint64_t next)
+static uint64_t put_around(struct source_view *v, const struct spot *spot, uint64_t next)
 {
 	const uint64_t line = spot->key.number, around = v->source ? AROUND : 0;
 	const struct spot *other = spot->hh.next;
@@ -131,7 +131,7 @@ static uint64_t put_around(struct view *v, const struct spot *spot, uint64_t nex
 }
 
 /* Says what the reader must know about a source file before its lines. */
-static void put_head(const struct view *v, const char *path, const struct reason *why)
+static void put_head(const struct source_view *v, const char *path, const struct reason *why)
 {
 	const int64_t recorded = v->spots->profile->start;
 
@@ -149,7 +149,7 @@ static const struct spot *put_file(const struct spots *spots, const struct annot
 {
 	const char *path = spot->key.file;
 	struct reason why = { "" };
-	struct view v = {
+	struct source_view v = {
 		.spots = spots,
 		.source = source_file_open(path, what->source_dir, &why),
 		.room = room_behind(what, SPOTS_COLUMNS + NUMBER_COLUMNS),

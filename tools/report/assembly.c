@@ -41,12 +41,12 @@ struct piece {
 };
 
 /**
- * struct range - the samples in one function of a file
+ * struct sampled_range - the samples in one function of a file
  * @pieces: the samples, by address.
  * @nr: number of @pieces.
  * @total: sum of their totals.
  */
-struct range {
+struct sampled_range {
 	const struct piece *pieces;
 	size_t nr;
 	int64_t total;
@@ -69,7 +69,7 @@ struct range {
 struct listing {
 	const struct spots *spots;
 	size_t room;
-	const struct range *range;
+	const struct sampled_range *range;
 	size_t next;
 	uint64_t near;
 	bool waits;
@@ -81,12 +81,12 @@ struct listing {
 };
 
 /**
- * struct file - a file that is disassembled
+ * struct disassembled_file - a file that is disassembled
  * @path: its path.
  * @fd: its descriptor.
  * @elf: the file as libelf reads it, or NULL if it is no ELF file.
  */
-struct file {
+struct disassembled_file {
 	const char *path;
 	int fd;
 	Elf *elf;
@@ -157,14 +157,14 @@ static void put_rest(const struct spots *spots, int64_t self, int64_t total, con
 }
 
 /* A function whose end is looked for in symbol tables; @end is 0 as long as it is not known. */
-struct extent {
+struct function_extent {
 	uint64_t start;
 	uint64_t end;
 };
 
 static int take_extent(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
 {
-	struct extent *extent = arg;
+	struct function_extent *extent = arg;
 
 	(void)table, (void)name;
 	if (sym->st_value == extent->start && GELF_ST_TYPE(sym->st_info) == STT_FUNC)
@@ -176,10 +176,10 @@ static int take_extent(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
  * Returns the address behind the function of a range. Where no symbol tells it, it is an address a
  * little behind the last sample.
  */
-static uint64_t range_end(const struct file *file, const struct range *range)
+static uint64_t range_end(const struct disassembled_file *file, const struct sampled_range *range)
 {
 	const struct piece *last = range->pieces + range->nr - 1;
-	struct extent extent = { .start = range->pieces->start };
+	struct function_extent extent = { .start = range->pieces->start };
 
 	if (extent.start && file->elf)
 		symbols_walk(file->elf, take_extent, &extent);
@@ -188,8 +188,8 @@ static uint64_t range_end(const struct file *file, const struct range *range)
 	return last->address + BEHIND;
 }
 
-static int put_range(const struct spots *spots, size_t room, const struct file *file,
-		     const struct range *range)
+static int put_range(const struct spots *spots, size_t room, const struct disassembled_file *file,
+		     const struct sampled_range *range)
 {
 	const struct piece *first = range->pieces;
 	const uint64_t start = first->start ? first->start : first->address;
@@ -325,7 +325,7 @@ static int by_address(const void *a, const void *b)
 
 static int by_total(const void *a, const void *b)
 {
-	const struct range *x = a, *y = b;
+	const struct sampled_range *x = a, *y = b;
 
 	if (x->total != y->total)
 		return x->total > y->total ? -1 : 1;
@@ -387,7 +387,7 @@ static size_t merge(struct piece *pieces, size_t nr)
  * Splits addresses by functions, those with the highest values first. Where no function is known,
  * an address far behind the one before begins a new range. Returns the number of ranges.
  */
-static size_t split(const struct piece *pieces, size_t nr, struct range *ret)
+static size_t split(const struct piece *pieces, size_t nr, struct sampled_range *ret)
 {
 	size_t n = 0;
 
@@ -397,7 +397,7 @@ static size_t split(const struct piece *pieces, size_t nr, struct range *ret)
 			(!pieces[i].start && pieces[i].address - pieces[i - 1].address > BEHIND);
 
 		if (next)
-			ret[n++] = (struct range){ .pieces = pieces + i };
+			ret[n++] = (struct sampled_range){ .pieces = pieces + i };
 		ret[n - 1].nr++;
 		ret[n - 1].total = shstk_add(ret[n - 1].total, pieces[i].total);
 	}
@@ -405,7 +405,7 @@ static size_t split(const struct piece *pieces, size_t nr, struct range *ret)
 	return n;
 }
 
-static void leave_out(struct piece *left, const struct range *range)
+static void leave_out(struct piece *left, const struct sampled_range *range)
 {
 	for (size_t i = 0; i < range->nr; i++) {
 		left->self = shstk_add(left->self, range->pieces[i].self);
@@ -417,13 +417,13 @@ static void leave_out(struct piece *left, const struct range *range)
 static int put_file(const struct spots *spots, size_t room, const struct spot *first, size_t nr,
 		    int fd)
 {
-	const struct file file = {
+	const struct disassembled_file file = {
 		.path = first->key.map->path,
 		.fd = fd,
 		.elf = shstk_elf_begin(fd),
 	};
 	struct piece *pieces = calloc(nr, sizeof(*pieces)), left = { 0 };
-	struct range *ranges = calloc(nr, sizeof(*ranges));
+	struct sampled_range *ranges = calloc(nr, sizeof(*ranges));
 	size_t n = 0;
 	int err = 0;
 

@@ -16,7 +16,7 @@
 #define NUMBERS 21 /* columns before the names */
 #define MOST_INDENT 36 /* deeper nodes stand in this column, too */
 
-struct view {
+struct tree_view {
 	const struct shstk_profile *profile;
 	const struct shstk_write_opts *opts;
 	const char *unit;
@@ -60,7 +60,7 @@ static int sort_children(struct shstk_node *node, int64_t least)
 	return 0;
 }
 
-static void put_node(const struct view *v, const struct shstk_node *node, unsigned int indent)
+static void put_node(const struct tree_view *v, const struct shstk_node *node, unsigned int indent)
 {
 	char value[32], buf[SCREEN_NAME_MAX];
 	size_t room = v->width - NUMBERS - indent;
@@ -82,7 +82,7 @@ static int64_t indent_below(const struct shstk_node *parent)
 	return parent->parent && indent < MOST_INDENT ? indent + 1 : indent;
 }
 
-static int put_tree(const struct view *v, struct shstk_node *root)
+static int put_tree(const struct tree_view *v, struct shstk_node *root)
 {
 	struct shstk_node *node = root;
 	int err = 0;
@@ -102,7 +102,7 @@ int calltree_print(const struct shstk_profile *profile, const struct shstk_write
 		   double share)
 {
 	const unsigned int type = shstk_shown_type(profile, opts);
-	struct view v = { .profile = profile, .opts = opts, .width = screen_width() };
+	struct tree_view v = { .profile = profile, .opts = opts, .width = screen_width() };
 	struct shstk_tree tree;
 	char total[32];
 	int err;

@@ -27,12 +27,12 @@
 enum side { BEFORE, AFTER };
 
 /**
- * struct growth - the values of a function in both profiles
+ * struct function_growth - the values of a function in both profiles
  * @hh: link in the table.
  * @name: name of the function, the key: equal names are the same pointer.
  * @self: value of the function itself, before and after.
  */
-struct growth {
+struct function_growth {
 	UT_hash_handle hh;
 	const char *name;
 	int64_t self[2];
@@ -55,7 +55,7 @@ struct diff {
 	enum side side; /* the profile that is being read */
 	double scale[SHSTK_PROFILE_MAX_TYPES]; /* factor for each type of the second profile */
 	unsigned int type; /* type that is shown, from 1 */
-	struct growth *table;
+	struct function_growth *table;
 	int64_t total[2];
 	bool failed; /* memory ran out */
 };
@@ -153,9 +153,9 @@ const struct argp diff_argp = {
 	.children = children,
 };
 
-static struct growth *get_growth(struct diff *d, const char *name)
+static struct function_growth *get_growth(struct diff *d, const char *name)
 {
-	struct growth *g;
+	struct function_growth *g;
 
 	HASH_FIND(hh, d->table, &name, sizeof(name), g);
 	if (g)
@@ -176,7 +176,7 @@ static void count(struct diff *d, const struct shstk_profile *profile,
 		  const struct shstk_sample *sample, int64_t value)
 {
 	const struct shstk_symbol *symbol;
-	struct growth *g;
+	struct function_growth *g;
 
 	d->total[d->side] = shstk_add(d->total[d->side], value);
 	if (!sample->nr)
@@ -247,13 +247,13 @@ static int measure(struct diff *d)
 	return EXIT_OK;
 }
 
-static int64_t change(const struct growth *g)
+static int64_t change(const struct function_growth *g)
 {
 	return shstk_add(g->self[AFTER],
 			 g->self[BEFORE] > INT64_MIN ? -g->self[BEFORE] : INT64_MAX);
 }
 
-static int by_change(const struct growth *a, const struct growth *b)
+static int by_change(const struct function_growth *a, const struct function_growth *b)
 {
 	const double x = fabs((double)change(a)), y = fabs((double)change(b));
 
@@ -274,7 +274,7 @@ static double percent(const struct diff *d, int64_t part)
 	return d->total[BEFORE] ? 100.0 * part / d->total[BEFORE] : part ? INFINITY : 0;
 }
 
-static void put_function(const struct diff *d, const struct growth *g, const char *unit)
+static void put_function(const struct diff *d, const struct function_growth *g, const char *unit)
 {
 	char before[32], after[32], by[34], buf[SCREEN_NAME_MAX];
 
@@ -288,7 +288,7 @@ static void put_function(const struct diff *d, const struct growth *g, const cha
 static void put_table(struct diff *d)
 {
 	const struct shstk_value_type *type = &d->profile->types[d->type - 1];
-	const struct growth whole = { .self = { d->total[BEFORE], d->total[AFTER] } };
+	const struct function_growth whole = { .self = { d->total[BEFORE], d->total[AFTER] } };
 	unsigned long lines = d->top;
 	char before[32], after[32], by[34];
 
@@ -301,7 +301,7 @@ static void put_table(struct diff *d)
 	printf("%s: %s before, %s after%s, %s (%+.2f %%)\n", type->type, before, after,
 	       d->normalize ? " (scaled)" : "", by, percent(d, change(&whole)));
 	printf("%11s %11s %12s %8s  %s\n", "before", "after", "change", "%", "function itself");
-	for (struct growth *g = d->table; g && lines-- && change(g); g = g->hh.next)
+	for (struct function_growth *g = d->table; g && lines-- && change(g); g = g->hh.next)
 		put_function(d, g, type->unit);
 }
 
@@ -323,7 +323,7 @@ static void put_json(struct diff *d)
 		shstk_json_string(&json, NULL, d->profile->cautions[i]);
 	shstk_json_close(&json);
 	shstk_json_open(&json, "functions", '[');
-	for (struct growth *g = d->table; g && lines-- && change(g); g = g->hh.next) {
+	for (struct function_growth *g = d->table; g && lines-- && change(g); g = g->hh.next) {
 		shstk_json_open(&json, NULL, '{');
 		shstk_json_string(&json, "function", g->name);
 		shstk_json_int(&json, "before", g->self[BEFORE]);
@@ -336,7 +336,7 @@ static void put_json(struct diff *d)
 
 static bool grew_too_much(const struct diff *d)
 {
-	const struct growth whole = { .self = { d->total[BEFORE], d->total[AFTER] } };
+	const struct function_growth whole = { .self = { d->total[BEFORE], d->total[AFTER] } };
 	bool grew = false;
 
 	if (d->most < 0)
@@ -345,7 +345,7 @@ static bool grew_too_much(const struct diff *d)
 		complain("the total grew by %.2f %%", percent(d, change(&whole)));
 		grew = true;
 	}
-	for (const struct growth *g = d->table; g; g = g->hh.next) {
+	for (const struct function_growth *g = d->table; g; g = g->hh.next) {
 		if (percent(d, change(g)) <= d->most)
 			continue;
 		complain("%s grew by %.2f %% of the total", g->name, percent(d, change(g)));
@@ -491,7 +491,7 @@ static int run(struct diff *d)
 
 static void deinit(struct diff *d)
 {
-	struct growth *g, *next;
+	struct function_growth *g, *next;
 
 	HASH_ITER(hh, d->table, g, next)
 	{

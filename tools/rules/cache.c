@@ -140,7 +140,7 @@ static bool is_old_use(const struct stat *st)
 }
 
 /* Reads and checks a cache file. Returns 0, -EBADMSG if it is not valid, or -ENOMEM. */
-static int read_cached(int fd, const struct build_id *id, struct rules_table *ret)
+static int read_cached(int fd, const struct build_id *id, struct compiled_table *ret)
 {
 	struct ushstk_rules_view view;
 	struct cached c;
@@ -152,7 +152,7 @@ static int read_cached(int fd, const struct build_id *id, struct rules_table *re
 		return -EBADMSG;
 	if (!read_all(fd, &c, sizeof(c)) || !is_header(&c, id, st.st_size))
 		return -EBADMSG;
-	*ret = (struct rules_table){ .header = malloc(c.size), .size = c.size };
+	*ret = (struct compiled_table){ .header = malloc(c.size), .size = c.size };
 	if (!ret->header)
 		return -ENOMEM;
 	if (is_old_use(&st))
@@ -165,7 +165,7 @@ static int read_cached(int fd, const struct build_id *id, struct rules_table *re
 	return err;
 }
 
-int cache_get(int folder, const struct build_id *id, struct rules_table *ret)
+int cache_get(int folder, const struct build_id *id, struct compiled_table *ret)
 {
 	char name[140];
 	int fd, err;
@@ -184,7 +184,7 @@ int cache_get(int folder, const struct build_id *id, struct rules_table *ret)
 }
 
 /* Writes a cache file. Closes @fd. Returns 0 or a negative errno. */
-static int write_cached(int fd, const struct build_id *id, const struct rules_table *table)
+static int write_cached(int fd, const struct build_id *id, const struct compiled_table *table)
 {
 	struct cached c = {
 		.version = CACHE_VERSION,
@@ -205,7 +205,7 @@ static int write_cached(int fd, const struct build_id *id, const struct rules_ta
 	return fclose(f) || !good ? -EIO : 0;
 }
 
-int cache_put(int folder, const struct build_id *id, const struct rules_table *table)
+int cache_put(int folder, const struct build_id *id, const struct compiled_table *table)
 {
 	char name[140], new[160];
 	int fd, err;
@@ -297,14 +297,14 @@ void cache_note_id(int folder, const struct stat *st, const struct build_id *id)
 
 /* ---- The size of the cache ---- */
 
-struct entry {
+struct cache_file {
 	char name[160];
 	time_t used;
 	uint64_t size;
 };
 
-struct entries {
-	struct entry *v;
+struct cache_files {
+	struct cache_file *v;
 	size_t n;
 	uint64_t bytes;
 };
@@ -324,9 +324,9 @@ static bool is_begun(const char *name)
 	return digits && ends_with(name, len - digits, ".rules.");
 }
 
-static void note_entry(struct entries *e, const char *name, const struct stat *st)
+static void note_entry(struct cache_files *e, const char *name, const struct stat *st)
 {
-	struct entry *v = reallocarray(e->v, e->n + 1, sizeof(*v));
+	struct cache_file *v = reallocarray(e->v, e->n + 1, sizeof(*v));
 
 	if (!v)
 		return;
@@ -345,7 +345,7 @@ static bool is_link_to_nothing(int folder, const char *name, const struct stat *
 }
 
 /* Lists the tables and links of the cache in @e, and deletes what is left over. */
-static void list_files(int folder, DIR *dir, struct entries *e)
+static void list_files(int folder, DIR *dir, struct cache_files *e)
 {
 	struct dirent *d;
 	struct stat st;
@@ -365,7 +365,7 @@ static void list_files(int folder, DIR *dir, struct entries *e)
 
 static int by_use(const void *a, const void *b)
 {
-	const struct entry *x = a, *y = b;
+	const struct cache_file *x = a, *y = b;
 
 	return x->used < y->used ? -1 : x->used > y->used;
 }
@@ -374,7 +374,7 @@ void cache_trim(int folder)
 {
 	int fd = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	DIR *dir = fd < 0 ? NULL : fdopendir(fd);
-	struct entries e = { 0 };
+	struct cache_files e = { 0 };
 
 	if (!dir) {
 		if (fd >= 0)

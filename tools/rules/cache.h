@@ -41,7 +41,7 @@ int cache_open(const char *path);
  * Return: 0; -ENOENT if there is none; -EBADMSG if it was damaged, then it is deleted; other
  * negative errnos.
  */
-int cache_get(int folder, const struct build_id *id, struct rules_table *ret);
+int cache_get(int folder, const struct build_id *id, struct compiled_table *ret);
 
 /**
  * cache_put() - store a table
@@ -51,7 +51,7 @@ int cache_get(int folder, const struct build_id *id, struct rules_table *ret);
  *
  * Return: 0 or a negative errno.
  */
-int cache_put(int folder, const struct build_id *id, const struct rules_table *table);
+int cache_put(int folder, const struct build_id *id, const struct compiled_table *table);
 
 /**
  * cache_find_id() - find the build id of a file, if it was noted and the file has not changed since

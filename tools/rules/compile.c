@@ -15,18 +15,18 @@
 #include "tools/rules/compile_private.h"
 
 /**
- * struct reading - a section that is being read
+ * struct section_reading - a section that is being read
  * @rows: receives the rules.
  * @sec: the section; NULL for .sframe.
  */
-struct reading {
+struct section_reading {
 	struct rows *rows;
 	const struct cfi_section *sec;
 };
 
 static int take_row(void *arg, uint64_t start, const struct cfi_row *row)
 {
-	const struct reading *r = arg;
+	const struct section_reading *r = arg;
 	const struct described d = { r->rows->img, r->sec, row };
 
 	rows_add(r->rows, start, kernel_rule(&d, start));
@@ -51,7 +51,7 @@ static void end_function(struct rows *rows, uint64_t start, uint64_t end, size_t
 static void read_cfi(struct rows *rows, const struct section *s, bool debug_frame)
 {
 	const struct cfi_section sec = { .s = *s, .debug_frame = debug_frame };
-	struct reading reading = { rows, &sec };
+	struct section_reading reading = { rows, &sec };
 	size_t off = 0, next;
 	struct fde fde;
 	struct cfi_run run = { .sec = &sec, .fde = &fde, .row = take_row, .arg = &reading };
@@ -71,7 +71,7 @@ static void read_cfi(struct rows *rows, const struct section *s, bool debug_fram
 
 static void read_sframe(struct rows *rows)
 {
-	struct reading reading = { .rows = rows };
+	struct section_reading reading = { .rows = rows };
 	struct sframe_func f;
 	struct sframe sf;
 
@@ -109,7 +109,7 @@ static void read_debug(struct rows *rows, const char *path)
 	free(d.debug_frame.data);
 }
 
-static int compile(struct rows *rows, const char *path, struct rules_table *ret)
+static int compile(struct rows *rows, const char *path, struct compiled_table *ret)
 {
 	const struct elf_image *img = rows->img;
 
@@ -137,13 +137,13 @@ static int compile(struct rows *rows, const char *path, struct rules_table *ret)
 	return compile_table(rows, ret);
 }
 
-int rules_compile(const void *image, size_t size, const char *path, struct rules_table *ret)
+int rules_compile(const void *image, size_t size, const char *path, struct compiled_table *ret)
 {
 	struct elf_image img;
 	struct rows rows = { .img = &img };
 	int err;
 
-	*ret = (struct rules_table){ 0 };
+	*ret = (struct compiled_table){ 0 };
 	if (elf_image_parse(&img, image, size, false))
 		return -ENOEXEC;
 	err = compile(&rows, path, ret);

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 /**
- * struct rules_table - a table in the format of linux/shstk_rules.h
+ * struct compiled_table - a table in the format of linux/shstk_rules.h
  * @header: beginning of the table; the caller frees it.
  * @size: size of the whole table in bytes.
  * @functions: number of functions that are described.
@@ -19,7 +19,7 @@
  * @described: bytes of code that have a rule.
  * @cut: bytes of code whose rule is SHSTK_RULE_CUT, because no kind can express it.
  */
-struct rules_table {
+struct compiled_table {
 	struct shstk_rules_header *header;
 	size_t size;
 	size_t functions;
@@ -44,6 +44,6 @@ struct rules_table {
  * Return: 0; -ENOEXEC if it is no ELF file of a known 64-bit machine; -ENOENT if it has no unwind
  * information or no code; -E2BIG if it needs more than a table can hold; -ENOMEM.
  */
-int rules_compile(const void *image, size_t size, const char *path, struct rules_table *ret);
+int rules_compile(const void *image, size_t size, const char *path, struct compiled_table *ret);
 
 #endif

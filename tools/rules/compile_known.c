@@ -129,18 +129,18 @@ static void extend_signal_return(struct rows *rows, size_t i)
 }
 
 /**
- * struct gap - code that has no unwind information
+ * struct uncovered_code - code that has no unwind information
  * @rows: receives the rules that are found.
  * @start: address of the code.
  */
-struct gap {
+struct uncovered_code {
 	struct rows *rows;
 	uint64_t start;
 };
 
 static void add_stub(void *arg, size_t offset, uint64_t rule)
 {
-	struct gap *g = arg;
+	struct uncovered_code *g = arg;
 
 	rows_add(g->rows, g->start + offset, rule);
 }
@@ -148,7 +148,7 @@ static void add_stub(void *arg, size_t offset, uint64_t rule)
 /* Looks for stubs in a range of code without unwind information. */
 static void find_stubs(struct rows *rows, uint64_t start, uint64_t end)
 {
-	struct gap gap = { rows, start };
+	struct uncovered_code gap = { rows, start };
 	struct stubs stubs = { .add = add_stub, .arg = &gap };
 
 	start = (start + 3) & ~3ull;

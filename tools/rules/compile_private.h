@@ -55,6 +55,6 @@ void add_entry(struct rows *rows);
  *
  * Return: 0; -ENOENT if the file has no code; -E2BIG; -ENOMEM.
  */
-int compile_table(const struct rows *rows, struct rules_table *t);
+int compile_table(const struct rows *rows, struct compiled_table *t);
 
 #endif

@@ -74,7 +74,7 @@ static bool text_range(const struct elf_image *img, uint64_t *base, uint64_t *pa
  * Adds the bytes for which @row is valid, up to @end or to the end of its segment, to the totals of
  * @t.
  */
-static void account(struct rules_table *t, const struct elf_image *img, const struct row *row,
+static void account(struct compiled_table *t, const struct elf_image *img, const struct row *row,
 		    uint64_t end)
 {
 	if (row->rule == SHSTK_RULE_NONE)
@@ -95,7 +95,7 @@ static void account(struct rules_table *t, const struct elf_image *img, const st
  * Returns the number of rows.
  */
 static uint32_t fill_pages(const struct rows *rows, struct shstk_rules_header *h,
-			   struct rules_table *t)
+			   struct compiled_table *t)
 {
 	uint64_t *rule = (uint64_t *)(h + 1);
 	uint32_t *page = (uint32_t *)(rule + h->nr_rules), *row = page + h->nr_pages + 1;
@@ -120,7 +120,7 @@ static uint32_t fill_pages(const struct rows *rows, struct shstk_rules_header *h
 	return n;
 }
 
-int compile_table(const struct rows *rows, struct rules_table *t)
+int compile_table(const struct rows *rows, struct compiled_table *t)
 {
 	struct shstk_rules_header *h;
 	uint64_t base, pages, *rules;

@@ -29,13 +29,13 @@ enum what {
 };
 
 /**
- * struct insn - an instruction
+ * struct crt_insn - an instruction
  * @what: what it does to the frame.
  * @size: its size in bytes.
  * @words: number of words on the stack, for the kinds that change its size.
  * @target: target address; 0 if it is not in the code.
  */
-struct insn {
+struct crt_insn {
 	enum what what;
 	unsigned int size;
 	unsigned int words;
@@ -52,38 +52,38 @@ struct state {
 	unsigned int cfa, fp, ra;
 };
 
-struct place {
+struct frame_at {
 	uint64_t at;
 	struct state state;
 };
 
 /**
- * struct function - a function that is being read
+ * struct crt_function - a function that is being read
  * @row: frames, each valid from its address on; @nrow of them.
  * @nrow: number of elements of @row.
  * @jump: targets of jumps, with the frame at the jump; @njump of them.
  * @njump: number of elements of @jump.
  */
-struct function {
-	struct place row[MAX_ROWS], jump[MAX_JUMPS];
+struct crt_function {
+	struct frame_at row[MAX_ROWS], jump[MAX_JUMPS];
 	unsigned int nrow, njump;
 };
 
 /**
- * struct work - the functions that are to be read
+ * struct crt_work - the functions that are to be read
  * @crt: the file and the receiver of the rules.
  * @at: addresses of the functions; @n of them.
  * @n: number of elements of @at.
  */
-struct work {
+struct crt_work {
 	const struct crt *crt;
 	uint64_t at[MAX_FUNCTIONS];
 	unsigned int n;
 };
 
-static struct insn plain(unsigned int size)
+static struct crt_insn plain(unsigned int size)
 {
-	return (struct insn){ .what = PLAIN, .size = size };
+	return (struct crt_insn){ .what = PLAIN, .size = size };
 }
 
 /* ---- x86-64 ---- */
@@ -102,13 +102,13 @@ static unsigned int long_nop(const uint8_t *p)
  * Decodes an instruction with a REX.W prefix. Known are those that move the stack pointer by 8, and
  * those that change neither the stack pointer nor, except "mov %rsp, %rbp", the frame pointer.
  */
-static struct insn x86_wide(const uint8_t *p)
+static struct crt_insn x86_wide(const uint8_t *p)
 {
 	bool by_rip = (p[2] & 0xc7) == 5, registers = p[2] >> 6 == 3;
 	unsigned int to = p[2] & 7, from = p[2] >> 3 & 7;
 
 	if (p[1] == 0x83 && p[3] == 8 && (p[2] == 0xec || p[2] == 0xc4))
-		return (struct insn){ p[2] == 0xec ? GROW : SHRINK, 4, 1, 0 };
+		return (struct crt_insn){ p[2] == 0xec ? GROW : SHRINK, 4, 1, 0 };
 	if (p[1] == 0x83 && p[2] == 0x3d) /* cmpq $, (rip) */
 		return plain(8);
 	if (p[1] == 0x3d) /* cmp $, %rax */
@@ -118,20 +118,20 @@ static struct insn x86_wide(const uint8_t *p)
 	if (p[1] == 0x89 && p[2] == 0xe5) /* mov %rsp, %rbp */
 		return plain(3);
 	if (!registers)
-		return (struct insn){ 0 };
+		return (struct crt_insn){ 0 };
 	if (p[1] == 0x39 || p[1] == 0x85) /* cmp, test */
 		return plain(3);
 	if (to == 4 || to == 5)
-		return (struct insn){ 0 };
+		return (struct crt_insn){ 0 };
 	if (p[1] == 0x89 || p[1] == 0x29 || p[1] == 0x01 || p[1] == 0xd1)
 		return plain(3);
 	if (p[1] == 0x81) /* with a number */
 		return plain(7);
-	return p[1] == 0xc1 ? plain(4) : (struct insn){ 0 };
+	return p[1] == 0xc1 ? plain(4) : (struct crt_insn){ 0 };
 }
 
 /* Decodes the instruction at @p. Looks at up to INSN_BYTES. */
-static struct insn x86_insn(const uint8_t *p, uint64_t at)
+static struct crt_insn x86_insn(const uint8_t *p, uint64_t at)
 {
 	static const uint8_t endbr[] = { 0xf3, 0x0f, 0x1e, 0xfa };
 	unsigned int skip = 0;
@@ -146,40 +146,40 @@ static struct insn x86_insn(const uint8_t *p, uint64_t at)
 	case 0x48:
 		return x86_wide(p);
 	case 0x55:
-		return (struct insn){ PUSH, 1, 1, 0 };
+		return (struct crt_insn){ PUSH, 1, 1, 0 };
 	case 0x5d:
-		return (struct insn){ POP, 1, 1, 0 };
+		return (struct crt_insn){ POP, 1, 1, 0 };
 	case 0x66:
-		return p[1] == 0x90 ? plain(2) : (struct insn){ 0 };
+		return p[1] == 0x90 ? plain(2) : (struct crt_insn){ 0 };
 	case 0x90:
 		return plain(1);
 	case 0x74:
 	case 0x75:
-		return (struct insn){ BRANCH, 2, 0, at + 2 + (int8_t)p[1] };
+		return (struct crt_insn){ BRANCH, 2, 0, at + 2 + (int8_t)p[1] };
 	case 0x80:
 	case 0xc6: /* cmpb and movb $, (rip) */
-		return p[1] == (p[0] == 0x80 ? 0x3d : 0x05) ? plain(7) : (struct insn){ 0 };
+		return p[1] == (p[0] == 0x80 ? 0x3d : 0x05) ? plain(7) : (struct crt_insn){ 0 };
 	case 0xb8:
 	case 0xb9:
 	case 0xbe:
 	case 0xbf: /* mov $, register: addresses, where programs have fixed ones */
 		return plain(5);
 	case 0xc3:
-		return (struct insn){ LEAVE, 1, 0, 0 };
+		return (struct crt_insn){ LEAVE, 1, 0, 0 };
 	case 0xe8:
-		return (struct insn){ CALL, 5, 0, at + 5 + (int32_t)get32(p + 1) };
+		return (struct crt_insn){ CALL, 5, 0, at + 5 + (int32_t)get32(p + 1) };
 	case 0xe9:
-		return (struct insn){ LEAVE, 5, 0, at + 5 + (int32_t)get32(p + 1) };
+		return (struct crt_insn){ LEAVE, 5, 0, at + 5 + (int32_t)get32(p + 1) };
 	case 0xeb:
-		return (struct insn){ LEAVE, 2, 0, at + 2 + (int8_t)p[1] };
+		return (struct crt_insn){ LEAVE, 2, 0, at + 2 + (int8_t)p[1] };
 	case 0xff:
 		if (p[1] == 0x15 || p[1] == 0xd0)
-			return (struct insn){ CALL, p[1] == 0x15 ? 6 : 2, 0, 0 };
+			return (struct crt_insn){ CALL, p[1] == 0x15 ? 6 : 2, 0, 0 };
 		if (p[1] == 0x25 || p[1] == 0xe0)
-			return (struct insn){ LEAVE, p[1] == 0x25 ? 6 : 2, 0, 0 };
+			return (struct crt_insn){ LEAVE, p[1] == 0x25 ? 6 : 2, 0, 0 };
 		break;
 	}
-	return (struct insn){ 0 };
+	return (struct crt_insn){ 0 };
 }
 
 /* ---- arm64 ---- */
@@ -190,21 +190,21 @@ static int64_t extend(uint32_t v, unsigned int bits)
 }
 
 /* Decodes a jump, a call or a return. @at is its address. */
-static struct insn arm64_jump(uint32_t w, uint64_t at)
+static struct crt_insn arm64_jump(uint32_t w, uint64_t at)
 {
 	if (w >> 26 == 0x25) /* bl */
-		return (struct insn){ CALL, 4, 0, at + 4 * extend(w & 0x3ffffff, 26) };
+		return (struct crt_insn){ CALL, 4, 0, at + 4 * extend(w & 0x3ffffff, 26) };
 	if (w >> 26 == 0x05) /* b */
-		return (struct insn){ LEAVE, 4, 0, at + 4 * extend(w & 0x3ffffff, 26) };
+		return (struct crt_insn){ LEAVE, 4, 0, at + 4 * extend(w & 0x3ffffff, 26) };
 	if ((w & 0xff000010) == 0x54000000 || (w & 0x7e000000) == 0x34000000) /* b.cond, cbz */
-		return (struct insn){ BRANCH, 4, 0, at + 4 * extend(w >> 5 & 0x7ffff, 19) };
+		return (struct crt_insn){ BRANCH, 4, 0, at + 4 * extend(w >> 5 & 0x7ffff, 19) };
 	if ((w & 0x7e000000) == 0x36000000) /* tbz */
-		return (struct insn){ BRANCH, 4, 0, at + 4 * extend(w >> 5 & 0x3fff, 14) };
+		return (struct crt_insn){ BRANCH, 4, 0, at + 4 * extend(w >> 5 & 0x3fff, 14) };
 	if ((w & 0xfffffc1f) == 0xd63f0000) /* blr */
-		return (struct insn){ CALL, 4, 0, 0 };
+		return (struct crt_insn){ CALL, 4, 0, 0 };
 	if ((w & 0xfffffc1f) == 0xd61f0000 || w == 0xd65f03c0) /* br, ret */
-		return (struct insn){ LEAVE, 4, 0, 0 };
-	return (struct insn){ 0 };
+		return (struct crt_insn){ LEAVE, 4, 0, 0 };
+	return (struct crt_insn){ 0 };
 }
 
 /* Returns whether the instruction changes no register but x0 to x28. */
@@ -230,15 +230,15 @@ static bool arm64_is_plain(uint32_t w)
 	       w >> 22 == 0x24d || w >> 22 == 0x34d; /* asr, lsr */
 }
 
-static struct insn arm64_insn(const uint8_t *p, uint64_t at)
+static struct crt_insn arm64_insn(const uint8_t *p, uint64_t at)
 {
 	uint32_t w = get32(p);
 	int64_t words = extend(w >> 15 & 0x7f, 7);
 
 	if ((w & 0xffc07fff) == 0xa9807bfd && words < 0) /* stp x29, x30, [sp, -]! */
-		return (struct insn){ PUSH, 4, (unsigned int)-words, 0 };
+		return (struct crt_insn){ PUSH, 4, (unsigned int)-words, 0 };
 	if ((w & 0xffc07fff) == 0xa8c07bfd && words > 0) /* ldp x29, x30, [sp], + */
-		return (struct insn){ POP, 4, (unsigned int)words, 0 };
+		return (struct crt_insn){ POP, 4, (unsigned int)words, 0 };
 	return arm64_is_plain(w) ? plain(4) : arm64_jump(w, at);
 }
 
@@ -266,12 +266,12 @@ static uint64_t rule_of(const struct state *s)
 }
 
 /* Decodes the instruction at @at. */
-static struct insn insn_at(const struct crt *crt, uint64_t at)
+static struct crt_insn insn_at(const struct crt *crt, uint64_t at)
 {
 	uint8_t code[INSN_BYTES] = { 0 };
 	size_t avail;
 	const uint8_t *p = elf_image_at(crt->img, at, &avail);
-	struct insn i = { 0 };
+	struct crt_insn i = { 0 };
 
 	if (!p)
 		return i;
@@ -283,7 +283,7 @@ static struct insn insn_at(const struct crt *crt, uint64_t at)
 }
 
 /* Adds a function to the work, if it is new and nothing describes it. */
-static void add_function(struct work *w, uint64_t at)
+static void add_function(struct crt_work *w, uint64_t at)
 {
 	for (unsigned int i = 0; i < w->n; i++)
 		if (w->at[i] == at)
@@ -293,7 +293,7 @@ static void add_function(struct work *w, uint64_t at)
 }
 
 /* Changes the frame @s as the instruction @i does. Returns whether this is allowed. */
-static bool change(const struct crt *crt, struct state *s, const struct insn *i)
+static bool change(const struct crt *crt, struct state *s, const struct crt_insn *i)
 {
 	bool x86 = is_x86(crt);
 
@@ -327,7 +327,8 @@ static bool change(const struct crt *crt, struct state *s, const struct insn *i)
  * Returns whether all jumps to @at have the frame @s. *@further is set if there are jumps to @at or
  * beyond it, so that the function does not end in front of @at.
  */
-static bool jumps_fit(const struct function *f, uint64_t at, const struct state *s, bool *further)
+static bool jumps_fit(const struct crt_function *f, uint64_t at, const struct state *s,
+		      bool *further)
 {
 	*further = false;
 	for (unsigned int i = 0; i < f->njump; i++) {
@@ -339,13 +340,13 @@ static bool jumps_fit(const struct function *f, uint64_t at, const struct state 
 }
 
 /* Notes the target of a jump and the frame there. Returns whether such a jump is understood. */
-static bool add_jump(struct function *f, uint64_t start, const struct insn *i, uint64_t next,
-		     const struct state *s)
+static bool add_jump(struct crt_function *f, uint64_t start, const struct crt_insn *i,
+		     uint64_t next, const struct state *s)
 {
 	/* The start files have no loops. */
 	if (f->njump == MAX_JUMPS || i->target < next || i->target - start > MAX_BYTES)
 		return false;
-	f->jump[f->njump++] = (struct place){ i->target, *s };
+	f->jump[f->njump++] = (struct frame_at){ i->target, *s };
 	return true;
 }
 
@@ -353,7 +354,7 @@ static bool add_jump(struct function *f, uint64_t start, const struct insn *i, u
  * Reads a function from its first instruction to its last one. Returns the end of the function, or
  * 0 if the code is not understood.
  */
-static uint64_t read_function(struct work *w, uint64_t start, struct function *f)
+static uint64_t read_function(struct crt_work *w, uint64_t start, struct crt_function *f)
 {
 	const struct crt *crt = w->crt;
 	struct state s = state_at_entry(crt), entry = s;
@@ -361,13 +362,13 @@ static uint64_t read_function(struct work *w, uint64_t start, struct function *f
 	bool further = true;
 
 	while (at - start < MAX_BYTES && f->nrow < MAX_ROWS) {
-		struct insn i;
+		struct crt_insn i;
 
 		if (crt->described(crt->arg, at, at + 1) || !jumps_fit(f, at, &s, &further))
 			return 0;
 		i = insn_at(crt, at);
 		if (!f->nrow || !same(&f->row[f->nrow - 1].state, &s))
-			f->row[f->nrow++] = (struct place){ at, s };
+			f->row[f->nrow++] = (struct frame_at){ at, s };
 		at += i.size;
 		if (i.what == UNKNOWN || !change(crt, &s, &i) ||
 		    (i.what == BRANCH && !add_jump(f, start, &i, at, &s)))
@@ -415,7 +416,7 @@ static uint64_t first_entry(const struct elf_image *img, int64_t tag)
 void crt_rules(const struct crt *crt)
 {
 	const struct elf_image *img = crt->img;
-	struct work w = { .crt = crt };
+	struct crt_work w = { .crt = crt };
 
 	if (!is_x86(crt) && img->m->arch != SHSTK_ARCH_ARM64)
 		return;
@@ -424,7 +425,7 @@ void crt_rules(const struct crt *crt)
 	add_function(&w, first_entry(img, DT_INIT_ARRAY));
 	add_function(&w, first_entry(img, DT_FINI_ARRAY));
 	for (unsigned int i = 0; i < w.n; i++) {
-		struct function f = { .nrow = 0 };
+		struct crt_function f = { .nrow = 0 };
 		uint64_t end = read_function(&w, w.at[i], &f);
 
 		for (unsigned int k = 0; end && k < f.nrow; k++)

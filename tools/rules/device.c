@@ -155,7 +155,7 @@ const char *rules_upload_error(int err)
 }
 
 int rules_upload(int device, const struct rules_file *file, const char *path,
-		 const struct rules_table *table)
+		 const struct compiled_table *table)
 {
 	struct shstk_rules_load arg = {
 		.table = (uintptr_t)table->header,

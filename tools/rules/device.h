@@ -55,7 +55,7 @@ int rules_device(void);
  * Return: 0; -ESTALE if the file was written to meanwhile; or another negative errno.
  */
 int rules_upload(int device, const struct rules_file *file, const char *path,
-		 const struct rules_table *table);
+		 const struct compiled_table *table);
 
 /* Returns what an error of rules_upload() means. */
 const char *rules_upload_error(int err);

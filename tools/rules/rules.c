@@ -109,7 +109,7 @@ const struct argp rules_argp = {
 
 /* ---- Compiling and loading ---- */
 
-static void print_table(const char *path, const struct rules_table *t)
+static void print_table(const char *path, const struct compiled_table *t)
 {
 	print_printable(path);
 	printf(": %zu functions, %" PRIu64 " KiB of code, %.1f%% described", t->functions,
@@ -120,7 +120,7 @@ static void print_table(const char *path, const struct rules_table *t)
 	       t->header->nr_rules, t->header->nr_rows);
 }
 
-static int write_table(const char *path, const struct rules_table *t)
+static int write_table(const char *path, const struct compiled_table *t)
 {
 	FILE *f = fopen(path, "we");
 
@@ -138,7 +138,7 @@ static int write_table(const char *path, const struct rules_table *t)
 }
 
 static int put_table(struct options *o, const struct rules_file *file, const char *path,
-		     const struct rules_table *table)
+		     const struct compiled_table *table)
 {
 	int err = 0;
 
@@ -167,7 +167,7 @@ static const char *open_error(int err)
 
 /* Uses the table of a file. @err is the result of making the table. */
 static void use_table(struct options *o, const struct rules_file *file, const char *path, int err,
-		      struct rules_table *table)
+		      struct compiled_table *table)
 {
 	if (err) {
 		fail(o, path, rules_compile_error(err));
@@ -185,7 +185,7 @@ static void use_table(struct options *o, const struct rules_file *file, const ch
  */
 static void use_own(struct options *o, struct rules_file *file, int err, const char *path)
 {
-	struct rules_table table;
+	struct compiled_table table;
 
 	if (err) {
 		fail(o, path, open_error(err));
@@ -216,7 +216,7 @@ static void use_vdso(struct options *o)
 static void use_running(void *arg, int fd, const char *path)
 {
 	const struct source source = { .cache = -1, .stop = -1 };
-	struct rules_table table;
+	struct compiled_table table;
 	struct options *o = arg;
 	struct rules_file file;
 	int err = rules_file_begin(&file, fd);

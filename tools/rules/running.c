@@ -36,14 +36,14 @@
 /* After this many skipped processes, whose users made it wait, the search ends. */
 #define MAX_PASSED 16
 
-struct seen {
+struct seen_file {
 	dev_t dev;
 	ino_t ino;
 };
 
 /**
- * struct search - the state of a search for files
- * @seen: files that were found already, a tree of struct seen.
+ * struct file_search - the state of a search for files
+ * @seen: files that were found already, a tree of struct seen_file.
  * @own: mounts that this process sees.
  * @mounts: mounts that the process at @at sees, in the mount namespace @space.
  * @space: mount namespace of @mounts.
@@ -54,7 +54,7 @@ struct seen {
  * @passed: processes of these users are skipped; @nr_passed of them.
  * @nr_passed: number of elements of @passed.
  */
-struct search {
+struct file_search {
 	void *seen;
 	struct mounts own, mounts;
 	ino_t space;
@@ -67,14 +67,14 @@ struct search {
 };
 
 /**
- * struct found - a message of the searching process: that it comes to a process or, with a
+ * struct search_message - a message of the searching process: that it comes to a process or, with a
  * descriptor, that it has found a file of that process; the last message has @pid 0
  * @pid: the process; 0 at the end of the search.
  * @uid: user of the process.
  * @err: at the end of the search: 0 or a negative errno.
  * @path: name of the file.
  */
-struct found {
+struct search_message {
 	pid_t pid;
 	uid_t uid;
 	int err;
@@ -83,7 +83,7 @@ struct found {
 
 static int compare(const void *a, const void *b)
 {
-	const struct seen *x = a, *y = b;
+	const struct seen_file *x = a, *y = b;
 
 	if (x->dev != y->dev)
 		return x->dev < y->dev ? -1 : 1;
@@ -91,13 +91,13 @@ static int compare(const void *a, const void *b)
 }
 
 /* Returns whether a file is seen for the first time, and remembers it. */
-static bool is_new(struct search *s, const struct stat *st)
+static bool is_new(struct file_search *s, const struct stat *st)
 {
-	struct seen *seen = malloc(sizeof(*seen)), **found;
+	struct seen_file *seen = malloc(sizeof(*seen)), **found;
 
 	if (!seen)
 		return false;
-	*seen = (struct seen){ st->st_dev, st->st_ino };
+	*seen = (struct seen_file){ st->st_dev, st->st_ino };
 	found = tsearch(seen, &s->seen, compare);
 	if (found && *found == seen)
 		return true;
@@ -113,7 +113,7 @@ union rights {
 };
 
 /* Sends the message @f with the descriptor @fd; -1 means no descriptor. */
-static void tell(int to, struct found *f, int fd)
+static void tell(int to, struct search_message *f, int fd)
 {
 	struct iovec v = { .iov_base = f, .iov_len = sizeof(*f) - PATH_MAX + strlen(f->path) + 1 };
 	union rights c = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
@@ -132,7 +132,7 @@ static void tell(int to, struct found *f, int fd)
  * Receives a message into @f. *@fd receives the descriptor of the file, or -1. Returns 0 or a
  * negative errno.
  */
-static int hear(int from, int stop, struct found *f, int *fd)
+static int hear(int from, int stop, struct search_message *f, int *fd)
 {
 	struct pollfd p[] = {
 		{ .fd = from, .events = POLLIN },
@@ -170,7 +170,7 @@ static int hear(int from, int stop, struct found *f, int *fd)
 /*
  * Reads the mounts that the process sees, unless its mount namespace is that of the process before.
  */
-static void read_mounts(struct search *s, pid_t pid)
+static void read_mounts(struct file_search *s, pid_t pid)
 {
 	struct stat st;
 	char path[64];
@@ -190,7 +190,7 @@ static void read_mounts(struct search *s, pid_t pid)
  * system that was unmounted and may have been FUSE. A process with another root directory does not
  * see the mount on which the file lies, so our own mounts are searched, too.
  */
-static bool answers(const struct search *s, const struct mapping *m)
+static bool answers(const struct file_search *s, const struct mapping *m)
 {
 	const struct mount *mount = mounts_find(&s->mounts, m->dev);
 
@@ -204,9 +204,9 @@ static bool answers(const struct search *s, const struct mapping *m)
  * directory of the process is. Unlike the addresses in maps, those in the link's name have no
  * leading zeros.
  */
-static void use_mapping(struct search *s, pid_t pid, const struct mapping *m)
+static void use_mapping(struct file_search *s, pid_t pid, const struct mapping *m)
 {
-	struct found f = { .pid = s->at, .uid = s->uid };
+	struct search_message f = { .pid = s->at, .uid = s->uid };
 	char name[128];
 	struct stat st;
 	int fd;
@@ -241,9 +241,9 @@ static uid_t user_of(pid_t pid)
 }
 
 /* Sends the files of one process. Returns 0 or a negative errno. */
-static int search_process(struct search *s, pid_t pid)
+static int search_process(struct file_search *s, pid_t pid)
 {
-	struct found f = { .pid = pid };
+	struct search_message f = { .pid = pid };
 	struct mapping m;
 	struct maps maps;
 	int err;
@@ -268,7 +268,7 @@ static int search_process(struct search *s, pid_t pid)
 }
 
 /* Sends the files of all processes behind @s->after. Returns 0 or a negative errno. */
-static int search_all(struct search *s)
+static int search_all(struct file_search *s)
 {
 	DIR *dir = tasks_open(0);
 	pid_t pid;
@@ -284,9 +284,9 @@ static int search_all(struct search *s)
 }
 
 /* Is the searching process: sends the files of @pid, or of all processes if it is 0. */
-static void search(struct search *s, pid_t pid)
+static void search(struct file_search *s, pid_t pid)
 {
-	struct found end = { 0 };
+	struct search_message end = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	mounts_read(0, &s->own);
@@ -311,7 +311,7 @@ static void end(pid_t child)
 /*
  * Starts the searching process. *@from receives the socket for its messages. Returns -1 on failure.
  */
-static pid_t start(struct search *s, pid_t pid, int *from)
+static pid_t start(struct file_search *s, pid_t pid, int *from)
 {
 	int both[2];
 	pid_t child;
@@ -335,7 +335,7 @@ static pid_t start(struct search *s, pid_t pid, int *from)
  * Gives a file that was handed over to the caller. The next searching process also knows it as
  * seen.
  */
-static void use_file(struct search *s, const struct running *r, int fd, const char *path)
+static void use_file(struct file_search *s, const struct running *r, int fd, const char *path)
 {
 	struct stat st;
 
@@ -349,9 +349,9 @@ static void use_file(struct search *s, const struct running *r, int fd, const ch
  * Receives what the searching process sends. Returns 0 or a negative errno; -ETIMEDOUT if it waits
  * for the process @s->at.
  */
-static int listen_to(struct search *s, const struct running *r, int from)
+static int listen_to(struct file_search *s, const struct running *r, int from)
 {
-	struct found f;
+	struct search_message f;
 	int err, fd;
 
 	for (;;) {
@@ -372,7 +372,7 @@ static int listen_to(struct search *s, const struct running *r, int from)
 /*
  * Runs one searching process. Returns 0 or a negative errno; -ETIMEDOUT if it was silent too long.
  */
-static int search_once(struct search *s, const struct running *r)
+static int search_once(struct file_search *s, const struct running *r)
 {
 	int from, err;
 	pid_t child = start(s, r->pid, &from);
@@ -388,7 +388,7 @@ static int search_once(struct search *s, const struct running *r)
 /*
  * Prepares the search to continue behind the process that it waits for. Returns whether it should.
  */
-static bool pass_over(struct search *s)
+static bool pass_over(struct file_search *s)
 {
 	if (s->nr_passed == MAX_PASSED)
 		return false;
@@ -398,10 +398,10 @@ static bool pass_over(struct search *s)
 	return true;
 }
 
-static void forget(struct search *s)
+static void forget(struct file_search *s)
 {
 	while (s->seen) {
-		struct seen *seen = *(struct seen **)s->seen;
+		struct seen_file *seen = *(struct seen_file **)s->seen;
 
 		tdelete(seen, &s->seen, compare);
 		free(seen);
@@ -410,7 +410,7 @@ static void forget(struct search *s)
 
 int running_files(const struct running *r)
 {
-	struct search s = { 0 };
+	struct file_search s = { 0 };
 	int err;
 
 	do

@@ -156,7 +156,7 @@ static void serve_running(void *arg, int fd, const char *path)
 static void serve_vdso(struct daemon *d)
 {
 	struct rules_file file;
-	struct rules_table table;
+	struct compiled_table table;
 	int err;
 
 	if (rules_file_vdso(&file) || rules_compile(file.data, file.size, NULL, &table))
@@ -211,7 +211,7 @@ static bool is_usual(int err)
 }
 
 static int put_table(struct daemon *d, const struct rules_file *file, const char *path,
-		     const struct rules_table *table)
+		     const struct compiled_table *table)
 {
 	int err = rules_upload(d->device, file, path, table);
 
@@ -225,7 +225,7 @@ static int put_table(struct daemon *d, const struct rules_file *file, const char
 /* Makes the table of a file and loads it. Returns 0 or a negative errno. */
 static int make_and_load(struct daemon *d, const struct rules_file *file, const char *path)
 {
-	struct rules_table table;
+	struct compiled_table table;
 	bool cached;
 	int err = source_table(&d->source, file->fd, &table, &cached);
 

@@ -15,7 +15,7 @@
  * Gets the table by the build id that was noted for the file. So nothing is read, and no process is
  * started.
  */
-static int get_known(int cache, const struct stat *st, struct rules_table *ret)
+static int get_known(int cache, const struct stat *st, struct compiled_table *ret)
 {
 	struct build_id id;
 	int err = cache_find_id(cache, st, &id);
@@ -25,7 +25,7 @@ static int get_known(int cache, const struct stat *st, struct rules_table *ret)
 
 /* Gets the table from the cache, or from the worker, whose table is then stored. */
 static int get_table(int cache, struct worker *w, const struct build_id *id,
-		     struct rules_table *ret, bool *cached)
+		     struct compiled_table *ret, bool *cached)
 {
 	int err = cache < 0 ? -1 : cache_get(cache, id, ret);
 
@@ -44,7 +44,7 @@ static int get_table(int cache, struct worker *w, const struct build_id *id,
  * is noted with it if there is a cache.
  */
 static int ask_worker(int cache, const struct stat *st, int fd, const struct worker_terms *terms,
-		      struct rules_table *ret, bool *cached)
+		      struct compiled_table *ret, bool *cached)
 {
 	struct build_id id;
 	struct worker w;
@@ -59,11 +59,11 @@ static int ask_worker(int cache, const struct stat *st, int fd, const struct wor
 	return err;
 }
 
-int source_table(const struct source *s, int fd, struct rules_table *ret, bool *cached)
+int source_table(const struct source *s, int fd, struct compiled_table *ret, bool *cached)
 {
 	struct worker_terms terms = { .trusted = trust_file(fd), .stop = s->stop };
 	int cache = terms.trusted ? s->cache : -1, err;
-	struct rules_table own;
+	struct compiled_table own;
 	struct stat st;
 	bool was;
 

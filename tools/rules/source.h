@@ -29,6 +29,6 @@ struct source {
  *
  * Return: 0, or an error of worker_start() or worker_compile().
  */
-int source_table(const struct source *s, int fd, struct rules_table *ret, bool *cached);
+int source_table(const struct source *s, int fd, struct compiled_table *ret, bool *cached);
 
 #endif

@@ -88,13 +88,13 @@ bool rules_totals(uint64_t *all, uint64_t *whole)
 
 /* ---- Files in which chains ended ---- */
 
-struct place {
+struct chain_end {
 	struct shstk_rules_cuts cut;
 	char *name;
 };
 
-struct places {
-	struct place v[MAX_CUTS];
+struct chain_ends {
+	struct chain_end v[MAX_CUTS];
 	unsigned int n;
 };
 
@@ -105,7 +105,7 @@ static uint64_t total(const struct shstk_rules_cuts *c)
 
 static int by_total(const void *a, const void *b)
 {
-	const struct place *x = a, *y = b;
+	const struct chain_end *x = a, *y = b;
 
 	return total(&x->cut) < total(&y->cut) ? 1 : -(total(&x->cut) > total(&y->cut));
 }
@@ -114,7 +114,7 @@ static int by_total(const void *a, const void *b)
  * Reads in which files chains ended. A module that is older than this command does not have this
  * call and returns -ENOTTY.
  */
-static int read_places(int device, struct places *p)
+static int read_places(int device, struct chain_ends *p)
 {
 	struct shstk_rules_cuts arg = { 0 };
 
@@ -126,10 +126,10 @@ static int read_places(int device, struct places *p)
 }
 
 /* Gives a file in which chains ended a name, if it has none yet. */
-static void name_place(struct places *p, uint64_t dev, uint64_t ino, const char *name, int len)
+static void name_place(struct chain_ends *p, uint64_t dev, uint64_t ino, const char *name, int len)
 {
 	for (unsigned int i = 0; i < p->n; i++) {
-		struct place *c = &p->v[i];
+		struct chain_end *c = &p->v[i];
 
 		if (c->name || c->cut.dev != dev || c->cut.ino != ino)
 			continue;
@@ -149,7 +149,7 @@ static void name_running(void *arg, int fd, const char *path)
 }
 
 /* Gives names to the files in which chains ended: of running programs, or else of tables. */
-static void name_places(int device, struct places *p)
+static void name_places(int device, struct chain_ends *p)
 {
 	struct running all = { .stop = -1, .use = name_running, .arg = p };
 	struct shstk_rules_list list = { 0 };
@@ -161,7 +161,7 @@ static void name_places(int device, struct places *p)
 		name_place(p, list.dev, list.ino, list.name, SHSTK_RULES_NAME_LEN);
 }
 
-static void print_place(const struct place *c)
+static void print_place(const struct chain_end *c)
 {
 	const struct shstk_rules_cuts *cut = &c->cut;
 
@@ -181,7 +181,7 @@ static void print_place(const struct place *c)
 
 static int print_places(int device)
 {
-	struct places *p = calloc(1, sizeof(*p));
+	struct chain_ends *p = calloc(1, sizeof(*p));
 	int err = p ? read_places(device, p) : -ENOMEM;
 
 	if (!err && p->n) {

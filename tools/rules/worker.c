@@ -54,14 +54,14 @@ static unsigned int nr_stuck;
 #define HEAD_BYTES (1 << 16)
 
 /**
- * struct answer - a message of the process
+ * struct worker_answer - a message of the process
  * @err: 0 or a negative errno.
  * @table: the sizes of the table, and what it describes.
  * @id: build id.
  */
-struct answer {
+struct worker_answer {
 	int err;
-	struct rules_table table;
+	struct compiled_table table;
 	struct build_id id;
 };
 
@@ -81,7 +81,7 @@ static bool write_all(int fd, const void *data, size_t size)
 /* ---- In the worker process ---- */
 
 /* Makes the table of a file and writes it to @out. Returns 0 or a negative errno. */
-static int make_table(struct rules_file *file, int out, struct rules_table *ret)
+static int make_table(struct rules_file *file, int out, struct compiled_table *ret)
 {
 	int err = rules_file_fill(file);
 
@@ -109,7 +109,7 @@ static void work(const struct worker *w, int fd)
 {
 	const int keep[] = { fd, w->pipe, w->out };
 	static uint8_t head[HEAD_BYTES];
-	struct answer a = { 0 };
+	struct worker_answer a = { 0 };
 	struct rules_file file;
 	ssize_t n = 0;
 	char go;
@@ -132,7 +132,7 @@ static void work(const struct worker *w, int fd)
 /* ---- Outside of the worker process ---- */
 
 /* Receives a message of the process. Returns its error, or that of receiving it. */
-static int hear(const struct worker *w, struct answer *a)
+static int hear(const struct worker *w, struct worker_answer *a)
 {
 	struct pollfd p[] = {
 		{ .fd = w->pipe, .events = POLLIN },
@@ -192,7 +192,7 @@ static void reap_stuck(void)
 
 int worker_start(struct worker *w, int fd, const struct worker_terms *terms, struct build_id *id)
 {
-	struct answer a;
+	struct worker_answer a;
 	int err;
 
 	reap_stuck();
@@ -216,8 +216,8 @@ int worker_start(struct worker *w, int fd, const struct worker_terms *terms, str
  * Makes a copy of the table that nobody else has, and checks it. @told is what the process said:
  * its size, and what it describes. Returns 0 or a negative errno.
  */
-static int read_table(const struct worker *w, const struct rules_table *told,
-		      struct rules_table *ret)
+static int read_table(const struct worker *w, const struct compiled_table *told,
+		      struct compiled_table *ret)
 {
 	struct ushstk_rules_view view;
 	size_t size = told->size;
@@ -239,12 +239,12 @@ static int read_table(const struct worker *w, const struct rules_table *told,
 	return err;
 }
 
-int worker_compile(struct worker *w, struct rules_table *ret)
+int worker_compile(struct worker *w, struct compiled_table *ret)
 {
-	struct answer a;
+	struct worker_answer a;
 	int err;
 
-	*ret = (struct rules_table){ 0 };
+	*ret = (struct compiled_table){ 0 };
 	if (send(w->pipe, "", 1, MSG_NOSIGNAL) != 1)
 		return -EPROTO;
 	err = hear(w, &a);

@@ -60,7 +60,7 @@ int worker_start(struct worker *w, int fd, const struct worker_terms *terms, str
  *
  * Return: 0; an error of rules_compile(); or an error of worker_start().
  */
-int worker_compile(struct worker *w, struct rules_table *ret);
+int worker_compile(struct worker *w, struct compiled_table *ret);
 
 /**
  * worker_end() - end the process, whatever it does

@@ -33,7 +33,7 @@ struct goroutine {
 	bool failed; /* out of memory */
 };
 
-struct page {
+struct memory_page {
 	uint64_t addr; /* the page's address plus 1 if @data is valid, or 0 */
 	uint8_t data[PAGE];
 };
@@ -41,7 +41,7 @@ struct page {
 struct goroutines {
 	const struct goroutine_source *from;
 	struct shstk_goruntime rt;
-	struct page *pages;
+	struct memory_page *pages;
 	uint64_t *pcs; /* of one stack, as are the two below */
 	uint64_t *sps;
 	uint8_t *marks;
@@ -55,7 +55,7 @@ static int read_kept(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct goroutines *all = arg;
 	uint64_t base = addr & -PAGE;
-	struct page *p = &all->pages[base / PAGE % PAGES];
+	struct memory_page *p = &all->pages[base / PAGE % PAGES];
 
 	if (addr - base + len > PAGE)
 		return all->from->read(all->from->arg, addr, buf, len);

@@ -45,7 +45,7 @@ static const struct abi {
 	[SHSTK_ARCH_RISCV] = { 98, 128, { 10, 11, 12, 13 }, 0x73, 4 },
 };
 
-struct wait {
+struct futex_wait {
 	uint64_t word;
 	unsigned int op;
 	uint32_t value;
@@ -60,13 +60,13 @@ static const struct abi *abi_of(int arch)
 }
 
 /* Returns true if a thread may be in futex(2), by its registers alone. */
-static bool may_wait(const struct abi *abi, const struct trace_thread *t, struct wait *ret)
+static bool may_wait(const struct abi *abi, const struct trace_thread *t, struct futex_wait *ret)
 {
 	const uint64_t *r = t->regs.r;
 
 	if (!t->sampled || (t->call != abi->futex && t->call != abi->restart))
 		return false;
-	*ret = (struct wait){
+	*ret = (struct futex_wait){
 		.word = r[abi->args[0]],
 		.op = r[abi->args[1]] & FUTEX_CMD_MASK,
 		.value = r[abi->args[2]],
@@ -79,7 +79,7 @@ static bool may_wait(const struct abi *abi, const struct trace_thread *t, struct
 bool mutex_word(int arch, const struct trace_thread *t, uint64_t *ret)
 {
 	const struct abi *abi = abi_of(arch);
-	struct wait wait;
+	struct futex_wait wait;
 
 	if (!abi || !may_wait(abi, t, &wait))
 		return false;
@@ -168,7 +168,7 @@ static enum caller find_caller(struct shstk_symproc *proc, const struct trace_st
 /*
  * Gets the owner of a mutex of glibc. Returns false if it is no such mutex, or of an unknown kind.
  */
-static bool read_glibc(const struct wait *wait, const uint32_t *word, uint32_t *owner)
+static bool read_glibc(const struct futex_wait *wait, const uint32_t *word, uint32_t *owner)
 {
 	uint32_t kind = word[4] & ~GLIBC_FLAGS;
 	uint32_t locker = word[0] & FUTEX_TID_MASK;
@@ -185,7 +185,7 @@ static bool read_glibc(const struct wait *wait, const uint32_t *word, uint32_t *
 	return wait->value == GLIBC_LOCKED && word[0] <= GLIBC_LOCKED && kind <= GLIBC_KINDS;
 }
 
-static bool read_musl(const struct wait *wait, const uint32_t *word, uint32_t *owner)
+static bool read_musl(const struct futex_wait *wait, const uint32_t *word, uint32_t *owner)
 {
 	uint32_t kind = word[0] & ~MUSL_FLAGS;
 
@@ -194,7 +194,7 @@ static bool read_musl(const struct wait *wait, const uint32_t *word, uint32_t *o
 	       (kind & MUSL_KINDS) < 3;
 }
 
-static bool read_mutex(const struct wait *wait, const uint32_t *word, uint32_t *owner)
+static bool read_mutex(const struct futex_wait *wait, const uint32_t *word, uint32_t *owner)
 {
 	bool musl = wait->word & 4;
 
@@ -214,7 +214,7 @@ void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread 
 	uint32_t word[MUTEX_SIZE / 4], owner;
 	bool guessed = false;
 	enum caller caller;
-	struct wait wait;
+	struct futex_wait wait;
 
 	if (!abi || !may_wait(abi, t, &wait) || !is_in_call(arch, abi, t, read, arg) ||
 	    read(arg, wait.word & ~7ull, word, sizeof(word)) || !read_mutex(&wait, word, &owner))

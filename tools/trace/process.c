@@ -72,7 +72,7 @@ struct copy {
 	uint8_t *data;
 };
 
-struct thread {
+struct traced_thread {
 	struct trace_thread trace;
 	bool seized;
 	bool stopped;
@@ -84,7 +84,7 @@ struct thread {
 	bool in_time; /* it was stopped with the others */
 };
 
-struct range {
+struct map_range {
 	uint64_t start;
 	uint64_t end;
 	bool writable;
@@ -94,9 +94,9 @@ struct trace {
 	const struct trace_opts *opts;
 	int pid;
 	int number; /* ID of a thread that has not ended; only such a thread has maps */
-	struct thread *threads;
+	struct traced_thread *threads;
 	unsigned int nr;
-	struct range *ranges;
+	struct map_range *ranges;
 	unsigned int nr_ranges;
 	uint8_t *arena;
 	size_t arena_size;
@@ -133,7 +133,7 @@ static int read_ranges(struct trace *t)
 	if (err)
 		return err;
 	while (maps_next(&maps, &m)) {
-		struct range *grown;
+		struct map_range *grown;
 
 		if (!(t->nr_ranges & (t->nr_ranges - 1))) {
 			grown = realloc(t->ranges,
@@ -142,7 +142,7 @@ static int read_ranges(struct trace *t)
 				break;
 			t->ranges = grown;
 		}
-		t->ranges[t->nr_ranges++] = (struct range){
+		t->ranges[t->nr_ranges++] = (struct map_range){
 			.start = m.start,
 			.end = m.end,
 			.writable = m.write,
@@ -152,7 +152,7 @@ static int read_ranges(struct trace *t)
 	return t->nr_ranges ? 0 : -EPERM;
 }
 
-static const struct range *find_range(const struct trace *t, uint64_t addr)
+static const struct map_range *find_range(const struct trace *t, uint64_t addr)
 {
 	unsigned int low = 0, high = t->nr_ranges;
 
@@ -167,7 +167,7 @@ static const struct range *find_range(const struct trace *t, uint64_t addr)
 	return low < t->nr_ranges && addr >= t->ranges[low].start ? &t->ranges[low] : NULL;
 }
 
-static struct thread *find_thread(struct trace *t, int tid)
+static struct traced_thread *find_thread(struct trace *t, int tid)
 {
 	for (unsigned int i = 0; i < t->nr; i++)
 		if (t->threads[i].trace.tid == tid)
@@ -195,7 +195,7 @@ static int seize_new(struct trace *t)
 	if (!dir)
 		return -errno;
 	while (t->nr < MAX_THREADS && (tid = tasks_next(dir))) {
-		struct thread *thread = &t->threads[t->nr];
+		struct traced_thread *thread = &t->threads[t->nr];
 
 		if (find_thread(t, tid))
 			continue;
@@ -248,7 +248,7 @@ static int prepare_copies(struct trace *t)
 		return -ENOMEM;
 	}
 	for (unsigned int i = 0; i < t->nr; i++) {
-		struct thread *thread = &t->threads[i];
+		struct traced_thread *thread = &t->threads[i];
 
 		thread->stack.data = t->arena + i * each;
 		thread->shadow.data = thread->stack.data + MAX_COPY;
@@ -258,7 +258,7 @@ static int prepare_copies(struct trace *t)
 }
 
 /* Waits for a thread to stop. Returns false if it neither stopped nor ended until @until. */
-static bool wait_stop(struct thread *thread, uint64_t until)
+static bool wait_stop(struct traced_thread *thread, uint64_t until)
 {
 	int status;
 
@@ -275,7 +275,7 @@ static bool wait_stop(struct thread *thread, uint64_t until)
 	return true;
 }
 
-static int take_registers(struct thread *thread)
+static int take_registers(struct traced_thread *thread)
 {
 	return trace_registers(thread->trace.tid, &thread->trace.regs, &thread->stack.start,
 			       &thread->trace.call);
@@ -286,11 +286,11 @@ static void set_copy_end(struct copy *copy, uint64_t end, uint64_t max)
 	copy->end = end - copy->start > max ? copy->start + max : end;
 }
 
-static void plan_stack(const struct trace *t, struct thread *thread)
+static void plan_stack(const struct trace *t, struct traced_thread *thread)
 {
 	bool little = thread->trace.shadow_on && !t->opts->compare;
 	struct copy *copy = &thread->stack;
-	const struct range *range = find_range(t, copy->start + TRACE_RED_ZONE);
+	const struct map_range *range = find_range(t, copy->start + TRACE_RED_ZONE);
 
 	copy->end = copy->start;
 	if (!range)
@@ -300,7 +300,7 @@ static void plan_stack(const struct trace *t, struct thread *thread)
 	set_copy_end(copy, range->end, little ? TOUCHED : MAX_COPY);
 }
 
-static void plan_mutex(struct thread *thread)
+static void plan_mutex(struct traced_thread *thread)
 {
 	struct copy *copy = &thread->mutex;
 
@@ -311,10 +311,10 @@ static void plan_mutex(struct thread *thread)
 }
 
 /* Gets the shadow stack of a thread. The maps that were read before tell where it ends. */
-static void plan_shadow(const struct trace *t, struct thread *thread)
+static void plan_shadow(const struct trace *t, struct traced_thread *thread)
 {
 	struct shstk_shadow *s = &thread->trace.shadow;
-	const struct range *range;
+	const struct map_range *range;
 
 	*s = (struct shstk_shadow){ .size = sizeof(*s) };
 	if (t->opts->source == TRACE_UNWIND || shstk_shadow_pointer(thread->trace.tid, s))
@@ -347,7 +347,7 @@ static void copy_memory(struct trace *t)
 		ssize_t got;
 
 		for (; i < 3 * t->nr && n < IOV_MAX; i++) {
-			struct thread *thread = &t->threads[i / 3];
+			struct traced_thread *thread = &t->threads[i / 3];
 			struct copy *const copies[] = { &thread->stack, &thread->shadow,
 							&thread->mutex };
 			struct copy *copy = copies[i % 3];
@@ -371,7 +371,7 @@ static void copy_memory(struct trace *t)
 }
 
 /* Lets a thread go. This is only possible if it has stopped. */
-static void release(struct thread *thread)
+static void release(struct traced_thread *thread)
 {
 	if (thread->stopped)
 		detach(thread->trace.tid, thread->signo);
@@ -384,9 +384,9 @@ static void release(struct thread *thread)
  * Reads memory of the process for a thread: from the thread's copies if possible, other memory only
  * while the process is stopped or if the memory is not writable.
  */
-struct reader {
+struct thread_reader {
 	const struct trace *t;
-	const struct thread *thread;
+	const struct traced_thread *thread;
 	bool copied;
 	bool stopped;
 	uint64_t until; /* the time after which nothing is read, because a thread is held; or 0 */
@@ -402,8 +402,8 @@ static bool read_copy(const struct copy *copy, uint64_t addr, void *buf, size_t 
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
-	const struct reader *r = arg;
-	const struct range *range;
+	const struct thread_reader *r = arg;
+	const struct map_range *range;
 	int pid = r->t->number;
 
 	if (r->copied && (read_copy(&r->thread->stack, addr, buf, len) ||
@@ -420,9 +420,9 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 }
 
 /* Unwinds a thread that is stopped and lets it go. */
-static void take_one(struct trace *t, struct thread *thread)
+static void take_one(struct trace *t, struct traced_thread *thread)
 {
-	struct reader reader = {
+	struct thread_reader reader = {
 		.t = t,
 		.thread = thread,
 		.stopped = true,
@@ -442,7 +442,7 @@ static void take_one(struct trace *t, struct thread *thread)
 }
 
 /* Stops a thread again, unwinds it once more and lets it go. */
-static void take_stopped(struct trace *t, struct thread *thread)
+static void take_stopped(struct trace *t, struct traced_thread *thread)
 {
 	uint64_t at;
 
@@ -460,7 +460,8 @@ static void take_stopped(struct trace *t, struct thread *thread)
  * Returns true if a thread was told to stop and has not stopped. Sets @ret if it is worth waiting
  * for such a thread any longer.
  */
-static bool is_late(const struct trace *t, const struct thread *thread, uint64_t waited, bool *ret)
+static bool is_late(const struct trace *t, const struct traced_thread *thread, uint64_t waited,
+		    bool *ret)
 {
 	if (!thread->seized || thread->stopped)
 		return false;
@@ -483,7 +484,7 @@ static void take_late(struct trace *t)
 
 		wait = false;
 		for (unsigned int i = 0; i < t->nr; i++) {
-			struct thread *thread = &t->threads[i];
+			struct traced_thread *thread = &t->threads[i];
 			bool more = false;
 
 			if (is_late(t, thread, waited, &more) && wait_stop(thread, 0))
@@ -517,8 +518,8 @@ static bool cut_short(const struct trace_opts *o, const struct trace_thread *t)
 static int take_copied(struct trace *t, bool stopped)
 {
 	for (unsigned int i = 0; i < t->nr; i++) {
-		struct thread *thread = &t->threads[i];
-		struct reader reader = {
+		struct traced_thread *thread = &t->threads[i];
+		struct thread_reader reader = {
 			.t = t,
 			.thread = thread,
 			.copied = true,
@@ -552,13 +553,13 @@ static int read_live(void *arg, uint64_t addr, void *buf, size_t len)
 
 static const struct shstk_regs *thread_regs(void *arg, int tid)
 {
-	const struct thread *thread = find_thread(arg, tid);
+	const struct traced_thread *thread = find_thread(arg, tid);
 
 	return thread && thread->trace.sampled ? &thread->trace.regs : NULL;
 }
 
 /* Does what wait_stop() does, for as long as the other threads may be held. */
-static bool wait_in_time(const struct trace *t, struct thread *thread, uint64_t began)
+static bool wait_in_time(const struct trace *t, struct traced_thread *thread, uint64_t began)
 {
 	return wait_stop(thread, began + STOP_STUCK_MS * MS) ||
 	       (!stop_is_stuck(t->pid, thread->trace.tid) &&
@@ -573,7 +574,7 @@ static void stop_all(struct trace *t)
 	for (unsigned int i = 0; i < t->nr; i++)
 		ptrace(PTRACE_INTERRUPT, t->threads[i].trace.tid, 0, 0);
 	for (unsigned int i = 0; i < t->nr; i++) {
-		struct thread *thread = &t->threads[i];
+		struct traced_thread *thread = &t->threads[i];
 
 		if (!wait_in_time(t, thread, began) || !thread->stopped)
 			continue;
@@ -690,8 +691,8 @@ static int find_mutexes(struct trace *t)
 	if (!t->waiters)
 		return -ENOMEM;
 	for (unsigned int i = 0; i < t->nr; i++) {
-		struct thread *thread = &t->threads[i];
-		struct reader reader = { .t = t, .thread = thread, .copied = true };
+		struct traced_thread *thread = &t->threads[i];
+		struct thread_reader reader = { .t = t, .thread = thread, .copied = true };
 		struct mutex_waiter *w = &t->waiters[i];
 
 		w->tid = thread->trace.tid;

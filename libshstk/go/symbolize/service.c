@@ -28,7 +28,7 @@
  */
 enum { FREE, TAKEN, ASKED, ANSWERED, LEFT };
 
-struct place {
+struct service_slot {
 	uint32_t state;
 	uintptr_t pc;
 	const void *answer;
@@ -40,7 +40,7 @@ static struct {
 	clockid_t clock; /* the clock of the thread's CPU time */
 	uint32_t asked; /* number of questions; the thread sleeps on this word */
 	uint32_t still; /* 1: the thread makes no progress */
-	struct place places[PLACES];
+	struct service_slot places[PLACES];
 } service;
 
 static void futex_wait(uint32_t *word, uint32_t value, uint64_t ns)
@@ -55,18 +55,18 @@ static void futex_wake(uint32_t *word)
 	syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
 }
 
-static bool change(struct place *p, uint32_t from, uint32_t to)
+static bool change(struct service_slot *p, uint32_t from, uint32_t to)
 {
 	return __atomic_compare_exchange_n(&p->state, &from, to, false, __ATOMIC_ACQ_REL,
 					   __ATOMIC_ACQUIRE);
 }
 
-static uint32_t state_of(const struct place *p)
+static uint32_t state_of(const struct service_slot *p)
 {
 	return __atomic_load_n(&p->state, __ATOMIC_ACQUIRE);
 }
 
-static void set_free(struct place *p)
+static void set_free(struct service_slot *p)
 {
 	__atomic_store_n(&p->state, FREE, __ATOMIC_RELEASE);
 }
@@ -83,7 +83,7 @@ static void set_still(uint32_t to)
 /* ---- The thread ---- */
 
 /* Answers the question in a place, if there is one. */
-static void answer(struct place *p)
+static void answer(struct service_slot *p)
 {
 	if (change(p, LEFT, FREE) || state_of(p) != ASKED)
 		return;
@@ -156,7 +156,7 @@ static uint64_t time_of(clockid_t clock)
 }
 
 /* Waits for the answer in @p. Returns false if it takes too long. */
-static bool wait_for(struct place *p)
+static bool wait_for(struct service_slot *p)
 {
 	uint64_t start = time_of(CLOCK_MONOTONIC), moved = start, used = 0, now, cpu;
 
@@ -174,7 +174,7 @@ static bool wait_for(struct place *p)
 }
 
 /* Takes a free place. Returns NULL if none becomes free in time. */
-static struct place *take_place(void)
+static struct service_slot *take_place(void)
 {
 	const struct timespec a_while = { .tv_nsec = MILLISECOND };
 	uint64_t start = time_of(CLOCK_MONOTONIC);
@@ -193,7 +193,7 @@ static struct place *take_place(void)
 const void *service_ask(uintptr_t pc)
 {
 	const void *found;
-	struct place *p;
+	struct service_slot *p;
 
 	if (__atomic_load_n(&service.pid, __ATOMIC_ACQUIRE) != getpid() ||
 	    __atomic_load_n(&service.still, __ATOMIC_RELAXED))

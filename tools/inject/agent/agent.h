@@ -75,7 +75,7 @@ struct calls {
 };
 
 /**
- * struct thread - this process's view of a slot; has the same index as the slot
+ * struct agent_thread - this process's view of a slot; has the same index as the slot
  * @pid: process that took the slot. Another value: the entry was inherited over fork and is dead.
  * @tid: thread ID.
  * @timer: the kernel's timer ID.
@@ -117,7 +117,7 @@ struct calls {
  * @slot: the slot.
  * @ring: the slot's ring.
  */
-struct thread {
+struct agent_thread {
 	int pid;
 	int tid;
 	int timer;
@@ -220,17 +220,17 @@ struct agent {
 	struct rec_header *header;
 	struct rec_slot *slots;
 	uint8_t *rings;
-	struct thread *threads;
+	struct agent_thread *threads;
 };
 
 extern struct agent agent;
 
 /**
- * struct cut - a system call that is about to be restarted
+ * struct cut_call - a system call that is about to be restarted
  * @pc: address of its instruction.
  * @sp: the stack pointer there.
  */
-struct cut {
+struct cut_call {
 	uint64_t pc;
 	uint64_t sp;
 };
@@ -257,7 +257,7 @@ struct cut {
  */
 struct agent_local {
 	const void *waits_in;
-	struct cut cuts[4];
+	struct cut_call cuts[4];
 	unsigned int nr_cuts;
 	uintptr_t stack_end;
 	struct {
@@ -381,9 +381,9 @@ static inline bool is_relative(void)
 }
 
 /* Returns the calling thread, or NULL if it did not register itself. */
-static inline struct thread *agent_self(void)
+static inline struct agent_thread *agent_self(void)
 {
-	struct thread *t = is_relative() ? NULL : pthread_getspecific(agent.key);
+	struct agent_thread *t = is_relative() ? NULL : pthread_getspecific(agent.key);
 
 	return t && t->pid == agent.pid ? t : NULL;
 }
@@ -413,12 +413,12 @@ void agent_before_lock(void);
 bool agent_has_ring(uint32_t i);
 
 /* thread_event.c */
-void event_begin(struct thread *t);
-bool event_is_late(const struct thread *t);
-void event_open(struct thread *t);
-void event_close(struct thread *t);
-void event_end(struct thread *t);
-bool event_sent(const struct thread *t, const siginfo_t *si);
+void event_begin(struct agent_thread *t);
+bool event_is_late(const struct agent_thread *t);
+void event_open(struct agent_thread *t);
+void event_close(struct agent_thread *t);
+void event_end(struct agent_thread *t);
+bool event_sent(const struct agent_thread *t, const siginfo_t *si);
 /*
  * Returns whether the signal is of an event that was closed meanwhile, or of another thread's
  * event. The program's own descriptors send the same kind of signal, but only with a number that
@@ -427,17 +427,17 @@ bool event_sent(const struct thread *t, const siginfo_t *si);
 bool event_late(const siginfo_t *si);
 
 /* thread.c */
-struct thread *agent_take(int tid, bool managed);
-void agent_drop(struct thread *t);
-void agent_begin(struct thread *t);
-void agent_end_thread(struct thread *t);
-void agent_disarm(struct thread *t);
+struct agent_thread *agent_take(int tid, bool managed);
+void agent_drop(struct agent_thread *t);
+void agent_begin(struct agent_thread *t);
+void agent_end_thread(struct agent_thread *t);
+void agent_disarm(struct agent_thread *t);
 void agent_end_waits(void);
 void scan_threads(void);
 /* Makes a timer that signals thread @tid. Returns 0 or a negative errno. */
 long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
 /* Makes the thread's timer go on with signal @signo. */
-void agent_retime(struct thread *t, int signo);
+void agent_retime(struct agent_thread *t, int signo);
 
 /* handler.c */
 int handler_install(void);
@@ -492,21 +492,21 @@ void held_mend(void);
 void held_look(void);
 
 /* sample.c */
-void take_name(struct thread *t);
+void take_name(struct agent_thread *t);
 /* Captures the stack that the signal with @context interrupted, with a weight of @periods. */
-void sample_take(struct thread *t, uint64_t periods, const void *context);
+void sample_take(struct agent_thread *t, uint64_t periods, const void *context);
 /* Returns this thread's time in the kernel, as the kernel counts it, in ns. */
 uint64_t time_in_kernel(void);
 /* Writes a sample of @periods whose stack is not known. */
-void sample_place(struct thread *t, uint64_t periods, enum rec_place place);
+void sample_place(struct agent_thread *t, uint64_t periods, enum rec_place place);
 /* Counts a sample. Returns room for its record of @room bytes, or NULL if the sample is lost. */
-struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room);
+struct rec_sample *sample_new(struct agent_thread *t, uint64_t periods, uint32_t room);
 void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, uint64_t periods,
 		 const struct shstk_info *info);
 /* Sets the size of a sample whose marks are followed by @labels bytes of labels. */
 void sample_set_labels(struct rec_sample *s, uint32_t labels);
-void sample_put(struct thread *t, uint32_t size);
-uint64_t sample_late(struct thread *t, uint64_t periods);
+void sample_put(struct agent_thread *t, uint32_t size);
+uint64_t sample_late(struct agent_thread *t, uint64_t periods);
 /*
  * Notes, with wall-clock time, that this thread is about to wait in @function and does nothing
  * else.
@@ -518,26 +518,26 @@ void agent_close_wait(void);
 void relatives_resolve(void);
 
 /* settle.c */
-uint64_t unsampled_periods(const struct thread *t);
+uint64_t unsampled_periods(const struct agent_thread *t);
 /*
  * Returns whether the samples stand for more periods than ran out. Late signals report the same
  * periods again.
  */
-bool is_ahead(const struct thread *t);
+bool is_ahead(const struct agent_thread *t);
 /* Returns how many of the unsampled periods no signal of the thread's event reported. */
-uint64_t silent_periods(const struct thread *t);
+uint64_t silent_periods(const struct agent_thread *t);
 /* Returns whether another of the agent's signals is pending because it is blocked. */
 bool signal_is_held_back(void);
 /* Accounts for the time before the thread has a timer. @at is its CPU clock now. */
-void settle_early(struct thread *t, uint64_t at);
-void agent_settle(struct thread *t);
+void settle_early(struct agent_thread *t, uint64_t at);
+void agent_settle(struct agent_thread *t);
 
 /* ring.c */
-void *ring_reserve(struct thread *t, uint32_t size);
-void ring_commit(struct thread *t, uint32_t size);
+void *ring_reserve(struct agent_thread *t, uint32_t size);
+void ring_commit(struct agent_thread *t, uint32_t size);
 
 /* send_maps.c */
-void maps_send(struct thread *t);
+void maps_send(struct agent_thread *t);
 void maps_send_if_changed(void);
 /*
  * Calls @fn with @arg for the lines of executable mappings in /proc/self/maps. @n is the length of
@@ -620,7 +620,7 @@ void wait_resolve(void);
 
 /* children.c */
 void children_resolve(void);
-void children_end(struct thread *t);
+void children_end(struct agent_thread *t);
 void children_exec(int pid, bool spawned, const char *path);
 
 #endif

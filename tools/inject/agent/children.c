@@ -51,7 +51,7 @@ static uint64_t cpu_of_children(void)
 	return cpu_of(&usage);
 }
 
-static void put(struct thread *t, const void *record, uint32_t size)
+static void put(struct agent_thread *t, const void *record, uint32_t size)
 {
 	ksigset old = block_signals();
 	void *to = ring_reserve(t, size);
@@ -63,7 +63,7 @@ static void put(struct thread *t, const void *record, uint32_t size)
 	restore_signals(old);
 }
 
-void children_end(struct thread *t)
+void children_end(struct agent_thread *t)
 {
 	struct rec_end end = {
 		.record = { .size = sizeof(end), .type = REC_END },
@@ -101,7 +101,7 @@ void children_exec(int pid, bool spawned, const char *path)
 }
 
 /* Returns this thread, or NULL if the children of its process are not to be reported. */
-static struct thread *waiter(void)
+static struct agent_thread *waiter(void)
 {
 	if (!agent.on || in_sandbox() || agent.wall || agent.pid != (int)sys0(SYS_getpid) ||
 	    atomic_load(&agent.header->stop))
@@ -109,7 +109,7 @@ static struct thread *waiter(void)
 	return agent_self();
 }
 
-static void tell(struct thread *t, pid_t pid, uint64_t cpu)
+static void tell(struct agent_thread *t, pid_t pid, uint64_t cpu)
 {
 	struct rec_reaped reaped = {
 		.record = { .size = sizeof(reaped), .type = REC_REAPED },
@@ -121,7 +121,7 @@ static void tell(struct thread *t, pid_t pid, uint64_t cpu)
 }
 
 static inline __attribute__((always_inline)) pid_t
-wait_and_tell(struct thread *t, pid_t pid, int *status, int options, struct rusage *usage)
+wait_and_tell(struct agent_thread *t, pid_t pid, int *status, int options, struct rusage *usage)
 {
 	struct rusage own;
 	int seen;
@@ -136,14 +136,14 @@ wait_and_tell(struct thread *t, pid_t pid, int *status, int options, struct rusa
 
 HOOK_API pid_t wait(int *status)
 {
-	struct thread *t = waiter();
+	struct agent_thread *t = waiter();
 
 	return t ? wait_and_tell(t, -1, status, 0, NULL) : NEXT(wait)(status);
 }
 
 HOOK_API pid_t waitpid(pid_t pid, int *status, int options)
 {
-	struct thread *t = waiter();
+	struct agent_thread *t = waiter();
 
 	return t ? wait_and_tell(t, pid, status, options, NULL) :
 		   NEXT(waitpid)(pid, status, options);
@@ -151,7 +151,7 @@ HOOK_API pid_t waitpid(pid_t pid, int *status, int options)
 
 HOOK_API pid_t wait3(int *status, int options, struct rusage *usage)
 {
-	struct thread *t = waiter();
+	struct agent_thread *t = waiter();
 
 	return t ? wait_and_tell(t, -1, status, options, usage) :
 		   NEXT(wait3)(status, options, usage);
@@ -159,7 +159,7 @@ HOOK_API pid_t wait3(int *status, int options, struct rusage *usage)
 
 HOOK_API pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 {
-	struct thread *t = waiter();
+	struct agent_thread *t = waiter();
 
 	return t ? wait_and_tell(t, pid, status, options, usage) :
 		   NEXT(wait4)(pid, status, options, usage);
@@ -168,7 +168,7 @@ HOOK_API pid_t wait4(pid_t pid, int *status, int options, struct rusage *usage)
 /* waitid() reports no times, so the growth of the sum for all children is used. */
 HOOK_API int waitid(idtype_t type, id_t id, siginfo_t *info, int options)
 {
-	struct thread *t = info && !(options & WNOWAIT) ? waiter() : NULL;
+	struct agent_thread *t = info && !(options & WNOWAIT) ? waiter() : NULL;
 	uint64_t before = t ? cpu_of_children() : 0;
 	int ret = NEXT(waitid)(type, id, info, options);
 

@@ -22,16 +22,16 @@ static bool has_room(const void *context, size_t bytes)
 	return left >= bytes || left >= stack->ss_size;
 }
 
-static struct thread *from_timer(const siginfo_t *si)
+static struct agent_thread *from_timer(const siginfo_t *si)
 {
 	uintptr_t at = (uintptr_t)si->si_value.sival_ptr;
 	uintptr_t base = (uintptr_t)agent.threads;
-	struct thread *t;
+	struct agent_thread *t;
 
 	if (si->si_code != SI_TIMER || at < base || (at - base) % sizeof(*t) ||
 	    (at - base) / sizeof(*t) >= agent.nr_slots)
 		return NULL;
-	return (struct thread *)at;
+	return (struct agent_thread *)at;
 }
 
 static bool from_recorder(const siginfo_t *si)
@@ -114,7 +114,7 @@ static uint64_t share(struct calls *c, uint64_t silent, bool in_call)
  * is enough, because the kernel counts its time in ticks.
  */
 
-static bool was_in_kernel(struct thread *t, uint64_t overrun)
+static bool was_in_kernel(struct agent_thread *t, uint64_t overrun)
 {
 	uint64_t before = t->system;
 
@@ -128,7 +128,7 @@ static bool was_in_kernel(struct thread *t, uint64_t overrun)
  * of the event were spent in the kernel. Returns the periods of the system call that the thread is
  * in. Periods of no system call are sampled here.
  */
-static uint64_t in_kernel(struct thread *t, const siginfo_t *si, const void *context)
+static uint64_t in_kernel(struct agent_thread *t, const siginfo_t *si, const void *context)
 {
 	bool in_call = in_system_call(context);
 	uint64_t silent;
@@ -153,7 +153,7 @@ static uint64_t in_kernel(struct thread *t, const siginfo_t *si, const void *con
  * pending, this one was pending too: then it does not tell where the thread was, and its period is
  * added to the next sample. Returns the periods of this sample, or 0.
  */
-static uint64_t in_user_mode(struct thread *t)
+static uint64_t in_user_mode(struct agent_thread *t)
 {
 	if (agent.sandboxed)
 		return !t->first_rest;
@@ -170,7 +170,7 @@ static uint64_t in_user_mode(struct thread *t)
 /*
  * Returns the periods that a signal stands for. In a sandbox no other event follows the first one.
  */
-static uint64_t ran_out(struct thread *t, const siginfo_t *si, const void *context)
+static uint64_t ran_out(struct agent_thread *t, const siginfo_t *si, const void *context)
 {
 	bool timer = si->si_code == SI_TIMER;
 
@@ -186,7 +186,7 @@ static uint64_t ran_out(struct thread *t, const siginfo_t *si, const void *conte
  */
 #define MOST_OF_WAITING 4000
 
-static void spread(struct thread *t, uint64_t periods)
+static void spread(struct agent_thread *t, uint64_t periods)
 {
 	uint64_t period = agent.period, used = t->cpu_seen;
 	uint64_t stretch =
@@ -220,7 +220,8 @@ static uint64_t period_clock(void)
  * thread first runs for as long as the sample took. The periods that end meanwhile are in the
  * weight of the next sample. Returns whether a sample was taken.
  */
-static bool take_in_turn(struct thread *t, uint64_t periods, bool of_event, const void *context)
+static bool take_in_turn(struct agent_thread *t, uint64_t periods, bool of_event,
+			 const void *context)
 {
 	uint64_t begin;
 
@@ -251,7 +252,7 @@ static bool take_in_turn(struct thread *t, uint64_t periods, bool of_event, cons
  * The place that it interrupts is not where its @periods were spent. With an event, @periods are
  * not all that is in no sample.
  */
-static void take_held(struct thread *t, uint64_t periods)
+static void take_held(struct agent_thread *t, uint64_t periods)
 {
 	if (t->event && !agent.sandboxed)
 		periods = unsampled_periods(t);
@@ -263,7 +264,7 @@ static void take_held(struct thread *t, uint64_t periods)
 }
 
 /* Handles the signal of the thread's own timer or event. */
-static void on_period(struct thread *t, const siginfo_t *si, const void *context, bool held)
+static void on_period(struct agent_thread *t, const siginfo_t *si, const void *context, bool held)
 {
 	uint64_t periods;
 
@@ -302,7 +303,7 @@ bool handler_is_ours(const siginfo_t *si)
  */
 static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *context, bool held)
 {
-	struct thread *t = from_timer(si);
+	struct agent_thread *t = from_timer(si);
 
 	if (!t && event_sent(agent_self(), si))
 		t = agent_self();
@@ -339,7 +340,7 @@ static bool serve_counted(const siginfo_t *si, const void *context, bool held)
  */
 static void bring_along(const siginfo_t *si)
 {
-	struct thread *t = from_timer(si);
+	struct agent_thread *t = from_timer(si);
 
 	if (t && t->pid == agent.pid && t->armed && t->slot->signo != (uint32_t)agent.signo &&
 	    !local.signo && !in_sandbox())

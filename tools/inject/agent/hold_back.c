@@ -92,7 +92,7 @@ static bool is_cramped(const stack_t *stack)
  */
 static void be_cramped(bool cramped)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 	bool was = local.cramped;
 
 	if (t && cramped != was)

@@ -40,7 +40,7 @@ void hooks_resolve(void)
 
 #define NEXT(member) (next.member ? next.member : (hooks_resolve(), next.member))
 
-static void begin_thread(struct thread *t)
+static void begin_thread(struct agent_thread *t)
 {
 	local.stack_end = (uintptr_t)__builtin_frame_address(0);
 	local.blocked = t->blocked;
@@ -56,7 +56,7 @@ static void begin_thread(struct thread *t)
  */
 static void *start_thread(void *arg)
 {
-	struct thread *t = arg;
+	struct agent_thread *t = arg;
 	void *(*fn)(void *) = t->fn;
 	void *fn_arg = t->arg;
 
@@ -73,9 +73,9 @@ static bool may_act(void)
 /*
  * Takes a slot for a thread that is about to be created. Returns NULL if the thread is not sampled.
  */
-static struct thread *new_thread(void)
+static struct agent_thread *new_thread(void)
 {
-	struct thread *t;
+	struct agent_thread *t;
 
 	if (!agent.on) {
 		atomic_store(&early_threads, true);
@@ -102,7 +102,7 @@ static struct thread *new_thread(void)
 HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			    void *arg)
 {
-	struct thread *t = new_thread();
+	struct agent_thread *t = new_thread();
 	struct room room;
 	int ret;
 
@@ -126,7 +126,7 @@ HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void 
 
 static int start_thrd(void *arg)
 {
-	struct thread *t = arg;
+	struct agent_thread *t = arg;
 	thrd_start_t fn = (thrd_start_t)(void *)t->fn;
 	void *fn_arg = t->arg;
 
@@ -136,7 +136,7 @@ static int start_thrd(void *arg)
 
 HOOK_API int thrd_create(thrd_t *thread, thrd_start_t fn, void *arg)
 {
-	struct thread *t = new_thread();
+	struct agent_thread *t = new_thread();
 	int ret;
 
 	if (!t)

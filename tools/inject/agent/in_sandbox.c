@@ -49,7 +49,7 @@ static void wait_for_handlers(void)
 
 static void prepare(void)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 	uint64_t pcs[OWN_FRAMES];
 
 	if (t)

@@ -143,7 +143,7 @@ void agent_obey_limit(void)
 
 void agent_before_lock(void)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 
 	keep_rings(t ? t->slot - agent.slots : 0, LOCKED_RINGS);
 }
@@ -190,10 +190,10 @@ static bool read_header(int fd, uint64_t cookie, struct rec_header *h)
 	       plausible(h, cookie, size);
 }
 
-static struct thread *map_threads(uint32_t nr)
+static struct agent_thread *map_threads(uint32_t nr)
 {
-	struct thread *threads = mmap(NULL, nr * sizeof(*threads), PROT_READ | PROT_WRITE,
-				      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	struct agent_thread *threads = mmap(NULL, nr * sizeof(*threads), PROT_READ | PROT_WRITE,
+					    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
 	if (threads == MAP_FAILED)
 		return NULL;
@@ -265,10 +265,10 @@ static uint64_t bury_last_image(void)
  * Makes the calling thread the first one of a new instance, which was forked from instance @parent
  * (0: none). Returns the thread, or NULL if there is no slot.
  */
-static struct thread *start_instance(uint32_t parent)
+static struct agent_thread *start_instance(uint32_t parent)
 {
 	struct rec_start *start;
-	struct thread *t;
+	struct agent_thread *t;
 
 	agent.parent = parent;
 	agent.parent_slot = agent.start_slot;
@@ -292,7 +292,7 @@ static struct thread *start_instance(uint32_t parent)
 void agent_fork_child(void)
 {
 	uint32_t parent = agent.instance;
-	struct thread *t;
+	struct agent_thread *t;
 
 	if (in_sandbox()) {
 		atomic_fetch_add(&agent.header->sandboxed, 1);
@@ -323,7 +323,7 @@ void agent_fork_child(void)
  */
 void agent_leave(void)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 
 	maps_send_if_changed();
 	if (agent.wall)
@@ -353,7 +353,7 @@ bool env_may_call(void)
 /* Tells the recorder the path of the next program. What was used until now is not its time. */
 void env_before_exec(const char *path)
 {
-	struct thread *t;
+	struct agent_thread *t;
 
 	count_sandboxed_program();
 	if (!agent.on || in_sandbox()) {
@@ -377,7 +377,7 @@ void env_after_spawn(int pid, const char *path)
 
 static void on_thread_end(void *arg)
 {
-	struct thread *t = arg;
+	struct agent_thread *t = arg;
 
 	if (t->pid != agent.pid)
 		return;
@@ -392,7 +392,7 @@ static void on_thread_end(void *arg)
 __attribute__((constructor)) static void agent_start(void)
 {
 	const char *env = getenv(REC_ENV);
-	struct thread *t;
+	struct agent_thread *t;
 	uint64_t cookie, accounted;
 	int fd, tracer;
 

@@ -67,7 +67,7 @@ static void drain(int signo)
 static void move_thread(ksigset *mask)
 {
 	int from = local.signo, to = agent.signo;
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 
 	if (t && t->armed)
 		agent_retime(t, to);

@@ -67,7 +67,7 @@ HOOK_API int clone(int (*fn)(void *arg), void *stack, int flags, void *arg, ...)
  */
 static void be_traced(void)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 
 	if (!agent.on || in_sandbox() || agent.pid != (int)sys0(SYS_getpid) ||
 	    sys0(SYS_getppid) == (long)agent.header->recorder)

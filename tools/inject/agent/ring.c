@@ -5,7 +5,7 @@
 #include "agent.h"
 
 /* Gives up the sample that waits for its weight: another record takes its place. */
-static void give_up_wait(struct thread *t)
+static void give_up_wait(struct agent_thread *t)
 {
 	atomic_store_explicit(&t->open, false, memory_order_relaxed);
 	atomic_store_explicit(&t->slot->wait_since, 0, memory_order_release);
@@ -16,7 +16,7 @@ static void give_up_wait(struct thread *t)
  * record does not wrap. Once the ring is empty and a quarter of it was used, writing begins at its
  * start again, so that a ring that is drained in time uses little memory.
  */
-void *ring_reserve(struct thread *t, uint32_t size)
+void *ring_reserve(struct agent_thread *t, uint32_t size)
 {
 	uint32_t ring_size = agent.ring_size;
 	uint64_t tail = atomic_load_explicit(&t->slot->tail, memory_order_acquire);
@@ -48,7 +48,7 @@ void *ring_reserve(struct thread *t, uint32_t size)
  * Commits @size bytes of the reserved room as a record. The size may have been read back from the
  * ring, where others can write: a size that does not fit is refused.
  */
-void ring_commit(struct thread *t, uint32_t size)
+void ring_commit(struct agent_thread *t, uint32_t size)
 {
 	if (size > t->room || size % 8)
 		return;

@@ -18,7 +18,7 @@
  * Copies the name of the calling thread to its slot. Only the thread itself can ask for its name
  * this way.
  */
-void take_name(struct thread *t)
+void take_name(struct agent_thread *t)
 {
 	char comm[REC_COMM] = "";
 
@@ -69,7 +69,7 @@ static void add_labels(struct rec_sample *s)
 		sample_set_labels(s, shstk_golabels(s->pcs, s->nr, to, REC_MAX_LABELS));
 }
 
-void sample_put(struct thread *t, uint32_t size)
+void sample_put(struct agent_thread *t, uint32_t size)
 {
 	t->last = t->head + 1;
 	ring_commit(t, size);
@@ -81,7 +81,7 @@ static bool recorder_is_gone(void)
 	return sys2(SYS_kill, agent.header->recorder, 0) == -ESRCH;
 }
 
-struct rec_sample *sample_new(struct thread *t, uint64_t periods, uint32_t room)
+struct rec_sample *sample_new(struct agent_thread *t, uint64_t periods, uint32_t room)
 {
 	struct rec_sample *s;
 	uint64_t owed;
@@ -139,7 +139,7 @@ void agent_open_wait(const void *function)
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
 	ksigset old = block_signals();
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 	struct rec_sample *s = t && t->armed ? ring_reserve(t, rec_sample_room(depth)) : NULL;
 	int n;
 
@@ -159,7 +159,7 @@ void agent_open_wait(const void *function)
 	restore_signals(old | agent_sigset());
 }
 
-static void close_wait(struct thread *t)
+static void close_wait(struct agent_thread *t)
 {
 	atomic_store_explicit(&t->open, false, memory_order_relaxed);
 	atomic_store_explicit(&t->slot->wait_since, 0, memory_order_release);
@@ -167,7 +167,7 @@ static void close_wait(struct thread *t)
 
 void agent_close_wait(void)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 
 	if (t && atomic_load_explicit(&t->open, memory_order_relaxed))
 		close_wait(t);
@@ -177,7 +177,7 @@ void agent_close_wait(void)
  * Commits the sample of agent_open_wait(), at the first signal after it, when the wait has ended.
  * Its place is still reserved.
  */
-static void take_wait(struct thread *t, uint64_t periods)
+static void take_wait(struct agent_thread *t, uint64_t periods)
 {
 	uint32_t offset = t->head & (agent.ring_size - 1);
 	struct rec_sample *s = (struct rec_sample *)(t->ring + offset);
@@ -204,7 +204,7 @@ uint64_t time_in_kernel(void)
  * does that is in phase with them, or in time slices that the kernel's HRTICK ends; or the signal
  * was blocked. A thread in a long system call, in contrast, is found where it was.
  */
-uint64_t sample_late(struct thread *t, uint64_t periods)
+uint64_t sample_late(struct agent_thread *t, uint64_t periods)
 {
 	uint64_t before = t->system, late, in_kernel;
 	uint64_t in_time = agent.header->in_time;
@@ -225,7 +225,7 @@ uint64_t sample_late(struct thread *t, uint64_t periods)
 	return late > in_kernel ? late - in_kernel : 0;
 }
 
-static void sample(struct thread *t, uint64_t periods, const void *context)
+static void sample(struct agent_thread *t, uint64_t periods, const void *context)
 {
 	uint32_t depth = agent.max_depth;
 	uint32_t room = rec_sample_room(depth);
@@ -248,7 +248,7 @@ static void sample(struct thread *t, uint64_t periods, const void *context)
 	sample_put(t, s->record.size);
 }
 
-void sample_place(struct thread *t, uint64_t periods, enum rec_place place)
+void sample_place(struct agent_thread *t, uint64_t periods, enum rec_place place)
 {
 	struct rec_sample *s = sample_new(t, periods, rec_sample_size(0, 0));
 	struct shstk_info info = { .size = sizeof(info) };
@@ -260,7 +260,7 @@ void sample_place(struct thread *t, uint64_t periods, enum rec_place place)
 	ring_commit(t, s->record.size);
 }
 
-void sample_take(struct thread *t, uint64_t periods, const void *context)
+void sample_take(struct agent_thread *t, uint64_t periods, const void *context)
 {
 	if (atomic_load_explicit(&t->open, memory_order_relaxed))
 		take_wait(t, periods);

@@ -27,7 +27,7 @@
  * @text: lines for the next record.
  */
 struct writer {
-	struct thread *t;
+	struct agent_thread *t;
 	bool first;
 	bool failed;
 	uint64_t time;
@@ -105,24 +105,24 @@ static void each_line(int fd, char *in, maps_fn fn, void *arg)
 }
 
 /**
- * struct work - memory for reading the file; the stack may be too small for it
+ * struct maps_work - memory for reading the file; the stack may be too small for it
  * @lines: lines of the file.
  * @text: text of the next record.
  */
-struct work {
+struct maps_work {
 	char lines[LINES];
 	char text[CHUNK];
 };
 
-static struct work *work_map(void)
+static struct maps_work *work_map(void)
 {
-	long p = sys6(SYS_mmap, 0, sizeof(struct work), PROT_READ | PROT_WRITE,
+	long p = sys6(SYS_mmap, 0, sizeof(struct maps_work), PROT_READ | PROT_WRITE,
 		      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 
-	return p < 0 && p > -4096 ? NULL : (struct work *)p;
+	return p < 0 && p > -4096 ? NULL : (struct maps_work *)p;
 }
 
-static void work_unmap(struct work *work)
+static void work_unmap(struct maps_work *work)
 {
 	sys2(SYS_munmap, work, sizeof(*work));
 }
@@ -134,7 +134,7 @@ static int open_maps(void)
 
 void maps_each(maps_fn fn, void *arg)
 {
-	struct work *work = work_map();
+	struct maps_work *work = work_map();
 	int fd = work ? open_maps() : -1;
 
 	if (fd >= 0) {
@@ -151,7 +151,7 @@ void maps_each(maps_fn fn, void *arg)
  */
 static uint64_t sent;
 
-static void send(struct thread *t, int fd, struct work *work)
+static void send(struct agent_thread *t, int fd, struct maps_work *work)
 {
 	struct writer w = {
 		.t = t,
@@ -168,9 +168,9 @@ static void send(struct thread *t, int fd, struct work *work)
 }
 
 /* Sends the maps. Must not be called from a signal handler. */
-void maps_send(struct thread *t)
+void maps_send(struct agent_thread *t)
 {
-	struct work *work = work_map();
+	struct maps_work *work = work_map();
 	int fd = work ? open_maps() : -1;
 
 	sent = loaded();
@@ -184,7 +184,7 @@ void maps_send(struct thread *t)
 
 void maps_send_if_changed(void)
 {
-	struct thread *t = agent_self();
+	struct agent_thread *t = agent_self();
 
 	if (t && loaded() != sent)
 		maps_send(t);

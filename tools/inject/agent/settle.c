@@ -22,7 +22,7 @@ static int agent_frames(const uint64_t *pcs, int n)
  * Returns the time since arming that is in no sample, in periods. Negative: the samples have more
  * than that.
  */
-static int64_t due_periods(const struct thread *t)
+static int64_t due_periods(const struct agent_thread *t)
 {
 	uint64_t used = now(CLOCK_THREAD_CPUTIME_ID) - t->start;
 	uint64_t ran_out = used < t->first ? 0 : 1 + (used - t->first) / agent.period;
@@ -30,27 +30,27 @@ static int64_t due_periods(const struct thread *t)
 	return (int64_t)(t->owed + ran_out - t->periods);
 }
 
-uint64_t unsampled_periods(const struct thread *t)
+uint64_t unsampled_periods(const struct agent_thread *t)
 {
 	int64_t due = due_periods(t);
 
 	return due > 0 ? due : 0;
 }
 
-bool is_ahead(const struct thread *t)
+bool is_ahead(const struct agent_thread *t)
 {
 	return due_periods(t) < -1;
 }
 
 /* Returns how many of @periods without a sample no signal reported. */
-static uint64_t silent_of(const struct thread *t, uint64_t periods)
+static uint64_t silent_of(const struct agent_thread *t, uint64_t periods)
 {
 	uint64_t told = t->put_off + t->held;
 
 	return periods > told ? periods - told : 0;
 }
 
-uint64_t silent_periods(const struct thread *t)
+uint64_t silent_periods(const struct agent_thread *t)
 {
 	return silent_of(t, unsampled_periods(t));
 }
@@ -67,7 +67,7 @@ bool signal_is_held_back(void)
  * of its header, which is read once because others can write there. The sample lies in the ring
  * without a wrap.
  */
-static const struct rec_sample *last_sample(const struct thread *t, struct rec_sample *head)
+static const struct rec_sample *last_sample(const struct agent_thread *t, struct rec_sample *head)
 {
 	uint32_t offset = (t->last - 1) & (agent.ring_size - 1);
 	const struct rec_sample *s = (const struct rec_sample *)(t->ring + offset);
@@ -86,7 +86,7 @@ static const struct rec_sample *last_sample(const struct thread *t, struct rec_s
  * Captures a stack for a thread that was never sampled: its start routine, or where it is now.
  * Returns the number of entries.
  */
-static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *marks,
+static int settle_stack(const struct agent_thread *t, struct rec_sample *s, uint8_t *marks,
 			struct shstk_info *info)
 {
 	uint32_t depth = agent.max_depth;
@@ -113,7 +113,7 @@ static int settle_stack(const struct thread *t, struct rec_sample *s, uint8_t *m
 	return first + keep;
 }
 
-static void settle(struct thread *t, uint64_t periods)
+static void settle(struct agent_thread *t, uint64_t periods)
 {
 	struct rec_sample head = { 0 };
 	const struct rec_sample *last = last_sample(t, &head);
@@ -149,7 +149,7 @@ static void settle(struct thread *t, uint64_t periods)
  * thread of a program that is the time from exec, or from what came before it unseen, to the
  * agent's constructor.
  */
-void settle_early(struct thread *t, uint64_t at)
+void settle_early(struct agent_thread *t, uint64_t at)
 {
 	uint64_t periods = at - t->start < t->first ? 0 :
 						      1 + (at - t->start - t->first) / agent.period;
@@ -166,7 +166,7 @@ void settle_early(struct thread *t, uint64_t at)
  * Accounts for @periods that the timer or an event reported but that are in no sample. Where the
  * timer is alone, these are all periods without a sample.
  */
-static void settle_user(struct thread *t, uint64_t periods)
+static void settle_user(struct agent_thread *t, uint64_t periods)
 {
 	struct rec_sample head;
 
@@ -183,7 +183,7 @@ static void settle_user(struct thread *t, uint64_t periods)
  * Where a process is at its end says nothing about what it did: without a sample, its time passed
  * between ticks. With an event, all periods that it did not report were spent in the kernel.
  */
-void agent_settle(struct thread *t)
+void agent_settle(struct agent_thread *t)
 {
 	uint64_t periods, silent, held;
 	bool held_back;

@@ -224,7 +224,7 @@ void signals_cut(const void *context)
 
 	if (may_restart(uc))
 		local.cuts[local.nr_cuts++ % NR_CUTS] =
-			(struct cut){ CONTEXT_PC(uc), CONTEXT_SP(uc) };
+			(struct cut_call){ CONTEXT_PC(uc), CONTEXT_SP(uc) };
 }
 
 GENERAL_REGS_ONLY static bool was_cut(const ucontext_t *uc)

@@ -87,7 +87,7 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer)
 	return sys3(SYS_timer_create, clock, &ev, timer);
 }
 
-static int arm(struct thread *t)
+static int arm(struct agent_thread *t)
 {
 	/* The CPU clock of a thread, composed as pthread_getcpuclockid() does. */
 	clockid_t clock = (clockid_t)(~(unsigned int)t->tid << 3 | 6);
@@ -123,7 +123,7 @@ static int arm(struct thread *t)
  * Replaces the thread's timer by one that sends @signo and expires at the same time. If no other
  * timer can be made, the old one goes on.
  */
-void agent_retime(struct thread *t, int signo)
+void agent_retime(struct agent_thread *t, int signo)
 {
 	clockid_t clock = (clockid_t)(~(unsigned int)t->tid << 3 | 6);
 	struct itimerspec when;
@@ -142,7 +142,7 @@ void agent_retime(struct thread *t, int signo)
 	sys4(SYS_timer_settime, timer, 0, &when, NULL);
 }
 
-void agent_disarm(struct thread *t)
+void agent_disarm(struct agent_thread *t)
 {
 	if (t->armed) {
 		sys1(SYS_timer_delete, t->timer);
@@ -152,13 +152,13 @@ void agent_disarm(struct thread *t)
 	t->armed = false;
 }
 
-static struct thread *take_slot(int tid, bool managed)
+static struct agent_thread *take_slot(int tid, bool managed)
 {
 	struct rec_header *header = agent.header;
 	uint32_t nr = agent.nr_slots;
 	uint32_t i = atomic_load(&header->slot_hint) % nr;
 	struct rec_slot *slot;
-	struct thread *t;
+	struct agent_thread *t;
 
 	for (uint32_t tries = 0;; tries++, i = (i + 1) % nr) {
 		uint64_t free = REC_FREE;
@@ -181,7 +181,7 @@ static struct thread *take_slot(int tid, bool managed)
 			break;
 
 	t = &agent.threads[i];
-	*t = (struct thread){ .pid = agent.pid, .tid = tid, .managed = managed };
+	*t = (struct agent_thread){ .pid = agent.pid, .tid = tid, .managed = managed };
 	t->slot = slot;
 	t->ring = agent.rings + (uint64_t)i * agent.ring_size;
 
@@ -208,9 +208,9 @@ static struct thread *take_slot(int tid, bool managed)
  * Takes a free slot for thread @tid. Its first record comes from the caller or the thread. Returns
  * NULL if there is none.
  */
-struct thread *agent_take(int tid, bool managed)
+struct agent_thread *agent_take(int tid, bool managed)
 {
-	struct thread *t;
+	struct agent_thread *t;
 
 	atomic_fetch_add(&agent.takers, 1);
 	t = take_slot(tid, managed);
@@ -219,14 +219,14 @@ struct thread *agent_take(int tid, bool managed)
 }
 
 /* Frees the slot of a thread that was never started, or that has no records. */
-void agent_drop(struct thread *t)
+void agent_drop(struct agent_thread *t)
 {
 	t->pid = 0;
 	atomic_store_explicit(&t->slot->owner, REC_FREE, memory_order_release);
 	atomic_store(&agent.header->slot_hint, t->slot - agent.slots);
 }
 
-static void release(struct thread *t)
+static void release(struct agent_thread *t)
 {
 	struct rec_slot *slot = t->slot;
 
@@ -238,7 +238,7 @@ static void release(struct thread *t)
 	atomic_store_explicit(&slot->owner, REC_OWNER(agent.pid, REC_DYING), memory_order_release);
 }
 
-static void activate(struct thread *t, bool counted)
+static void activate(struct agent_thread *t, bool counted)
 {
 	int ret;
 
@@ -253,7 +253,7 @@ static void activate(struct thread *t, bool counted)
 		atomic_fetch_add(&agent.header->no_timer, 1);
 }
 
-static struct thread *find(int tid)
+static struct agent_thread *find(int tid)
 {
 	uint32_t high = atomic_load(&agent.header->slot_high);
 
@@ -289,11 +289,11 @@ static bool said_its_end(int tid)
 }
 
 /* Begins to sample the calling thread, which is new. */
-void agent_begin(struct thread *t)
+void agent_begin(struct agent_thread *t)
 {
 	ksigset old;
 	int tid = sys0(SYS_gettid);
-	struct thread *found = NULL;
+	struct agent_thread *found = NULL;
 
 	move_follow();
 	old = block_signals();
@@ -322,7 +322,7 @@ void agent_begin(struct thread *t)
 }
 
 /* Stops sampling the calling thread, which ends. Its signal stays blocked: one may be pending. */
-void agent_end_thread(struct thread *t)
+void agent_end_thread(struct agent_thread *t)
 {
 	if (agent.sandboxed) {
 		/* The timer ends with the process, and the recorder frees the slot. */
@@ -359,7 +359,7 @@ static int parse_tid(const char *name)
 
 static void meet(int tid)
 {
-	struct thread *t = find(tid);
+	struct agent_thread *t = find(tid);
 
 	if (!t) {
 		t = agent_take(tid, false);
@@ -376,7 +376,7 @@ static void bury(void)
 	uint32_t high = atomic_load(&agent.header->slot_high);
 
 	for (uint32_t i = 0; i < high && i < agent.nr_slots; i++) {
-		struct thread *t = &agent.threads[i];
+		struct agent_thread *t = &agent.threads[i];
 
 		if (t->pid == agent.pid && !t->managed && t->seen != scans) {
 			agent_disarm(t);

@@ -59,7 +59,7 @@ static bool direct(long fd)
 }
 
 /* Opens the thread's event, which does not run yet. Returns its descriptor or a negative errno. */
-static long open_event(struct thread *t)
+static long open_event(struct agent_thread *t)
 {
 	long fd = open_clock(agent.period), p;
 
@@ -91,7 +91,7 @@ static bool signal_once(long fd, uint64_t rest)
  * event's signals name no thread, and agent_self() returns NULL there, or the thread whose TLS it
  * uses. A thread whose signals are held back may not either (hold_back.c).
  */
-static bool may_open(struct thread *t)
+static bool may_open(struct agent_thread *t)
 {
 	return agent.header->events && !agent.wall && !local.cramped && t->managed &&
 	       t->tid == sys0(SYS_gettid);
@@ -101,7 +101,7 @@ static bool may_open(struct thread *t)
  * Begins the periods anew at this moment; periods that ran out and are in no sample are kept as
  * owed.
  */
-static void renew(struct thread *t)
+static void renew(struct agent_thread *t)
 {
 	t->owed = unsampled_periods(t);
 	t->start = now(CLOCK_THREAD_CPUTIME_ID);
@@ -110,7 +110,7 @@ static void renew(struct thread *t)
 }
 
 /* Makes the event signal at the end of each period from now on. Returns false if it cannot. */
-static bool signal_each(struct thread *t, long fd)
+static bool signal_each(struct agent_thread *t, long fd)
 {
 	if (sys3(SYS_ioctl, fd, PERF_EVENT_IOC_ENABLE, 0))
 		return false;
@@ -126,7 +126,7 @@ static bool signal_each(struct thread *t, long fd)
  * What is left of the period is computed when all else is done: the steps before may take a fifth
  * of a millisecond, and the period may end meanwhile, in the kernel, as it may anywhere else.
  */
-void event_begin(struct thread *t)
+void event_begin(struct agent_thread *t)
 {
 	uint64_t end = t->start + t->first + t->periods * agent.period, at;
 	bool runs;
@@ -156,7 +156,7 @@ void event_begin(struct thread *t)
 }
 
 /* Opens the event for all periods but the first, in the thread's handler. */
-void event_open(struct thread *t)
+void event_open(struct agent_thread *t)
 {
 	long fd;
 
@@ -184,7 +184,7 @@ void event_open(struct thread *t)
  * means within some microseconds, which a handler needs to get here. The signal may also come
  * early: time that a hypervisor takes counts for the event's timer but not for the thread's clock.
  */
-bool event_is_late(const struct thread *t)
+bool event_is_late(const struct agent_thread *t)
 {
 	uint64_t least = t->first_rest > AT_ONCE ? t->first_rest : AT_ONCE;
 
@@ -195,7 +195,7 @@ bool event_is_late(const struct thread *t)
  * Ends the event before exec: this thread blocks its signal and removes pending ones, because none
  * may be pending in the next program.
  */
-void event_end(struct thread *t)
+void event_end(struct agent_thread *t)
 {
 	ksigset one = agent_sigset();
 	struct timespec none = { 0, 0 };
@@ -211,7 +211,7 @@ void event_end(struct thread *t)
 	admit_agent_signal();
 }
 
-void event_close(struct thread *t)
+void event_close(struct agent_thread *t)
 {
 	if (t->event)
 		sys2(SYS_munmap, t->event, PAGE);
@@ -225,7 +225,7 @@ bool event_late(const siginfo_t *si)
 	       si->si_code <= POLL_HUP;
 }
 
-bool event_sent(const struct thread *t, const siginfo_t *si)
+bool event_sent(const struct agent_thread *t, const siginfo_t *si)
 {
 	return t && t->event && (si->si_code == POLL_IN || si->si_code == POLL_HUP) &&
 	       si->si_fd == t->event_fd;

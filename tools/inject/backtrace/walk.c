@@ -20,7 +20,7 @@
 #define KNOWN 64 /* callbacks that need more than addresses */
 
 /**
- * struct frame - what a callback gets as its context
+ * struct backtrace_frame - what a callback gets as its context
  * @mark: &frame_mark: no real context begins with it.
  * @self: address of this object: no real context has its own address here.
  * @pc: the frame's address.
@@ -29,9 +29,9 @@
  * @outer: stack pointer in the caller of _Unwind_Backtrace().
  * @trace: the callback.
  */
-struct frame {
+struct backtrace_frame {
 	const void *mark;
-	const struct frame *self;
+	const struct backtrace_frame *self;
 	uint64_t pc;
 	unsigned int index;
 	bool exact;
@@ -95,9 +95,9 @@ static void need_next(void)
 		resolve_late();
 }
 
-static const struct frame *frame_of_context(struct _Unwind_Context *context)
+static const struct backtrace_frame *frame_of_context(struct _Unwind_Context *context)
 {
-	const struct frame *f = (const struct frame *)context;
+	const struct backtrace_frame *f = (const struct backtrace_frame *)context;
 
 	return f->mark == &frame_mark && f->self == f ? f : NULL;
 }
@@ -124,7 +124,7 @@ static _Unwind_Trace_Fn _Atomic *known_slot(_Unwind_Trace_Fn trace)
  * @arg: argument of @ask.
  */
 struct question {
-	const struct frame *f;
+	const struct backtrace_frame *f;
 	bool counting;
 	unsigned int index;
 	void (*ask)(struct _Unwind_Context *context, void *arg);
@@ -151,8 +151,8 @@ static _Unwind_Reason_Code look(struct _Unwind_Context *context, void *arg)
 }
 
 /* Asks the real context of the same frame. Returns false if the frame is not found. */
-static bool ask_true(const struct frame *f, void (*ask)(struct _Unwind_Context *context, void *arg),
-		     void *arg)
+static bool ask_true(const struct backtrace_frame *f,
+		     void (*ask)(struct _Unwind_Context *context, void *arg), void *arg)
 {
 	struct question q = { .f = f, .ask = ask, .arg = arg };
 
@@ -164,7 +164,7 @@ static bool ask_true(const struct frame *f, void (*ask)(struct _Unwind_Context *
 
 HOOK_API _Unwind_Ptr _Unwind_GetIP(struct _Unwind_Context *context)
 {
-	const struct frame *f = frame_of_context(context);
+	const struct backtrace_frame *f = frame_of_context(context);
 
 	if (f)
 		return f->pc;
@@ -174,7 +174,7 @@ HOOK_API _Unwind_Ptr _Unwind_GetIP(struct _Unwind_Context *context)
 
 HOOK_API _Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *context, int *exact)
 {
-	const struct frame *f = frame_of_context(context);
+	const struct backtrace_frame *f = frame_of_context(context);
 
 	if (f) {
 		*exact = f->exact;
@@ -185,22 +185,22 @@ HOOK_API _Unwind_Ptr _Unwind_GetIPInfo(struct _Unwind_Context *context, int *exa
 }
 
 /* Defines a function whose only argument is a context. */
-#define ASK(type, name)                                                    \
-	static void ask_##name(struct _Unwind_Context *context, void *arg) \
-	{                                                                  \
-		*(type *)arg = next.name(context);                         \
-	}                                                                  \
-                                                                           \
-	HOOK_API type _Unwind_##name(struct _Unwind_Context *context)      \
-	{                                                                  \
-		const struct frame *f = frame_of_context(context);         \
-		type ret = 0;                                              \
-                                                                           \
-		need_next();                                               \
-		if (!f)                                                    \
-			return next.name(context);                         \
-		ask_true(f, ask_##name, &ret);                             \
-		return ret;                                                \
+#define ASK(type, name)                                                      \
+	static void ask_##name(struct _Unwind_Context *context, void *arg)   \
+	{                                                                    \
+		*(type *)arg = next.name(context);                           \
+	}                                                                    \
+                                                                             \
+	HOOK_API type _Unwind_##name(struct _Unwind_Context *context)        \
+	{                                                                    \
+		const struct backtrace_frame *f = frame_of_context(context); \
+		type ret = 0;                                                \
+                                                                             \
+		need_next();                                                 \
+		if (!f)                                                      \
+			return next.name(context);                           \
+		ask_true(f, ask_##name, &ret);                               \
+		return ret;                                                  \
 	}
 
 ASK(_Unwind_Word, GetCFA)
@@ -223,7 +223,7 @@ static void ask_register(struct _Unwind_Context *context, void *arg)
 
 HOOK_API _Unwind_Word _Unwind_GetGR(struct _Unwind_Context *context, int number)
 {
-	const struct frame *f = frame_of_context(context);
+	const struct backtrace_frame *f = frame_of_context(context);
 	struct register_question q = { .number = number };
 
 	need_next();
@@ -234,7 +234,7 @@ HOOK_API _Unwind_Word _Unwind_GetGR(struct _Unwind_Context *context, int number)
 }
 
 /* Passes captured frames to the callback. @marks may be NULL. */
-static _Unwind_Reason_Code tell(struct frame *f, void *arg, const uint64_t *pcs,
+static _Unwind_Reason_Code tell(struct backtrace_frame *f, void *arg, const uint64_t *pcs,
 				const uint8_t *marks, int n)
 {
 	for (int i = 0; i < n; i++, f->index++) {
@@ -247,7 +247,8 @@ static _Unwind_Reason_Code tell(struct frame *f, void *arg, const uint64_t *pcs,
 }
 
 /* Does what serve() does, for any stack: in chunks and with marks. */
-static __attribute__((noinline)) int serve_any(struct frame *f, void *arg, struct shstk_hook *hook)
+static __attribute__((noinline)) int serve_any(struct backtrace_frame *f, void *arg,
+					       struct shstk_hook *hook)
 {
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	_Unwind_Reason_Code ret;
@@ -279,7 +280,7 @@ static __attribute__((noinline)) int serve(_Unwind_Trace_Fn trace, void *arg, ui
 					   uint64_t sp, uint64_t fp)
 {
 	struct shstk_hook hook = { .ra = ra, .sp = sp, .fp = fp };
-	struct frame f = { .mark = &frame_mark, .self = &f, .outer = sp, .trace = trace };
+	struct backtrace_frame f = { .mark = &frame_mark, .self = &f, .outer = sp, .trace = trace };
 	uint64_t pcs[CHUNK];
 	int n = shstk_hook_capture(&hook, pcs, CHUNK, NULL), ret;
 

@@ -146,14 +146,14 @@ static const struct bound all[] = {
 #define NR_BOUND (sizeof(all) / sizeof(*all))
 
 /**
- * struct load - a library that is loaded
+ * struct object_load - a library that is loaded
  * @bound: the functions.
  * @before: number of objects before that.
  * @subs: number of objects that were unloaded until then.
  * @at: number of the object that is looked at.
  * @missed: not all functions could be bound.
  */
-struct load {
+struct object_load {
 	struct bound bound[NR_BOUND];
 	unsigned int before;
 	unsigned long long subs;
@@ -163,7 +163,7 @@ struct load {
 
 static int count_objects(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct load *load = arg;
+	struct object_load *load = arg;
 
 	(void)size;
 	load->before++;
@@ -171,7 +171,7 @@ static int count_objects(struct dl_phdr_info *info, size_t size, void *arg)
 	return 0;
 }
 
-static void find_bound(struct load *load, void *handle)
+static void find_bound(struct object_load *load, void *handle)
 {
 	memcpy(load->bound, all, sizeof(all));
 	for (size_t i = 0; i < NR_BOUND; i++) {
@@ -184,7 +184,7 @@ static void find_bound(struct load *load, void *handle)
 	dlerror(); /* clears the error, as the program asks about its own library */
 }
 
-static const struct bound *find_name(const struct load *load, const char *name)
+static const struct bound *find_name(const struct object_load *load, const char *name)
 {
 	for (size_t i = 0; i < NR_BOUND; i++)
 		if (load->bound[i].theirs && !strcmp(load->bound[i].name, name))
@@ -193,12 +193,12 @@ static const struct bound *find_name(const struct load *load, const char *name)
 }
 
 /**
- * struct object - what is needed of an object
+ * struct bound_object - what is needed of an object
  * @info: its address and headers.
  * @symbols: its dynamic symbols.
  * @strings: names of @symbols.
  */
-struct object {
+struct bound_object {
 	const struct dl_phdr_info *info;
 	const ElfW(Sym) * symbols;
 	const char *strings;
@@ -217,13 +217,15 @@ static uintptr_t address_of(const struct dl_phdr_info *info, const ElfW(Dyn) * d
  * Returns whether a table's entry is bound to @b's function, or not bound yet: then it leads to the
  * object's own code that binds it.
  */
-static bool is_bound(const struct object *o, const struct bound *b, uint32_t type, uintptr_t value)
+static bool is_bound(const struct bound_object *o, const struct bound *b, uint32_t type,
+		     uintptr_t value)
 {
 	return value == (uintptr_t)b->theirs ||
 	       (type == RELOC_TABLE && has_address(o->info, value));
 }
 
-static void bind_table(const struct load *load, const struct object *o, uintptr_t at, size_t bytes)
+static void bind_table(const struct object_load *load, const struct bound_object *o, uintptr_t at,
+		       size_t bytes)
 {
 	const ElfW(Rela) *r = (const ElfW(Rela) *)at;
 
@@ -242,10 +244,10 @@ static void bind_table(const struct load *load, const struct object *o, uintptr_
 	}
 }
 
-static void bind_object(const struct load *load, const struct dl_phdr_info *info,
+static void bind_object(const struct object_load *load, const struct dl_phdr_info *info,
 			const ElfW(Dyn) * d)
 {
-	struct object o = { .info = info };
+	struct bound_object o = { .info = info };
 	uintptr_t table = 0, lazy = 0;
 	size_t bytes = 0, lazy_bytes = 0;
 
@@ -294,7 +296,7 @@ static int bind_new(struct dl_phdr_info *info, size_t size, void *arg)
 {
 	const ElfW(Phdr) *relro = find_header(info, PT_GNU_RELRO);
 	const ElfW(Dyn) *dynamic = find_dynamic(info);
-	struct load *load = arg;
+	struct object_load *load = arg;
 
 	(void)size;
 	/* Objects were unloaded meanwhile: then it is not known which ones are new. */
@@ -312,7 +314,7 @@ static int bind_new(struct dl_phdr_info *info, size_t size, void *arg)
 
 void *deep_open(const char *file, int mode, void *(*open)(const char *, int))
 {
-	struct load load = { .before = 0 };
+	struct object_load load = { .before = 0 };
 	void *handle;
 
 	dl_iterate_phdr(count_objects, &load);

@@ -45,7 +45,7 @@
 #define SHARDS 64
 #define LIVE_PAGE_SHIFT 12
 
-struct slot;
+struct live_slot;
 
 /**
  * struct unshared - the state that is empty in a child
@@ -63,7 +63,7 @@ struct slot;
  */
 struct unshared {
 	_Atomic uint32_t on;
-	struct slot *_Atomic *_Atomic top[TOP_ENTRIES];
+	struct live_slot *_Atomic *_Atomic top[TOP_ENTRIES];
 	_Atomic uint32_t nr_leaves;
 	_Atomic uint64_t *_Atomic tables[TABLES];
 	_Atomic uint32_t nr_tables;

@@ -29,7 +29,7 @@
  * The low half of @a is the trace; its high half and 16 bits of @b are the time; the rest of @b is
  * the size.
  */
-struct slot {
+struct live_slot {
 	uint64_t a, b;
 };
 
@@ -70,7 +70,7 @@ void live_prepare(const void *pool, uint64_t bytes)
 
 static uint64_t slots_bytes(void)
 {
-	return ((1ull << LEAF_SHIFT) >> heap.granule) * sizeof(struct slot);
+	return ((1ull << LEAF_SHIFT) >> heap.granule) * sizeof(struct live_slot);
 }
 
 static uint64_t leaf_bytes(void)
@@ -78,23 +78,23 @@ static uint64_t leaf_bytes(void)
 	return slots_bytes() + LEAF_PAGES * sizeof(uint16_t);
 }
 
-static struct slot *map_leaf(void)
+static struct live_slot *map_leaf(void)
 {
 	uint32_t nr = atomic_fetch_add(&heap.unshared->nr_leaves, 1);
 
 	return heap_map(leaf_bytes(), !heap.sample && nr >= SMALL_LEAVES);
 }
 
-static struct slot *_Atomic *leaf_at(struct slot *_Atomic *mid, uint64_t addr)
+static struct live_slot *_Atomic *leaf_at(struct live_slot *_Atomic *mid, uint64_t addr)
 {
 	return &mid[addr >> LEAF_SHIFT & (MID_ENTRIES - 1)];
 }
 
-static struct slot *add_leaf(uint64_t addr)
+static struct live_slot *add_leaf(uint64_t addr)
 {
-	struct slot *_Atomic *_Atomic *top = &heap.unshared->top[addr >> TOP_SHIFT];
-	struct slot *_Atomic *mid = atomic_load(top), *_Atomic *no_mid = NULL;
-	struct slot *_Atomic *at, *leaf, *none = NULL;
+	struct live_slot *_Atomic *_Atomic *top = &heap.unshared->top[addr >> TOP_SHIFT];
+	struct live_slot *_Atomic *mid = atomic_load(top), *_Atomic *no_mid = NULL;
+	struct live_slot *_Atomic *at, *leaf, *none = NULL;
 
 	if (!mid) {
 		mid = heap_map(MID_ENTRIES * sizeof(*mid), false);
@@ -119,10 +119,10 @@ static struct slot *add_leaf(uint64_t addr)
 	return leaf;
 }
 
-static __attribute__((noinline)) struct slot *look_up_leaf(uint64_t addr)
+static __attribute__((noinline)) struct live_slot *look_up_leaf(uint64_t addr)
 {
-	struct slot *_Atomic *mid;
-	struct slot *leaf;
+	struct live_slot *_Atomic *mid;
+	struct live_slot *leaf;
 
 	if (addr >> 48)
 		return NULL;
@@ -133,21 +133,21 @@ static __attribute__((noinline)) struct slot *look_up_leaf(uint64_t addr)
 	return leaf;
 }
 
-static inline struct slot *find_leaf(uint64_t addr)
+static inline struct live_slot *find_leaf(uint64_t addr)
 {
 	uint64_t cached = local.leaf;
 
 	if (likely((cached & NUMBER_MASK) == addr >> LEAF_SHIFT && cached))
-		return (struct slot *)(cached >> NUMBER_BITS << LIVE_PAGE_SHIFT);
+		return (struct live_slot *)(cached >> NUMBER_BITS << LIVE_PAGE_SHIFT);
 	return look_up_leaf(addr);
 }
 
-static inline struct slot *slot_of(struct slot *leaf, uint64_t addr)
+static inline struct live_slot *slot_of(struct live_slot *leaf, uint64_t addr)
 {
 	return &leaf[(addr & ((1ull << LEAF_SHIFT) - 1)) >> heap.granule];
 }
 
-static inline _Atomic uint16_t *page_of(struct slot *leaf, uint64_t addr)
+static inline _Atomic uint16_t *page_of(struct live_slot *leaf, uint64_t addr)
 {
 	return (_Atomic uint16_t *)((uint8_t *)leaf + slots_bytes()) +
 	       (addr >> LIVE_PAGE_SHIFT & (LEAF_PAGES - 1));
@@ -156,7 +156,7 @@ static inline _Atomic uint16_t *page_of(struct slot *leaf, uint64_t addr)
 void live_expect(const void *p)
 {
 	uint64_t addr = (uintptr_t)p;
-	struct slot *leaf = find_leaf(addr);
+	struct live_slot *leaf = find_leaf(addr);
 
 	if (likely(leaf))
 		__builtin_prefetch(slot_of(leaf, addr), 1);
@@ -165,8 +165,8 @@ void live_expect(const void *p)
 bool live_put(const void *p, const struct block *b)
 {
 	uint64_t addr = (uintptr_t)p;
-	struct slot *leaf = find_leaf(addr);
-	struct slot *slot;
+	struct live_slot *leaf = find_leaf(addr);
+	struct live_slot *slot;
 
 	if (unlikely(!leaf)) {
 		if (addr >> 48)
@@ -188,7 +188,7 @@ bool live_put(const void *p, const struct block *b)
 bool live_take(const void *p, struct block *ret)
 {
 	uint64_t addr = (uintptr_t)p, a, b;
-	struct slot *leaf, *slot;
+	struct live_slot *leaf, *slot;
 
 	/* @local may be that of a parent, whose tables are not here. */
 	if (unlikely(!is_on()))

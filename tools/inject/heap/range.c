@@ -14,7 +14,7 @@
 
 #define MAX_RANGES 65530 /* the kernel's default limit of mappings */
 
-struct range {
+struct mapped_range {
 	uint64_t start, end;
 	uint64_t time;
 	uint32_t trace;
@@ -22,7 +22,7 @@ struct range {
 	bool reserved; /* it has no access yet and counts nothing */
 };
 
-static struct range *_Atomic list;
+static struct mapped_range *_Atomic list;
 
 static void unlock(void)
 {
@@ -40,12 +40,12 @@ static bool lock(void)
 			sys0(SYS_sched_yield);
 	}
 	if (!list && !heap.sandboxed) {
-		long p = sys6(SYS_mmap, 0, MAX_RANGES * sizeof(struct range),
+		long p = sys6(SYS_mmap, 0, MAX_RANGES * sizeof(struct mapped_range),
 			      PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE,
 			      -1, 0);
 
 		if (p > 0 || p <= -4096)
-			list = (struct range *)p;
+			list = (struct mapped_range *)p;
 	}
 	if (list)
 		return true;
@@ -75,7 +75,7 @@ void range_prepare(void)
 		unlock();
 }
 
-static bool insert(uint32_t at, struct range r)
+static bool insert(uint32_t at, struct mapped_range r)
 {
 	if (heap.unshared->ranges == MAX_RANGES) {
 		if (r.trace)
@@ -99,7 +99,7 @@ static void change_mapped(int64_t by)
 		atomic_store(&image->mapped_peak, now);
 }
 
-static void shrink(const struct range *r, uint64_t bytes)
+static void shrink(const struct mapped_range *r, uint64_t bytes)
 {
 	if (r->reserved)
 		return;
@@ -109,7 +109,7 @@ static void shrink(const struct range *r, uint64_t bytes)
 		change_mapped(-(int64_t)bytes);
 }
 
-static void removed(const struct range *r)
+static void removed(const struct mapped_range *r)
 {
 	struct block b = { .trace = r->trace, .time = r->time, .size = r->end - r->start };
 
@@ -122,7 +122,7 @@ static void removed(const struct range *r)
 /* Cuts [start, end) out of range @i. Returns the index where to go on. */
 static uint32_t cut_one(uint32_t i, uint64_t start, uint64_t end)
 {
-	struct range *r = &list[i], behind = *r;
+	struct mapped_range *r = &list[i], behind = *r;
 
 	if (r->start >= start && r->end <= end) {
 		removed(r);
@@ -159,7 +159,7 @@ static uint32_t cut(uint64_t start, uint64_t end)
 }
 
 /* Adds range @r where no other range is. */
-static void put(struct range r)
+static void put(struct mapped_range r)
 {
 	uint64_t size = r.end - r.start;
 
@@ -187,7 +187,7 @@ void range_put(uint64_t start, uint64_t size, uint32_t trace, uint64_t time)
 	if (!lock())
 		return;
 	cut(start, start + size);
-	put((struct range){ start, start + size, time, trace, true, false });
+	put((struct mapped_range){ start, start + size, time, trace, true, false });
 	unlock();
 }
 
@@ -196,7 +196,7 @@ void range_reserve(uint64_t start, uint64_t size)
 	if (!lock())
 		return;
 	cut(start, start + size);
-	put((struct range){ start, start + size, 0, 0, false, true });
+	put((struct mapped_range){ start, start + size, 0, 0, false, true });
 	unlock();
 }
 
@@ -237,7 +237,7 @@ void range_turn(uint64_t start, uint64_t size, bool reserved, uint32_t trace, ui
 		uint64_t to = list[i].end < end ? list[i].end : end;
 
 		cut_one(i, from, to);
-		put((struct range){ from, to, time, trace, !reserved, reserved });
+		put((struct mapped_range){ from, to, time, trace, !reserved, reserved });
 		start = to;
 	}
 	unlock();

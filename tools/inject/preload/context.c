@@ -46,12 +46,12 @@ struct shadow {
 
 #define CHUNK_ENTRIES 101
 
-struct chunk {
-	struct chunk *next;
+struct shadow_chunk {
+	struct shadow_chunk *next;
 	struct shadow v[CHUNK_ENTRIES];
 };
 
-static struct chunk *chunks;
+static struct shadow_chunk *chunks;
 static long lock_owner; /* process that holds the lock, or 0 */
 
 static void lock(uint64_t *mask)
@@ -77,7 +77,7 @@ static void unlock(const uint64_t *mask)
 
 static struct shadow *find_shadow(uint64_t ssp)
 {
-	struct chunk *c = __atomic_load_n(&chunks, __ATOMIC_ACQUIRE);
+	struct shadow_chunk *c = __atomic_load_n(&chunks, __ATOMIC_ACQUIRE);
 
 	for (; c; c = c->next)
 		for (size_t i = 0; i < CHUNK_ENTRIES; i++) {
@@ -120,7 +120,7 @@ static uint64_t find_token(uint64_t lo, uint64_t below)
 
 static struct shadow *free_entry(void)
 {
-	struct chunk *c;
+	struct shadow_chunk *c;
 	long p;
 
 	for (c = chunks; c; c = c->next)
@@ -131,7 +131,7 @@ static struct shadow *free_entry(void)
 		 0);
 	if (p < 0 && p > -4096)
 		return NULL;
-	c = (struct chunk *)p;
+	c = (struct shadow_chunk *)p;
 	c->next = chunks;
 	__atomic_store_n(&chunks, c, __ATOMIC_RELEASE);
 	return &c->v[0];
@@ -158,7 +158,7 @@ static struct shadow *sweep(uint64_t lo, uint64_t hi, uint64_t size, uint64_t *t
 	struct shadow *reuse = NULL, *own = find_shadow(read_ssp());
 	uint64_t at;
 
-	for (struct chunk *c = chunks; c; c = c->next)
+	for (struct shadow_chunk *c = chunks; c; c = c->next)
 		for (size_t i = 0; i < CHUNK_ENTRIES; i++) {
 			struct shadow *s = &c->v[i];
 			bool overlap = s->lo && s->lo < hi && lo < s->hi;

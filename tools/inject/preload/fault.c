@@ -57,18 +57,18 @@ void start_find_signals(void)
 }
 
 /* A bounded buffer for text, as there is no libc. */
-struct text {
+struct bounded_text {
 	char *p;
 	char *end;
 };
 
-static void put(struct text *t, const char *s)
+static void put(struct bounded_text *t, const char *s)
 {
 	while (*s && t->p < t->end)
 		*t->p++ = *s++;
 }
 
-static void put_number(struct text *t, uint64_t v, unsigned int base)
+static void put_number(struct bounded_text *t, uint64_t v, unsigned int base)
 {
 	char digits[24], *p = digits + sizeof(digits) - 1;
 
@@ -83,7 +83,7 @@ static void put_number(struct text *t, uint64_t v, unsigned int base)
 void start_say(const char *a, const char *b)
 {
 	char buf[320];
-	struct text t = { buf, buf + sizeof(buf) - 1 };
+	struct bounded_text t = { buf, buf + sizeof(buf) - 1 };
 
 	put(&t, "shstk run: ");
 	put(&t, a);
@@ -113,7 +113,7 @@ static bool send_report(const char *text, size_t size)
 	return n >= 0;
 }
 
-static void put_place(struct text *t, uint64_t addr)
+static void put_place(struct bounded_text *t, uint64_t addr)
 {
 	struct map_line line;
 
@@ -146,7 +146,7 @@ static bool seen(uint64_t pc)
 static void report(const struct violation *v, const char *action)
 {
 	char buf[1100];
-	struct text t = { buf, buf + sizeof(buf) - 1 };
+	struct bounded_text t = { buf, buf + sizeof(buf) - 1 };
 
 	if (seen(v->pc))
 		return;

@@ -92,26 +92,26 @@ static size_t match(const unsigned char *p, size_t room, const unsigned int *cod
 	return at;
 }
 
-struct text {
+struct code_range {
 	unsigned char *start;
 	size_t size;
 };
 
-struct search {
+struct libc_search {
 	uint64_t libc_addr; /* an address in libc */
 	uint64_t ld_base; /* load address of ld.so */
-	struct text libc;
-	struct text ld;
+	struct code_range libc;
+	struct code_range ld;
 };
 
 static int find_texts(struct dl_phdr_info *info, size_t size, void *arg)
 {
-	struct search *s = arg;
+	struct libc_search *s = arg;
 
 	(void)size;
 	for (int i = 0; i < info->dlpi_phnum; i++) {
 		const ElfW(Phdr) *ph = &info->dlpi_phdr[i];
-		struct text t;
+		struct code_range t;
 
 		if (ph->p_type != PT_LOAD || !(ph->p_flags & PF_X))
 			continue;
@@ -141,7 +141,7 @@ static bool write_jump(unsigned char *at, void (*to)(void))
 }
 
 /* Patches every copy, at most four. Returns the number of copies, or 0 on failure. */
-static unsigned int patch_all(const struct text *t, const unsigned int *code, size_t count,
+static unsigned int patch_all(const struct code_range *t, const unsigned int *code, size_t count,
 			      void (*to)(void))
 {
 	unsigned int n = 0;
@@ -158,7 +158,7 @@ static unsigned int patch_all(const struct text *t, const unsigned int *code, si
 	return n;
 }
 
-static bool patch_text(const struct text *t)
+static bool patch_text(const struct code_range *t)
 {
 	return t->size &&
 	       patch_all(t, sigsetjmp_code, COUNT(sigsetjmp_code),
@@ -168,7 +168,7 @@ static bool patch_text(const struct text *t)
 
 const char *start_patch(void)
 {
-	struct search s = {
+	struct libc_search s = {
 		.libc_addr = (uintptr_t)start_real_longjmp,
 		.ld_base = getauxval(AT_BASE),
 	};

@@ -103,12 +103,12 @@ static bool add_file(struct language_function *f)
 /* ---- Lines ---- */
 
 /* What is left of a table of lines. */
-struct table {
+struct line_table_rest {
 	const uint8_t *at;
 	const uint8_t *end;
 };
 
-static uint32_t take_number(struct table *t)
+static uint32_t take_number(struct line_table_rest *t)
 {
 	unsigned int shift = 0;
 	uint32_t value = 0;
@@ -125,7 +125,7 @@ static uint32_t take_number(struct table *t)
 	return value;
 }
 
-static int64_t take_signed(struct table *t)
+static int64_t take_signed(struct line_table_rest *t)
 {
 	uint32_t value = take_number(t);
 
@@ -141,7 +141,7 @@ enum {
 };
 
 /* Passes the rest of an entry of that kind. Returns by how much the line changes. */
-static int64_t pass_entry(struct table *t, unsigned int kind)
+static int64_t pass_entry(struct line_table_rest *t, unsigned int kind)
 {
 	int64_t change = 0;
 
@@ -189,11 +189,11 @@ static int read_lines(const struct language_code *code, size_t size, struct lang
 	size_t got = code->got[PYTHON_TEXT_LINES];
 	int64_t line = ret->line, end = 0;
 	struct language_line *less;
-	struct table t;
+	struct line_table_rest t;
 
 	if (got > size - offsetof(struct language_code, table) || got <= PYTHON_BYTES)
 		return 0;
-	t = (struct table){ code->table + PYTHON_BYTES, code->table + got };
+	t = (struct line_table_rest){ code->table + PYTHON_BYTES, code->table + got };
 	ret->lines = malloc((got - PYTHON_BYTES) * sizeof(*ret->lines));
 	if (!ret->lines)
 		return -ENOMEM;

@@ -22,7 +22,7 @@
 #define FIRST_VALUE (0x310 + 8) /* offset from the thread pointer of glibc's value of key 0 */
 
 /* The addresses of symbols; 0: there is none. */
-struct found {
+struct python_symbols {
 	uint64_t version;
 	uint64_t runtime;
 	uint64_t code_type;
@@ -42,7 +42,7 @@ bool python_may_be(const char *path)
 
 static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
 {
-	struct found *f = arg;
+	struct python_symbols *f = arg;
 
 	(void)table;
 	if (sym->st_shndx == SHN_UNDEF)
@@ -60,12 +60,12 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 	return 0;
 }
 
-static bool find_symbols(const struct language_module *m, struct found *ret)
+static bool find_symbols(const struct language_module *m, struct python_symbols *ret)
 {
 	uint64_t bias = 0, bytes;
 	Elf *elf;
 
-	*ret = (struct found){ 0 };
+	*ret = (struct python_symbols){ 0 };
 	elf = shstk_elf_begin(m->fd);
 	if (!elf)
 		return false;
@@ -141,7 +141,7 @@ static void set_identity(const struct python_version *v, struct language_target 
 	t->behind[t->nr_behind++] = (struct language_behind){ last, PYTHON_BYTES };
 }
 
-static void set_target(const struct python_version *v, const struct found *f,
+static void set_target(const struct python_version *v, const struct python_symbols *f,
 		       struct language_target *t)
 {
 	const struct language_text text = {
@@ -201,7 +201,7 @@ static bool jumps(const uint8_t *code)
  * in. Both is done before the first jump to an instruction of the program.
  */
 static void set_unsure(const struct language_module *m, const struct python_version *v,
-		       const struct found *f, struct language_found *ret)
+		       const struct python_symbols *f, struct language_found *ret)
 {
 	uint8_t code[BEGINNING];
 	unsigned int from = 0, to = 0;
@@ -227,7 +227,7 @@ int python_recognise(const struct language_module *m, struct language_found *ret
 {
 	const struct python_version *v;
 	unsigned long version;
-	struct found f;
+	struct python_symbols f;
 	int err;
 
 	if (!find_symbols(m, &f))

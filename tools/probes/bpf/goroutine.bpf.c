@@ -61,7 +61,7 @@ struct map {
 SECTION("maps") struct map ring = { .type = BPF_MAP_TYPE_RINGBUF, .max = 1 << 23 };
 
 /**
- * struct moment - the thread at the moment of a sample
+ * struct goroutine_moment - the thread at the moment of a sample
  * @g: goroutine (struct g) of the stack that the thread is on.
  * @g0: goroutine of the thread's own stack.
  * @m: the thread (struct m).
@@ -70,7 +70,7 @@ SECTION("maps") struct map ring = { .type = BPF_MAP_TYPE_RINGBUF, .max = 1 << 23
  * @end: upper end of the goroutine's stack.
  * @time: time at which the program began, in ns.
  */
-struct moment {
+struct goroutine_moment {
 	u64 g, g0, m, curg;
 	u64 from, end;
 	u64 time;
@@ -92,13 +92,13 @@ INLINE u64 user_word(u64 at)
 	return value;
 }
 
-INLINE int is_goroutine(const struct moment *m, u64 g)
+INLINE int is_goroutine(const struct goroutine_moment *m, u64 g)
 {
 	return g && g != m->g0 && user_word(g + G_SCHED_G) == g && user_word(g + G_M) == m->m;
 }
 
 /* Fills @m. Returns 1 if this is a thread of Go that is not on the stack of its goroutine. */
-INLINE int find_moment(struct moment *m, u64 g, u64 sp)
+INLINE int find_moment(struct goroutine_moment *m, u64 g, u64 sp)
 {
 	u64 lo, saved;
 
@@ -139,7 +139,7 @@ INLINE void take_piece(struct go_piece *piece, u64 addr)
  * Copies the goroutine's stack from its upper end down, as far as it is in use and in memory, to
  * the end of the @max bytes at @to. @max is a constant. Returns the number of bytes.
  */
-INLINE u64 take_stack(__u8 *to, const struct moment *m, const u64 max)
+INLINE u64 take_stack(__u8 *to, const struct goroutine_moment *m, const u64 max)
 {
 	u64 done = 0;
 
@@ -152,7 +152,7 @@ INLINE u64 take_stack(__u8 *to, const struct moment *m, const u64 max)
 	return done;
 }
 
-INLINE void send(const struct moment *m, const u64 *registers, const u64 max)
+INLINE void send(const struct goroutine_moment *m, const u64 *registers, const u64 max)
 {
 	struct go_moment *r = reserve(&ring, sizeof(*r) + max, 0);
 
@@ -175,7 +175,7 @@ INLINE void send(const struct moment *m, const u64 *registers, const u64 max)
 /* Sends what belongs to a sample. Returns 1 in any case: the sample itself is to be taken. */
 SECTION("perf_event") int sample(void *context)
 {
-	struct moment m = { .time = now() };
+	struct goroutine_moment m = { .time = now() };
 	const u64 *registers;
 
 	(void)context;

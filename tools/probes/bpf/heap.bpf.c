@@ -45,7 +45,7 @@ enum { ARG0 = 0, ARG1 = 1, ARG2 = 2, STACK_POINTER = 31, RETURNED = 0 };
 #endif
 
 /* A call that has not returned yet; the map has one for each thread. */
-struct call {
+struct allocator_call {
 	u64 sp; /* stack pointer when the call began */
 	u64 size;
 	u64 old; /* a recorded block that was passed to realloc(), or 0 */
@@ -75,7 +75,7 @@ MAP(config, BPF_MAP_TYPE_ARRAY, 4, sizeof(struct probe_config), 1, 0);
 MAP(counts, BPF_MAP_TYPE_ARRAY, 4, sizeof(struct probe_counts), 1, 0);
 MAP(gaps, BPF_MAP_TYPE_ARRAY, 4, 8, PROBE_GAPS, 0);
 MAP(distances, BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct distance), 1, 0);
-MAP(calls, BPF_MAP_TYPE_HASH, 8, sizeof(struct call), 1 << 16, BPF_F_NO_PREALLOC);
+MAP(calls, BPF_MAP_TYPE_HASH, 8, sizeof(struct allocator_call), 1 << 16, BPF_F_NO_PREALLOC);
 MAP(blocks, BPF_MAP_TYPE_HASH, sizeof(struct probe_block), 8, 1 << 22, BPF_F_NO_PREALLOC);
 MAP(ring, BPF_MAP_TYPE_RINGBUF, 0, 0, 1 << 26, 0);
 MAP(tails, BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 1, 0);
@@ -163,7 +163,7 @@ INLINE int is_chosen(const struct probe_config *c, u64 size)
 }
 
 /* Counts a call that did not return where this would have been seen: its result is not known. */
-INLINE void count_unseen(const struct call *call)
+INLINE void count_unseen(const struct allocator_call *call)
 {
 	struct probe_counts *c = first(&counts);
 
@@ -251,9 +251,9 @@ SECTION("probe/enter") int enter(u64 *words)
 	u32 kind = cookie & ((1 << PROBE_KIND_BITS) - 1);
 	struct probe_config *c = first(&config);
 	u64 args[] = { word(words, ARG0), word(words, ARG1), word(words, ARG2) };
-	struct call call = { .sp = word(words, STACK_POINTER) };
+	struct allocator_call call = { .sp = word(words, STACK_POINTER) };
 	u64 thread = current_ids();
-	const struct call *outer = map_find(&calls, &thread);
+	const struct allocator_call *outer = map_find(&calls, &thread);
 
 	claim_stack(words);
 	/*
@@ -282,7 +282,7 @@ SECTION("probe/enter") int enter(u64 *words)
 }
 
 /* Returns the address of the new block, or 0. */
-INLINE u64 address(const struct call *call, u64 returned)
+INLINE u64 address(const struct allocator_call *call, u64 returned)
 {
 	u64 addr = 0;
 
@@ -293,7 +293,7 @@ INLINE u64 address(const struct call *call, u64 returned)
 	return addr;
 }
 
-INLINE void send_end(u64 process, const struct call *call, u64 addr)
+INLINE void send_end(u64 process, const struct allocator_call *call, u64 addr)
 {
 	struct probe_event *e = reserve(&ring, sizeof(*e), 0);
 
@@ -317,8 +317,8 @@ INLINE void send_end(u64 process, const struct call *call, u64 addr)
 SECTION("probe/leave") int leave(u64 *words)
 {
 	u64 process = cookie_of(words) >> PROBE_KIND_BITS, thread = current_ids(), addr;
-	const struct call *found = map_find(&calls, &thread);
-	struct call call;
+	const struct allocator_call *found = map_find(&calls, &thread);
+	struct allocator_call call;
 
 	claim_stack(words);
 	/* Ignore the return of a function that the outermost one has called. */

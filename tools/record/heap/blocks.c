@@ -66,7 +66,7 @@ struct site {
 };
 
 /**
- * struct block - a block in use
+ * struct live_block - a block in use
  * @hh: makes it a member of the hash table, by @key.
  * @key: its process and address.
  * @site: the site that allocated it.
@@ -74,7 +74,7 @@ struct site {
  * @time: CLOCK_MONOTONIC in ns, when it was allocated.
  * @tid: thread ID of the thread that allocated it.
  */
-struct block {
+struct live_block {
 	UT_hash_handle hh;
 	struct probe_block key;
 	struct site *site;
@@ -93,7 +93,7 @@ struct last {
 struct blocks {
 	struct heap_opts opts;
 	struct site *sites;
-	struct block *blocks;
+	struct live_block *blocks;
 	struct last *lasts;
 	struct growth growth;
 	uint64_t live, top, top_time; /* bytes in use, the most there were, and when */
@@ -114,7 +114,7 @@ struct blocks *blocks_create(const struct heap_opts *opts)
 
 void blocks_destroy(struct blocks *b)
 {
-	struct block *block, *next_block;
+	struct live_block *block, *next_block;
 	struct site *site, *next_site;
 	struct last *last, *next_last;
 
@@ -254,16 +254,16 @@ static bool is_last(const struct blocks *b, uint32_t tid, const struct probe_blo
 	       last->key.addr == key->addr;
 }
 
-static struct block *find_block(const struct blocks *b, uint64_t process, uint64_t addr)
+static struct live_block *find_block(const struct blocks *b, uint64_t process, uint64_t addr)
 {
 	struct probe_block key = { process, addr };
-	struct block *block;
+	struct live_block *block;
 
 	HASH_FIND(hh, b->blocks, &key, sizeof(key), block);
 	return block;
 }
 
-static void drop(struct blocks *b, struct block *block, uint64_t time)
+static void drop(struct blocks *b, struct live_block *block, uint64_t time)
 {
 	struct site *site = block->site;
 	uint64_t bytes, objects = weigh(b, block->size, &bytes);
@@ -300,7 +300,7 @@ static void count(struct blocks *b, struct site *site, const struct probe_event 
 
 int blocks_allocated(struct blocks *b, struct site *site, const struct probe_event *e)
 {
-	struct block *block = find_block(b, e->process, e->addr);
+	struct live_block *block = find_block(b, e->process, e->addr);
 
 	/* An earlier block at this address must have been freed without a record. */
 	if (block)
@@ -325,7 +325,7 @@ int blocks_allocated(struct blocks *b, struct site *site, const struct probe_eve
 
 void blocks_freed(struct blocks *b, const struct probe_event *e, uint64_t addr)
 {
-	struct block *block = find_block(b, e->process, addr);
+	struct live_block *block = find_block(b, e->process, addr);
 
 	if (!block)
 		return;
@@ -336,7 +336,7 @@ void blocks_freed(struct blocks *b, const struct probe_event *e, uint64_t addr)
 void blocks_check(struct blocks *b, bool (*gone)(void *arg, const struct probe_block *block),
 		  void *arg)
 {
-	struct block *block, *next;
+	struct live_block *block, *next;
 
 	HASH_ITER(hh, b->blocks, block, next)
 	{

@@ -49,13 +49,13 @@
 enum occasion { FOLLOW, PART, LAST };
 
 /**
- * struct text - the place of a maps record's text. The text is read only when a trace needs it,
- * since it can be long and costs a program nothing.
+ * struct text_place - the place of a maps record's text. The text is read only when a trace needs
+ * it, since it can be long and costs a program nothing.
  * @number: number of the record, as the record says.
  * @size: bytes of the text.
  * @at: where the text is, in bytes from the start of the region.
  */
-struct text {
+struct text_place {
 	uint32_t number;
 	uint32_t size;
 	uint64_t at;
@@ -106,7 +106,7 @@ struct newest {
 };
 
 /**
- * struct reading - a region that is being read
+ * struct heap_reading - a region that is being read
  * @d: the recorder's state.
  * @number: number of the region.
  * @head: copy of the region's head.
@@ -127,7 +127,7 @@ struct newest {
  * @first: start of the mapped part, in bytes from the region's start.
  * @window: the mapped part, CHUNK bytes, or NULL.
  */
-struct reading {
+struct heap_reading {
 	struct heap_recording *d;
 	uint32_t number;
 	struct heap_image head;
@@ -136,7 +136,7 @@ struct reading {
 	struct told *told;
 	uint64_t time;
 	struct shstk_account *account;
-	struct text *texts;
+	struct text_place *texts;
 	size_t nr_texts;
 	size_t max_texts;
 	char *text;
@@ -277,7 +277,7 @@ static uint64_t ns_of(const struct heap_recording *d, uint64_t ticks)
  * Returns memory that shows at least @size bytes of the region from @at on, or NULL if it cannot be
  * mapped.
  */
-static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
+static const uint8_t *look(struct heap_reading *r, uint64_t at, uint64_t size)
 {
 	uint64_t first = at & ~(uint64_t)65535;
 
@@ -298,7 +298,7 @@ static const uint8_t *look(struct reading *r, uint64_t at, uint64_t size)
  * Returns the first position from @at on where the region has content. A process may claim that it
  * used all of its region, and looking at a hole would fill it with memory.
  */
-static uint64_t next_filled(const struct reading *r, uint64_t at)
+static uint64_t next_filled(const struct heap_reading *r, uint64_t at)
 {
 	off_t start = (off_t)region_at(r->number);
 	off_t found = lseek(r->d->memory.fd, start + (off_t)at, SEEK_DATA);
@@ -310,7 +310,7 @@ static uint64_t next_filled(const struct reading *r, uint64_t at)
  * Copies @size bytes to r->copy by reading, since that does not fill holes. Returns 0 or a negative
  * errno.
  */
-static int copy_record(struct reading *r, uint64_t at, size_t size)
+static int copy_record(struct heap_reading *r, uint64_t at, size_t size)
 {
 	if (size > r->copy_size) {
 		uint8_t *more = realloc(r->copy, size);
@@ -326,10 +326,10 @@ static int copy_record(struct reading *r, uint64_t at, size_t size)
 		       -EIO;
 }
 
-static int take_maps(struct reading *r, uint64_t at, size_t size)
+static int take_maps(struct heap_reading *r, uint64_t at, size_t size)
 {
 	const struct heap_maps *m = (const void *)r->copy;
-	struct text *texts;
+	struct text_place *texts;
 
 	if (size < sizeof(*m) || !m->bytes || m->bytes > size - sizeof(*m) ||
 	    (r->nr_texts && m->number <= r->texts[r->nr_texts - 1].number))
@@ -339,11 +339,11 @@ static int take_maps(struct reading *r, uint64_t at, size_t size)
 	if (!texts)
 		return r->account->excess ? 0 : -ENOMEM;
 	r->texts = texts;
-	texts[r->nr_texts++] = (struct text){ m->number, m->bytes, at + sizeof(*m) };
+	texts[r->nr_texts++] = (struct text_place){ m->number, m->bytes, at + sizeof(*m) };
 	return 0;
 }
 
-static const struct text *find_text(const struct reading *r, uint32_t number)
+static const struct text_place *find_text(const struct heap_reading *r, uint32_t number)
 {
 	size_t lo = 0, hi = r->nr_texts, mid;
 
@@ -358,7 +358,7 @@ static const struct text *find_text(const struct reading *r, uint32_t number)
 }
 
 /* Reads a maps text to r->text. Returns 0 or a negative errno. */
-static int read_text(struct reading *r, const struct text *text)
+static int read_text(struct heap_reading *r, const struct text_place *text)
 {
 	off_t at = (off_t)(region_at(r->number) + text->at);
 	char *more;
@@ -377,9 +377,9 @@ static int read_text(struct reading *r, const struct text *text)
  * Sets the mappings of the process to the maps text with that number. Returns 0 or a negative
  * errno.
  */
-static int use_maps(struct reading *r, uint32_t number)
+static int use_maps(struct heap_reading *r, uint32_t number)
 {
-	const struct text *text = find_text(r, number);
+	const struct text_place *text = find_text(r, number);
 	int ret;
 
 	if (!text || !shstk_account_on(r->account))
@@ -393,7 +393,7 @@ static int use_maps(struct reading *r, uint32_t number)
 	return 0;
 }
 
-static struct thread_name *get_name(struct reading *r, uint32_t tid)
+static struct thread_name *get_name(struct heap_reading *r, uint32_t tid)
 {
 	struct thread_name *name;
 
@@ -411,7 +411,7 @@ static struct thread_name *get_name(struct reading *r, uint32_t tid)
 	return NULL;
 }
 
-static int take_thread(struct reading *r, size_t size)
+static int take_thread(struct heap_reading *r, size_t size)
 {
 	const struct heap_thread *t = (const void *)r->copy;
 	struct thread_name *name;
@@ -442,7 +442,7 @@ static int64_t value_of(const struct heap_recording *d, enum heap_value value, u
  * Copies the counter of a stack, and how many of its blocks were temporary. Returns 0 or a negative
  * errno.
  */
-static int copy_counter(const struct reading *r, uint32_t unit, struct heap_counter *ret,
+static int copy_counter(const struct heap_reading *r, uint32_t unit, struct heap_counter *ret,
 			uint64_t *temporary)
 {
 	uint32_t i = heap_counter_index(unit);
@@ -459,7 +459,7 @@ static int copy_counter(const struct reading *r, uint32_t unit, struct heap_coun
 		       -EIO;
 }
 
-static void take_values(struct reading *r, const struct heap_counter *t, uint64_t temporary,
+static void take_values(struct heap_reading *r, const struct heap_counter *t, uint64_t temporary,
 			int64_t *values)
 {
 	struct heap_recording *d = r->d;
@@ -487,7 +487,7 @@ static void take_values(struct reading *r, const struct heap_counter *t, uint64_
 /*
  * Fills in by how much more the stack has in use than at the snapshot before. Returns 0 or -ENOMEM.
  */
-static int take_growth(struct reading *r, uint32_t counter, int64_t *values)
+static int take_growth(struct heap_reading *r, uint32_t counter, int64_t *values)
 {
 	struct in_use more, now = {
 		.counter = counter,
@@ -504,7 +504,7 @@ static int take_growth(struct reading *r, uint32_t counter, int64_t *values)
 	return 0;
 }
 
-static const char *thread_name(const struct reading *r, uint32_t tid)
+static const char *thread_name(const struct heap_reading *r, uint32_t tid)
 {
 	struct thread_name *name;
 
@@ -512,7 +512,7 @@ static const char *thread_name(const struct reading *r, uint32_t tid)
 	return name ? name->comm : r->head.comm;
 }
 
-static int take_trace(struct reading *r, size_t size)
+static int take_trace(struct heap_reading *r, size_t size)
 {
 	const struct heap_trace *t = (const void *)r->copy;
 	int64_t values[HEAP_VALUES] = { 0 };
@@ -550,7 +550,7 @@ static int take_trace(struct reading *r, size_t size)
 }
 
 /* Takes the values of a stack that the profile knows already. */
-static int take_again(struct reading *r, uint32_t unit, struct told_stack *stack)
+static int take_again(struct heap_reading *r, uint32_t unit, struct told_stack *stack)
 {
 	int64_t values[HEAP_VALUES] = { 0 };
 	struct heap_counter counter;
@@ -568,7 +568,7 @@ static int take_again(struct reading *r, uint32_t unit, struct told_stack *stack
  * Takes a record. In the first pass these are names and maps, in the second one the traces that
  * refer to them.
  */
-static int take_record(struct reading *r, uint32_t kind, uint64_t at, size_t size, int pass)
+static int take_record(struct heap_reading *r, uint32_t kind, uint64_t at, size_t size, int pass)
 {
 	int ret = copy_record(r, at, kind == HEAP_MAPS ? HEAP_UNIT : size);
 
@@ -582,8 +582,9 @@ static int take_record(struct reading *r, uint32_t kind, uint64_t at, size_t siz
 }
 
 /* Returns the stack of a record, if the profile knows it; @unit receives the unit of its counter. */
-static struct told_stack *known_stack(const struct reading *r, const struct heap_record *record,
-				      uint32_t kind, uint32_t *unit)
+static struct told_stack *known_stack(const struct heap_reading *r,
+				      const struct heap_record *record, uint32_t kind,
+				      uint32_t *unit)
 {
 	if (!r->told || kind != HEAP_TRACE)
 		return NULL;
@@ -591,7 +592,7 @@ static struct told_stack *known_stack(const struct reading *r, const struct heap
 	return told_find(r->told, *unit);
 }
 
-static int read_records(struct reading *r, int pass)
+static int read_records(struct heap_reading *r, int pass)
 {
 	uint64_t used = r->head.used < HEAP_REGION ? r->head.used : HEAP_REGION;
 	uint64_t at = (sizeof(r->head) + HEAP_UNIT - 1) / HEAP_UNIT * HEAP_UNIT;
@@ -636,7 +637,7 @@ static int read_records(struct reading *r, int pass)
 	return 0;
 }
 
-static void take_head(struct reading *r)
+static void take_head(struct heap_reading *r)
 {
 	struct heap_counts *c = &r->d->counts;
 
@@ -690,7 +691,7 @@ static bool looked_at(struct heap_recording *d, char *program)
  * Looks whether the program has an allocator linked into it. Programs that export their malloc()
  * are reported by the agent.
  */
-static void find_static_allocator(struct reading *r)
+static void find_static_allocator(struct heap_reading *r)
 {
 	struct heap_counts *c = &r->d->counts;
 	const char *allocator;
@@ -713,7 +714,7 @@ static void find_static_allocator(struct reading *r)
 	printable(c->inside);
 }
 
-static void release(struct reading *r)
+static void release(struct heap_reading *r)
 {
 	struct thread_name *name, *next;
 
@@ -747,7 +748,7 @@ static void end_image(struct heap_recording *d, struct heap_region *image)
 static int read_image(struct heap_recording *d, struct heap_region *image, enum occasion why,
 		      struct shstk_account *account)
 {
-	struct reading r = {
+	struct heap_reading r = {
 		.d = d,
 		.number = image->number,
 		.proc = image->proc,

@@ -23,8 +23,8 @@
 #define HALF_A_SECOND 500000000 /* ns; divided by the rate of samples, half a period */
 #define MAX_KEPT 16384 /* copies; nobody asks for the copy of a sample that was lost */
 
-struct moment {
-	struct moment *next;
+struct copied_moment {
+	struct copied_moment *next;
 	struct go_moment it; /* with its stack behind it */
 };
 
@@ -42,10 +42,10 @@ struct gomoments {
 	struct programs programs;
 	struct ring ring;
 	uint64_t apart;
-	struct moment *first;
-	struct moment **last;
+	struct copied_moment *first;
+	struct copied_moment **last;
 	size_t nr;
-	struct moment *found;
+	struct copied_moment *found;
 };
 
 struct gomoments *gomoments_create(unsigned int freq)
@@ -71,7 +71,7 @@ struct gomoments *gomoments_create(unsigned int freq)
 
 static void drop_first(struct gomoments *all)
 {
-	struct moment *m = all->first;
+	struct copied_moment *m = all->first;
 
 	all->first = m->next;
 	if (!all->first)
@@ -102,7 +102,7 @@ static int keep(void *arg, const void *record, size_t size)
 {
 	struct gomoments *all = arg;
 	const struct go_moment *it = record;
-	struct moment *m;
+	struct copied_moment *m;
 
 	if (size < sizeof(*it) || it->room > size - sizeof(*it) || it->size > it->room)
 		return 0;
@@ -137,10 +137,10 @@ static bool belongs(const struct go_moment *it, const struct perf_record *record
  * Takes from the list the copy that belongs to the sample and is nearest to it in time, or returns
  * NULL.
  */
-static struct moment *take(struct gomoments *all, const struct perf_record *record,
-			   const struct perf_sample *sample)
+static struct copied_moment *take(struct gomoments *all, const struct perf_record *record,
+				  const struct perf_sample *sample)
 {
-	struct moment **at, **best = NULL, *m;
+	struct copied_moment **at, **best = NULL, *m;
 	uint64_t least = all->apart, apart;
 
 	for (at = &all->first; *at; at = &(*at)->next) {
@@ -192,7 +192,7 @@ static size_t hand_out(const struct go_moment *it, struct memory_piece *ret)
 size_t gomoments_find(struct gomoments *all, const struct perf_record *record,
 		      const struct perf_sample *sample, struct memory_piece ret[GOMOMENTS_PIECES])
 {
-	struct moment *m;
+	struct copied_moment *m;
 
 	if (!all)
 		return 0;
