@@ -3,7 +3,7 @@
 #ifndef BPF_PROGRAM_H
 #define BPF_PROGRAM_H
 
-#include "hooks.h"
+#include "walk_state.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);

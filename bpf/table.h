@@ -8,7 +8,7 @@
 #ifndef BPF_TABLE_H
 #define BPF_TABLE_H
 
-#include "hooks.h"
+#include "walk_state.h"
 
 #define WALK_PAGE 4096
 #define BLOCK_WORDS (WALK_BLOCK / 4)

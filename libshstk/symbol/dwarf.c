@@ -37,14 +37,14 @@
 #include "elf_file.h"
 #include "hash.h"
 #include "lines.h"
-#include "object.h"
+#include "object_names.h"
 #include "pool.h"
 #include "ranges.h"
 #include "shorten.h"
 #include "split.h"
 #include "symbol.h"
 #include "symtab.h"
-#include "unpack.h"
+#include "unpack_debug.h"
 #include "vet.h"
 
 #define DEPTH_MAX 64

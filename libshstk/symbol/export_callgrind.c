@@ -19,7 +19,7 @@
 #include <string.h>
 
 #include "kind.h"
-#include "rows.h"
+#include "format_rows.h"
 
 #define EVENT_ROOM 40 /* bytes of an event's name */
 #define NO_FUNCTION SIZE_MAX

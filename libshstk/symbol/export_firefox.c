@@ -23,7 +23,7 @@
 #include "items.h"
 #include "json.h"
 #include "kind.h"
-#include "rows.h"
+#include "format_rows.h"
 
 #define VERSION 55 /* of the processed profile format */
 #define GECKO_VERSION 31 /* of the browser's own format at that time; readers want some number */

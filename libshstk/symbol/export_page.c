@@ -31,7 +31,7 @@
 #include "export.h"
 #include "json.h"
 #include "kind.h"
-#include "rows.h"
+#include "format_rows.h"
 
 #define LABEL_ROOM 60 /* characters of a name where there is some room */
 #define BRIEF_ROOM 24 /* characters of a name where there is little room */

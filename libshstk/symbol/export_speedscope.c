@@ -13,7 +13,7 @@
 
 #include "items.h"
 #include "json.h"
-#include "rows.h"
+#include "format_rows.h"
 
 /**
  * struct speedscope - a file being written

@@ -17,7 +17,7 @@
 #include "elf_file.h"
 #include "gonames.h"
 #include "libshstk/go/gopclntab.h"
-#include "object.h"
+#include "object_names.h"
 #include "pool.h"
 #include "symbol.h"
 #include "symtab.h"

@@ -17,7 +17,7 @@
 
 #include "demangle.h"
 #include "import_proto.h"
-#include "object.h"
+#include "object_names.h"
 #include "profile.pb-c.h"
 
 typedef Shstk__Pprof__Profile Profile;

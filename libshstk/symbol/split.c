@@ -26,7 +26,7 @@
 
 #include "budget.h"
 #include "split.h"
-#include "unpack.h"
+#include "unpack_debug.h"
 #include "vet.h"
 
 #define SPLIT_COST (32u << 10) /* about the bytes that libdw takes for a file */

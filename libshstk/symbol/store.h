@@ -11,7 +11,7 @@
 #define SHSTK_STORE_H
 
 #include "budget.h"
-#include "object.h"
+#include "object_names.h"
 #include "perfmap.h"
 #include "pool.h"
 #include "root.h"

@@ -173,7 +173,7 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 
 # ring_fuzz: what agents send to shstk record.
 $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/agent_recording*.[ch]) \
-		tools/record/agent/memory.c tools/proc/about.c tools/proc/maps.c tools/proc/tasks.c \
+		tools/record/agent/shared_memory.c tools/proc/about.c tools/proc/maps.c tools/proc/tasks.c \
 		tools/record/agent/ledger.c \
 		tools/record/agent/ledger.h tools/inject/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)

@@ -9,7 +9,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "tools/elf/core.h"
+#include "tools/elf/core_file.h"
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {

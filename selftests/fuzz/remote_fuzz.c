@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "symbol/budget.h"
-#include "symbol/remote.h"
+#include "symbol/remote_file.h"
 
 #define BASE 0x10000000ull
 #define MOST (1ull << 33) /* bytes of a file, including holes */

@@ -67,11 +67,11 @@ selftests/heap/heap_test.py: | $(HEAP_B)/target $(HEAP_B)/own $(HEAP_B)/host \
 
 CHECK	+= selftests/heap/heap_test.py $(HEAP_B)/probed_test
 
-$(HEAP_B)/stack_test: selftests/heap/stack_test.c $(B)/tools/probes/program.o \
+$(HEAP_B)/stack_test: selftests/heap/stack_test.c $(B)/tools/probes/probe_programs.o \
 		$(B)/shstk-heap.bpf.o
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP \
-		-DOBJECT='"$(abspath $(B))/shstk-heap.bpf.o"' -o $@ $< $(B)/tools/probes/program.o -lelf
+		-DOBJECT='"$(abspath $(B))/shstk-heap.bpf.o"' -o $@ $< $(B)/tools/probes/probe_programs.o -lelf
 ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH))),)
 CHECK	+= $(HEAP_B)/stack_test
 endif

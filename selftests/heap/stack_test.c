@@ -18,7 +18,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "tools/probes/program.h"
+#include "tools/probes/probe_programs.h"
 
 #define RING 65536
 

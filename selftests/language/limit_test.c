@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/budget.h"
-#include "tools/bpf/object.h"
+#include "tools/bpf/load_object.h"
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
 #include "tools/language/read.h"

@@ -86,9 +86,10 @@ $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -lelf -lzstd -llzma
-$(FUZZ_B)/core_fuzz: tools/elf/core.c tools/elf/core.h tools/reason.h libshstk/symbol/elf_headers.c
+$(FUZZ_B)/core_fuzz: tools/elf/core_file.c tools/elf/core_file.h tools/reason.h \
+	libshstk/symbol/elf_headers.c
 $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
-	$(foreach f,regs unpack,tools/perf/$(f).c tools/perf/$(f).h)
+	$(foreach f,regs unpack_records,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,records sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/java/hotspot.c tools/java/hotspot.h
 $(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \

@@ -17,7 +17,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
 #include "tools/java/codecache.h"
-#include "tools/java/jit.h"
+#include "tools/java/jit_code.h"
 #include "tools/shstk.h"
 
 #include "kselftest_harness.h"

@@ -166,7 +166,7 @@ $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 
 CHECK	+= $(RECORD_B)/rings_test
 
-JIT_OBJ := $(patsubst %,$(B)/tools/java/%.o,jit codecache hotspot vmstructs)
+JIT_OBJ := $(patsubst %,$(B)/tools/java/%.o,jit_code codecache hotspot vmstructs)
 
 # The reader of HotSpot's tables, without the rest of the command.
 $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vmstructs.o \

@@ -63,8 +63,8 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #include <unistd.h>
 
 #include "tools/bpf/libbpf.h"
-#include "tools/bpf/object.h"
-#include "tools/bpf/serve.h"
+#include "tools/bpf/load_object.h"
+#include "tools/bpf/serve_tables.h"
 #include "tools/rules/cache.h"
 #include "tools/shstk.h"
 

@@ -10,7 +10,7 @@
 #include "libshstk/address_space.h"
 #include "tools/convert/mappings.h"
 #include "tools/convert/stepped.h"
-#include "tools/java/jit.h"
+#include "tools/java/jit_code.h"
 #include "tools/language/languages.h"
 
 #define MAX_MAPS 65536

@@ -104,7 +104,7 @@ int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf
 
 /*
  * Returns whether a library is mapped that makes code at run time in a known way
- * (tools/java/jit.h).
+ * (tools/java/jit_code.h).
  */
 bool layout_has_jit(const struct layout *layout);
 

@@ -15,7 +15,7 @@
 
 #include <utlist.h>
 
-#include "tools/convert/golabels.h"
+#include "tools/convert/living_golabels.h"
 #include "tools/convert/population.h"
 #include "tools/proc/about.h"
 #include "tools/shstk.h"

@@ -6,7 +6,7 @@
 #ifndef TOOLS_CONVERT_STACKS_H
 #define TOOLS_CONVERT_STACKS_H
 
-#include "tools/convert/golabels.h"
+#include "tools/convert/living_golabels.h"
 #include "tools/convert/population.h"
 #include "tools/convert/wakers.h"
 #include "tools/perf/sample.h"

@@ -3,8 +3,8 @@
  * protocol.h - what `shstk record` and each preloaded agent agree on: how the agent finds the
  * recorder's memory, and what all kinds of that memory have in common.
  *
- * The recorder makes a sealed memfd (tools/record/agent/memory.c) and names it in the environment
- * of the command. The agent opens it there, and leaves its process alone if that fails
+ * The recorder makes a sealed memfd (tools/record/agent/shared_memory.c) and names it in the
+ * environment of the command. The agent opens it there, and leaves its process alone if that fails
  * (common/join.h). The memory begins with a header, which has a magic number, a version and the
  * cookie that is also in the environment. The cookie protects against a process ID that is in use
  * again. There are two kinds of memory:

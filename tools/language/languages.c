@@ -10,7 +10,7 @@
 #include "bpf/walk.h"
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
-#include "tools/bpf/object.h"
+#include "tools/bpf/load_object.h"
 #include "tools/language/languages.h"
 
 #define OBJECT "shstk-language.bpf.o"

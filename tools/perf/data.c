@@ -17,7 +17,7 @@
 #include <unistd.h>
 
 #include "tools/perf/data_private.h"
-#include "tools/perf/unpack.h"
+#include "tools/perf/unpack_records.h"
 
 static bool wanted(const struct perf_event_header *h)
 {

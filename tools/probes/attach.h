@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "tools/probes/program.h"
+#include "tools/probes/probe_programs.h"
 #include "tools/reason.h"
 
 /**

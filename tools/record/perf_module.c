@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "tools/record/perf_module.h"
-#include "tools/rules/status.h"
+#include "tools/rules/chain_status.h"
 
 bool module_loaded(void)
 {

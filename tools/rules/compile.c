@@ -5,7 +5,7 @@
  * The decoders of libshstk read each section row by row. The result is a list of addresses, each
  * with the rule that is valid from there on (compile_rule.c). Code that has no unwind information
  * but is known gets its rules, too (compile_known.c). The list is sorted, rows that change nothing
- * are removed (rows.c), and it is laid out by pages of the file (compile_table.c).
+ * are removed (rule_rows.c), and it is laid out by pages of the file (compile_table.c).
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 
 #include "libshstk/cfi.h"
 #include "tools/rules/compile.h"
-#include "tools/rules/rows.h"
+#include "tools/rules/rule_rows.h"
 
 /**
  * struct described - a row of unwind information, and where it comes from

@@ -15,8 +15,8 @@
 
 #include "tools/rules/cache.h"
 #include "tools/rules/helper.h"
-#include "tools/rules/serve.h"
-#include "tools/rules/status.h"
+#include "tools/rules/daemon.h"
+#include "tools/rules/chain_status.h"
 
 void rules_read_state(struct rules_state *ret)
 {

@@ -16,10 +16,10 @@
 #include "tools/rules/compile.h"
 #include "tools/rules/device.h"
 #include "tools/rules/packages.h"
-#include "tools/rules/running.h"
-#include "tools/rules/serve.h"
+#include "tools/rules/running_files.h"
+#include "tools/rules/daemon.h"
 #include "tools/rules/source.h"
-#include "tools/rules/status.h"
+#include "tools/rules/chain_status.h"
 #include "tools/rules/trust.h"
 #include "tools/shstk.h"
 

@@ -23,7 +23,7 @@
 #include "tools/proc/stop.h"
 #include "tools/proc/tasks.h"
 #include "tools/elf/objects.h"
-#include "tools/rules/status.h"
+#include "tools/rules/chain_status.h"
 #include "tools/status/support.h"
 #include "tools/shstk.h"
 

@@ -39,7 +39,7 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/convert/holes.h"
 #include "tools/convert/living_files.h"
-#include "tools/java/jit.h"
+#include "tools/java/jit_code.h"
 #include "tools/output.h"
 #include "tools/proc/detach.h"
 #include "tools/proc/maps.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/java/jit.h"
+#include "tools/java/jit_code.h"
 #include "tools/shstk.h"
 #include "tools/trace/fold.h"
 #include "tools/trace/group.h"

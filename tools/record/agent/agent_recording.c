@@ -7,9 +7,9 @@
  * therefore copied first and then checked, and a ring with invalid content is skipped to its end
  * and counted.
  *
- * Each process image (struct process_image) has its mappings in the symboliser. They are filled from the
- * agent's maps records, copied at fork, and read from /proc/PID/maps whenever a sample has an
- * address that is not known yet. Addresses are tied to their file at once, so it does not matter
+ * Each process image (struct process_image) has its mappings in the symboliser. They are filled
+ * from the agent's maps records, copied at fork, and read from /proc/PID/maps whenever a sample has
+ * an address that is not known yet. Addresses are tied to their file at once, so it does not matter
  * what the process maps later.
  */
 #include <errno.h>
@@ -85,7 +85,7 @@ void agent_recording_destroy(struct agent_recording *d)
 	ledger_destroy(d->ledger);
 	if (d->header)
 		munmap(d->header, d->size);
-	memory_destroy(&d->memory);
+	shared_memory_destroy(&d->memory);
 	free(d);
 }
 
@@ -96,7 +96,7 @@ unsigned int agent_recording_most(const struct agent_recording *d)
 
 uint64_t agent_recording_shared(const struct agent_recording *d)
 {
-	return memory_filled(&d->memory);
+	return shared_memory_filled(&d->memory);
 }
 
 const char *agent_recording_env(const struct agent_recording *d)
@@ -258,7 +258,7 @@ static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
 		return -EINVAL;
 	agent_recording_set_maps(d, image, s);
 	late = s->late * d->period < s->weight ? s->late * d->period : s->weight;
-	memory_name(comm, slot->comm);
+	shared_memory_name(comm, slot->comm);
 	values[0] = 1;
 	values[1] = s->weight - late;
 	sample = (struct shstk_sample){
@@ -310,7 +310,7 @@ static int take_record(struct agent_recording *d, uint32_t i, const struct rec_r
 		image = slot_image(d, i);
 		if (!image)
 			return leave_out(d, slot);
-		memory_name(image->comm, slot->comm);
+		shared_memory_name(image->comm, slot->comm);
 		if (record->type == REC_END)
 			take_end(d, image, whole);
 		else
@@ -342,7 +342,7 @@ static void note_lost(struct agent_recording *d, uint32_t i, uint64_t lost, uint
 		l->thread.pid = REC_OWNER_PID(atomic_load(&slot->owner));
 		l->thread.tid = slot->tid;
 	}
-	memory_name(l->thread.comm, slot->comm);
+	shared_memory_name(l->thread.comm, slot->comm);
 	/* The name is for a terminal: bytes that are not ASCII may have any effect there. */
 	for (char *c = l->thread.comm; *c; c++)
 		if (*c & 0x80)

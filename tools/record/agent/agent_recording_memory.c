@@ -71,7 +71,7 @@ int agent_recording_map_memory(struct agent_recording *d, const struct agent_rec
 	int err;
 
 	d->size = rings + (uint64_t)AGENT_RECORDING_SLOTS * opts->ring_size;
-	err = memory_create(AGENT_RECORDING_MEMORY, d->size, &d->memory);
+	err = shared_memory_create(AGENT_RECORDING_MEMORY, d->size, &d->memory);
 	if (err)
 		return err;
 	h = mmap(NULL, d->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, d->memory.fd,

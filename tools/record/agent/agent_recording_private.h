@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * agent_recording_private.h - what the files of a recording by agents share: its state, and functions that they
- * call of each other.
+ * agent_recording_private.h - what the files of a recording by agents share: its state, and
+ * functions that they call of each other.
  */
 #ifndef TOOLS_RECORD_AGENT_AGENT_RECORDING_PRIVATE_H
 #define TOOLS_RECORD_AGENT_AGENT_RECORDING_PRIVATE_H
@@ -16,7 +16,7 @@
 
 #include "tools/inject/agent/ring.h"
 #include "tools/record/agent/agent_recording.h"
-#include "tools/record/agent/memory.h"
+#include "tools/record/agent/shared_memory.h"
 
 #define AGENT_RECORDING_MEMORY "shstk-record"
 #define AGENT_RECORDING_SLOTS 4096
@@ -147,7 +147,7 @@ struct loser {
  * @ahead: copy of the record that is looked at ahead of time.
  */
 struct agent_recording {
-	struct memory memory;
+	struct shared_memory memory;
 	uint64_t size;
 	struct rec_header *header;
 	struct rec_slot *slots;

@@ -23,7 +23,7 @@
 #include "tools/inject/heap/layout.h"
 #include "tools/proc/about.h"
 #include "tools/proc/tasks.h"
-#include "tools/record/agent/memory.h"
+#include "tools/record/agent/shared_memory.h"
 #include "tools/record/heap/growth.h"
 #include "tools/record/heap/heap.h"
 #include "tools/record/heap/heap_values.h"
@@ -150,7 +150,7 @@ struct heap_reading {
 };
 
 struct heap_recording {
-	struct memory memory;
+	struct shared_memory memory;
 	struct heap_opts opts;
 	struct heap_header *header;
 	struct shstk_symbols *symbols;
@@ -176,7 +176,7 @@ static uint64_t region_at(uint32_t i)
 static int map_memory(struct heap_recording *d)
 {
 	struct heap_header *h;
-	int err = memory_create("shstk-heap", region_at(HEAP_MAX_IMAGES), &d->memory);
+	int err = shared_memory_create("shstk-heap", region_at(HEAP_MAX_IMAGES), &d->memory);
 
 	if (err)
 		return err;
@@ -234,7 +234,7 @@ void heap_recording_destroy(struct heap_recording *d)
 	}
 	if (d->header)
 		munmap(d->header, HEAP_FIRST);
-	memory_destroy(&d->memory);
+	shared_memory_destroy(&d->memory);
 	while (d->nr_programs)
 		free(d->programs[--d->nr_programs]);
 	while (d->nr_images) {
@@ -247,7 +247,7 @@ void heap_recording_destroy(struct heap_recording *d)
 
 uint64_t heap_recording_shared(const struct heap_recording *d)
 {
-	return memory_filled(&d->memory);
+	return shared_memory_filled(&d->memory);
 }
 
 const char *heap_recording_env(const struct heap_recording *d)
@@ -421,7 +421,7 @@ static int take_thread(struct heap_reading *r, size_t size)
 	name = get_name(r, t->tid);
 	if (!name)
 		return -ENOMEM;
-	memory_name(name->comm, t->comm);
+	shared_memory_name(name->comm, t->comm);
 	return 0;
 }
 
@@ -641,7 +641,7 @@ static void take_head(struct heap_reading *r)
 {
 	struct heap_counts *c = &r->d->counts;
 
-	memory_name(r->head.comm, r->head.comm);
+	shared_memory_name(r->head.comm, r->head.comm);
 	c->lost += r->head.lost;
 	c->foreign += !!r->head.foreign;
 	c->deepbind += !!r->head.deepbind;

@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "tools/perf/regs.h"
-#include "tools/probes/program.h"
-#include "tools/probes/ring.h"
+#include "tools/probes/probe_programs.h"
+#include "tools/probes/bpf_ring.h"
 #include "tools/record/perf/gomoments.h"
 #include "tools/shstk.h"
 

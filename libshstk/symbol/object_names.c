@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * object_names.c - one ELF file: all that is known about its addresses.
+ *
+ * Each source of names is read when the first address needs it: the symbol tables of the file, of
+ * its debug file and of the file packed in .gnu_debugdata; Go's table; debug information from
+ * wherever it is; and .eh_frame_hdr, which tells where the functions of a stripped file start.
+ */
+#include <elfutils/libdwelf.h>
+#include <gelf.h>
+#include <libelf.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "budget.h"
+#include "debugfile.h"
+#include "demangle.h"
+#include "dwarf.h"
+#include "elf_file.h"
+#include "gonames.h"
+#include "hash.h"
+#include "object_names.h"
+#include "plt.h"
+#include "pool.h"
+#include "root.h"
+#include "starts.h"
+#include "symbol.h"
+#include "symtab.h"
+
+struct segment {
+	uint64_t offset;
+	uint64_t end;
+	uint64_t addr;
+};
+
+struct named_address {
+	UT_hash_handle hh;
+	uint64_t addr;
+	struct shstk_resolved resolved;
+};
+
+/*
+ * The names of a symbol. They are kept, because they take long to find out, and many addresses lie
+ * in one function.
+ */
+struct named_symbol {
+	UT_hash_handle hh;
+	const struct shstk_sym *sym;
+	const char *function;
+	const char *linkage;
+};
+
+/**
+ * struct shstk_object - an ELF file or an image of one
+ * @pool: memory of names and answers.
+ * @opts: options of the store.
+ * @account: memory and time that the file may take.
+ * @place: where the debug files of the file are looked for.
+ * @path: path of the file, or NULL for an image.
+ * @name: name of the file in frames.
+ * @fd: descriptor of the file, or -1 for an image.
+ * @image: copy of the image, or NULL for a file.
+ * @image_size: bytes in @image.
+ * @elf: the opened file; NULL if it is no ELF file.
+ * @opened: open_elf() was called.
+ * @segments: executable segments.
+ * @nr_segments: number of segments.
+ * @build_id: GNU build id, or NULL.
+ * @build_id_size: bytes in @build_id.
+ * @loaded: load() was called.
+ * @debug_fd: descriptor of the separate debug file, or -1.
+ * @debug: the separate debug file, or NULL.
+ * @mini_image: unpacked .gnu_debugdata, or NULL.
+ * @mini: the ELF file in @mini_image, or NULL.
+ * @symtab: function symbols.
+ * @starts: starts of functions without a symbol.
+ * @dwarf: debug information, or NULL.
+ * @go: table of a Go program, or NULL.
+ * @answers: addresses that were resolved.
+ * @named: names of symbols.
+ */
+struct shstk_object {
+	struct shstk_pool *pool;
+	const struct shstk_symbols_opts *opts;
+	struct shstk_account account;
+	struct shstk_debugplace place;
+	const char *path;
+	const char *name;
+	int fd;
+	void *image;
+	size_t image_size;
+	Elf *elf;
+	bool opened;
+	struct segment *segments;
+	size_t nr_segments;
+	const uint8_t *build_id;
+	size_t build_id_size;
+	bool loaded;
+	int debug_fd;
+	Elf *debug;
+	void *mini_image;
+	Elf *mini;
+	struct shstk_symtab symtab;
+	struct shstk_starts starts;
+	struct shstk_dwarf *dwarf;
+	struct shstk_gonames *go;
+	struct named_address *answers;
+	struct named_symbol *named;
+};
+
+static struct shstk_object *create(struct shstk_pool *pool, const struct shstk_symbols_opts *opts,
+				   struct shstk_budget *budget, const char *name)
+{
+	static const struct shstk_root ours = { .fd = -1 };
+	struct shstk_object *object = calloc(1, sizeof(*object));
+
+	if (!object)
+		return NULL;
+	object->pool = pool;
+	object->opts = opts;
+	object->place.root = &ours;
+	object->place.dirs = opts->debug_dirs;
+	object->fd = -1;
+	object->debug_fd = -1;
+	object->name = shstk_pool_text(pool, name, strlen(name));
+	if (!object->name) {
+		free(object);
+		return NULL;
+	}
+	shstk_account_open(&object->account, budget, object->name);
+	return object;
+}
+
+struct shstk_object *shstk_object_create(struct shstk_pool *pool, int fd,
+					 const struct shstk_root *root, const char *path,
+					 const char *name, const struct shstk_symbols_opts *opts,
+					 struct shstk_budget *budget)
+{
+	struct shstk_object *object = create(pool, opts, budget, name);
+	char *copy = shstk_pool_alloc(pool, strlen(path) + 1);
+	struct stat st;
+
+	if (!object || !copy || fstat(fd, &st)) {
+		free(object);
+		close(fd);
+		return NULL;
+	}
+	object->path = object->account.name = strcpy(copy, path);
+	object->place.root = root;
+	object->place.owner = st.st_uid;
+	object->fd = fd;
+	return object;
+}
+
+struct shstk_object *shstk_object_create_image(struct shstk_pool *pool, const void *image,
+					       size_t size, const char *name,
+					       const struct shstk_symbols_opts *opts,
+					       struct shstk_budget *budget)
+{
+	struct shstk_object *object = create(pool, opts, budget, name);
+
+	if (!object)
+		return NULL;
+	object->image = malloc(size);
+	if (!object->image) {
+		free(object);
+		return NULL;
+	}
+	memcpy(object->image, image, size);
+	object->image_size = size;
+	return object;
+}
+
+void shstk_object_destroy(struct shstk_object *object)
+{
+	if (!object)
+		return;
+	HASH_CLEAR(hh, object->answers);
+	HASH_CLEAR(hh, object->named);
+	shstk_dwarf_destroy(object->dwarf);
+	shstk_gonames_destroy(object->go);
+	shstk_symtab_deinit(&object->symtab);
+	elf_end(object->mini);
+	free(object->mini_image);
+	elf_end(object->debug);
+	if (object->debug_fd >= 0)
+		close(object->debug_fd);
+	elf_end(object->elf);
+	free(object->segments);
+	free(object->image);
+	if (object->fd >= 0)
+		close(object->fd);
+	shstk_account_close(&object->account);
+	free(object);
+}
+
+static uint64_t page_down(uint64_t v)
+{
+	return v & ~4095ull;
+}
+
+/*
+ * Reads the executable segments. The kernel maps whole pages, so a segment's first and last page
+ * hold more of the file than the segment.
+ */
+static void read_segments(struct shstk_object *object)
+{
+	GElf_Phdr phdr;
+	size_t nr, i;
+
+	if (elf_getphdrnum(object->elf, &nr) || !nr)
+		return;
+	object->segments = calloc(nr, sizeof(*object->segments));
+	for (i = 0; object->segments && i < nr; i++) {
+		if (!gelf_getphdr(object->elf, i, &phdr) || phdr.p_type != PT_LOAD ||
+		    !(phdr.p_flags & PF_X) || phdr.p_filesz > UINT64_MAX - 4096 - phdr.p_offset)
+			continue;
+		object->segments[object->nr_segments++] = (struct segment){
+			.offset = page_down(phdr.p_offset),
+			.end = page_down(phdr.p_offset + phdr.p_filesz + 4095),
+			.addr = phdr.p_vaddr - (phdr.p_offset - page_down(phdr.p_offset)),
+		};
+	}
+}
+
+static void open_elf(struct shstk_object *object)
+{
+	const void *id;
+	ssize_t size;
+
+	object->opened = true;
+	if (object->image) {
+		object->elf = shstk_elf_memory(object->image, object->image_size);
+	} else {
+		object->elf = shstk_elf_begin(object->fd);
+	}
+	if (!object->elf)
+		return;
+	read_segments(object);
+	size = dwelf_elf_gnu_build_id(object->elf, &id);
+	if (size > 0) {
+		object->build_id = id;
+		object->build_id_size = size;
+	}
+}
+
+bool shstk_object_valid(struct shstk_object *object)
+{
+	if (!object->opened)
+		open_elf(object);
+	return object->elf;
+}
+
+size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret)
+{
+	if (!shstk_object_valid(object))
+		return 0;
+	*ret = object->build_id;
+	return object->build_id_size;
+}
+
+bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t *ret)
+{
+	const struct segment *seg;
+	size_t i;
+
+	if (!shstk_object_valid(object))
+		return false;
+	for (i = 0; i < object->nr_segments; i++) {
+		seg = object->segments + i;
+		if (offset < seg->offset || offset >= seg->end)
+			continue;
+		*ret = seg->addr + (offset - seg->offset);
+		return true;
+	}
+	return false;
+}
+
+static void open_debug(struct shstk_object *object)
+{
+	if (!object->path ||
+	    (shstk_elf_has(object->elf, ".debug_info") && shstk_elf_has(object->elf, ".symtab")))
+		return;
+	object->debug_fd = shstk_debugfile_open(&object->place, object->path, object->elf);
+	if (object->debug_fd < 0 && !object->opts->no_servers)
+		object->debug_fd = shstk_debugfile_fetch(object->elf);
+	if (object->debug_fd >= 0)
+		object->debug = shstk_elf_begin(object->debug_fd);
+}
+
+static void load_symbols(struct shstk_object *object)
+{
+	struct shstk_account *account = &object->account;
+	struct shstk_symtab *tab = &object->symtab;
+	bool copied = shstk_elf_copied(object->fd);
+
+	if (shstk_elf_has(object->elf, ".symtab")) {
+		shstk_symtab_add(tab, object->elf, copied, SHT_SYMTAB, account);
+	} else {
+		shstk_symtab_add(tab, object->elf, copied, SHT_DYNSYM, account);
+		object->mini = shstk_elf_minidebug(object->elf, &object->mini_image, account);
+		if (object->mini)
+			shstk_symtab_add(tab, object->mini, false, SHT_SYMTAB, account);
+		if (object->debug)
+			shstk_symtab_add(tab, object->debug, shstk_elf_copied(object->debug_fd),
+					 SHT_SYMTAB, account);
+	}
+	shstk_symtab_finish(tab);
+}
+
+static void load_dwarf(struct shstk_object *object)
+{
+	bool own = shstk_elf_has(object->elf, ".debug_info");
+
+	if (own || (object->debug && shstk_elf_has(object->debug, ".debug_info")))
+		object->dwarf = shstk_dwarf_create(object->pool, own ? object->elf : object->debug,
+						   own ? object->fd : object->debug_fd,
+						   &object->place, object->path, object->opts,
+						   &object->account);
+}
+
+static void load(struct shstk_object *object)
+{
+	struct shstk_account *account = &object->account;
+
+	object->loaded = true;
+	if (!shstk_object_valid(object))
+		return;
+	if (shstk_account_begin(account)) {
+		object->go = shstk_gonames_create(object->pool, object->elf, object->fd,
+						  object->opts, account);
+		open_debug(object);
+		load_symbols(object);
+		load_dwarf(object);
+		shstk_starts_init(&object->starts, object->elf, object->fd, account);
+	}
+	shstk_account_end(account);
+}
+
+static struct named_symbol *add_named(struct shstk_object *object, const struct shstk_sym *sym)
+{
+	struct named_symbol *named = shstk_pool_alloc(object->pool, sizeof(*named));
+
+	if (!named)
+		return NULL;
+	named->sym = sym;
+	named->function = shstk_demangle(object->pool, sym->name, object->opts->full_names);
+	named->linkage = shstk_pool_text(object->pool, sym->name, strlen(sym->name));
+	if (!named->function || !named->linkage)
+		return NULL;
+	HASH_ADD_PTR(object->named, sym, named);
+	return named->hh.tbl ? named : NULL;
+}
+
+static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *sym,
+			   struct shstk_symframe *frame)
+{
+	struct named_symbol *named;
+
+	HASH_FIND_PTR(object->named, &sym, named);
+	if (!named)
+		named = add_named(object, sym);
+	if (!named)
+		return false;
+	frame->function = named->function;
+	frame->linkage = named->linkage;
+	return true;
+}
+
+/*
+ * Fills @ret, whose frames have room for SHSTK_FRAMES_MAX elements; the first one is zeroed.
+ * Returns their number, 0 if memory runs out.
+ */
+static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct shstk_resolved *ret)
+{
+	const struct shstk_sym *sym = shstk_symtab_find(&object->symtab, addr);
+	struct shstk_symframe *frames = ret->frames;
+	unsigned int nr = 0;
+	uint64_t start;
+
+	if (object->go)
+		nr = shstk_gonames_find(object->go, addr, sym, ret);
+	if (!nr && object->dwarf)
+		nr = shstk_dwarf_find(object->dwarf, addr, sym, ret);
+	ret->resolved = nr || sym;
+	if (nr)
+		return nr;
+	frames[0].inlined = false;
+	if (sym) {
+		ret->start = sym->addr;
+		return name_by_symbol(object, sym, frames);
+	}
+	frames[0].function =
+		object->elf ? shstk_plt_name(object->pool, object->elf, addr, &ret->start) : NULL;
+	if (frames[0].function) {
+		frames[0].linkage = frames[0].function;
+		ret->resolved = true;
+		return 1;
+	}
+	start = shstk_starts_find(&object->starts, addr);
+	ret->start = start;
+	frames[0].function = shstk_place_name(object->pool, object->name, start ? start : addr);
+	frames[0].linkage = frames[0].function;
+	return frames[0].function ? 1 : 0;
+}
+
+size_t shstk_object_missing(const struct shstk_object *object, const char **first)
+{
+	return object->dwarf ? shstk_dwarf_missing(object->dwarf, first) : 0;
+}
+
+const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
+{
+	struct shstk_symframe frames[SHSTK_FRAMES_MAX];
+	struct named_address *answer;
+	struct shstk_resolved *ret;
+
+	HASH_FIND(hh, object->answers, &addr, sizeof(addr), answer);
+	if (answer)
+		return &answer->resolved;
+	if (!object->loaded)
+		load(object);
+	answer = shstk_pool_alloc(object->pool, sizeof(*answer));
+	if (!answer)
+		return NULL;
+	ret = &answer->resolved;
+	frames[0] = (struct shstk_symframe){ 0 };
+	ret->frames = frames;
+	ret->nr = resolve(object, addr, ret);
+	ret->frames = shstk_pool_alloc(object->pool, ret->nr * sizeof(*frames));
+	if (!ret->nr || !ret->frames)
+		return NULL;
+	memcpy(ret->frames, frames, ret->nr * sizeof(*frames));
+	answer->addr = addr;
+	HASH_ADD(hh, object->answers, addr, sizeof(answer->addr), answer);
+	return ret;
+}

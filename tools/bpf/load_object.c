@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* load_object.c - load a BPF program that runs at perf events. See load_object.h. */
+#include <errno.h>
+#include <sys/stat.h>
+
+#include "tools/bpf/load_object.h"
+
+#define FIRST_NAMESPACE 0xeffffffcu /* include/linux/proc_ns.h: PROC_PID_INIT_INO */
+
+void bpf_own_namespace(uint64_t *dev, uint64_t *ino)
+{
+	struct stat st;
+
+	*dev = *ino = 0;
+	if (stat("/proc/self/ns/pid", &st) || st.st_ino == FIRST_NAMESPACE)
+		return;
+	*dev = st.st_dev;
+	*ino = st.st_ino;
+}
+
+#if !__has_include(<bpf/libbpf.h>)
+int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
+		    struct reason *why)
+{
+	(void)file;
+	(void)name;
+	*ret = (struct bpf_loaded){ .what = what, .program = -1, .output = -1 };
+	because(why, "%s is not part of this build: install libbpf-dev and build again", what);
+	return -EOPNOTSUPP;
+}
+
+void bpf_loaded_close(struct bpf_loaded *l)
+{
+	(void)l;
+}
+
+int bpf_loaded_map(const struct bpf_loaded *l, const char *name)
+{
+	(void)l;
+	(void)name;
+	return -1;
+}
+
+int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value)
+{
+	(void)l;
+	(void)map;
+	(void)key;
+	(void)value;
+	errno = EOPNOTSUPP;
+	return -EOPNOTSUPP;
+}
+
+int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
+{
+	(void)all;
+	(void)l;
+	(void)rings;
+	return -EOPNOTSUPP;
+}
+#else
+#include <stdio.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+#include "tools/bpf/libbpf.h"
+#include "tools/perf/rings.h"
+#include "tools/shstk.h"
+
+#define TYPES "/sys/kernel/btf/vmlinux"
+#define OLDEST_MAJOR 6
+#define OLDEST_MINOR 1
+
+/* The first line that libbpf printed. It says what failed; the verifier's text follows it. */
+static char said[256];
+
+static int listen_to(enum libbpf_print_level level, const char *format, va_list args)
+{
+	if (level != LIBBPF_WARN || *said)
+		return 0;
+	vsnprintf(said, sizeof(said), format, args);
+	said[strcspn(said, "\n")] = '\0';
+	return 0;
+}
+
+/*
+ * Checks the kernel. Since 6.1 it keeps mappings where the program looks for them, and it has to
+ * tell its types. Returns 0 or -EOPNOTSUPP.
+ */
+static int check_kernel(const char *what, struct reason *why)
+{
+	int major = 0, minor = 0;
+	struct utsname name;
+
+	if (!uname(&name))
+		sscanf(name.release, "%d.%d", &major, &minor);
+	if (major < OLDEST_MAJOR || (major == OLDEST_MAJOR && minor < OLDEST_MINOR)) {
+		because(why, "%s needs Linux %d.%d, and this is %s", what, OLDEST_MAJOR,
+			OLDEST_MINOR, name.release);
+		return -EOPNOTSUPP;
+	}
+	if (access(TYPES, R_OK)) {
+		because(why, "%s needs the kernel's type information (BTF): %s: %s", what, TYPES,
+			strerror(errno));
+		return -EOPNOTSUPP;
+	}
+	return 0;
+}
+
+int bpf_loaded_map(const struct bpf_loaded *l, const char *name)
+{
+	struct bpf_map *map = l->lib->object__find_map_by_name(l->object, name);
+
+	return map ? l->lib->map__fd(map) : -1;
+}
+
+static int open_object(struct bpf_loaded *l, const char *file, struct reason *why)
+{
+	char path[4096];
+
+	if (find_object(file, path, sizeof(path))) {
+		because(why,
+			"%s is not part of this build: %s is missing; install clang and build again",
+			l->what, file);
+		return -EOPNOTSUPP;
+	}
+	*said = '\0';
+	l->lib->set_print(listen_to);
+	l->object = l->lib->object__open_file(path, NULL);
+	if (l->object)
+		return 0;
+	because(why, "%.199s: %s", path, *said ? said : strerror(errno));
+	return -EINVAL;
+}
+
+static int load_object(struct bpf_loaded *l, const char *name, struct reason *why)
+{
+	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
+	struct bpf_program *program;
+	int err;
+
+	/* Kernels before 5.11 count the memory of maps as locked, and libbpf checks this limit. */
+	setrlimit(RLIMIT_MEMLOCK, &limit);
+	err = l->lib->object__load(l->object);
+	if (err == -EPERM) {
+		because(why, "%s: not permitted: be root, or have CAP_BPF and CAP_PERFMON",
+			l->what);
+		return err;
+	}
+	if (err) {
+		because(why, "%s: the kernel refuses it: %s", l->what,
+			*said ? said : strerror(-err));
+		return err;
+	}
+	program = l->lib->object__find_program_by_name(l->object, name);
+	l->program = program ? l->lib->program__fd(program) : -1;
+	l->output = bpf_loaded_map(l, "output");
+	return l->program < 0 ? -EINVAL : 0;
+}
+
+int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
+		    struct reason *why)
+{
+	int err;
+
+	*ret = (struct bpf_loaded){ .what = what, .program = -1, .output = -1 };
+	err = check_kernel(what, why);
+	if (err)
+		return err;
+	ret->lib = libbpf_load();
+	if (!ret->lib) {
+		because(why, "%s needs libbpf.so.1: install libbpf1", what);
+		return -EOPNOTSUPP;
+	}
+	err = open_object(ret, file, why);
+	return err ? err : load_object(ret, name, why);
+}
+
+void bpf_loaded_close(struct bpf_loaded *l)
+{
+	if (l->object)
+		l->lib->object__close(l->object);
+	l->object = NULL;
+}
+
+int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value)
+{
+	int fd = bpf_loaded_map(l, map), err;
+
+	err = value ? l->lib->map_update_elem(fd, key, value, BPF_ANY) :
+		      l->lib->map_delete_elem(fd, key);
+	return err ? -errno : 0;
+}
+
+/* Makes records of @cpu be written to the event @fd. Returns 0 or a negative errno. */
+static int connect_cpu(const void *arg, int cpu, int fd)
+{
+	const struct bpf_loaded *l = arg;
+	__u32 index = cpu;
+
+	return l->lib->map_update_elem(l->output, &index, &fd, BPF_ANY) ? -errno : 0;
+}
+
+int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
+{
+	return perf_rings_walk(rings, l->program, all, connect_cpu, l);
+}
+#endif

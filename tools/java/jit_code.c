@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * jit_code.c - frames and names of code that a process makes at run time. See jit_code.h.
+ *
+ * The facts are read from the process as it is now. The code may have been replaced since the
+ * sample was taken, and it is replaced now and then: each fact is read anew after a while.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libshstk/symbol/budget.h"
+#include "tools/java/codecache.h"
+#include "tools/java/hotspot.h"
+#include "tools/java/jit_code.h"
+#include "tools/shstk.h"
+
+#define KEPT 4096 /* addresses that are kept, a power of two */
+#define FRESH 1000000000 /* ns for which an address is kept */
+#define MAX_REST 64000000000 /* maximum time until the tables are searched again, ns */
+#define REST 20 /* after a search in vain, all searches rest for this many times its length */
+#define NAMED 8192 /* pieces of code that are known to be named, a power of two */
+#define NAME_ROOM 512 /* bytes for a name */
+#define NEAR 512 /* bytes of code that are read in front of a program counter */
+
+/* What is known of an address. */
+struct known_address {
+	uint64_t pc;
+	uint64_t time;
+	bool exact;
+	bool found; /* it is in a piece of code, whose frame is below */
+	uint8_t slack; /* bytes by which the frame may lie further out */
+	struct hotspot_frame frame; /* its @cfa is 0 if the frame is not known */
+};
+
+/* An address for which a name was looked for, and the time of this. */
+struct asked {
+	uint64_t pc;
+	uint64_t time;
+};
+
+/* A piece of code whose name was told. */
+struct named_code {
+	uint64_t start;
+	uint64_t method;
+};
+
+struct jit {
+	struct jit_process process;
+	uint64_t time;
+	uint64_t next; /* earliest time of the next search for the tables, CLOCK_MONOTONIC in ns */
+	uint64_t rest; /* time between two searches, ns */
+	struct codecache *cache;
+	struct known_address known[KEPT];
+	struct asked asked[KEPT];
+	struct named_code named[NAMED];
+};
+
+bool jit_is_known(const char *path)
+{
+	const char *name = strrchr(path, '/');
+
+	return name && !strcmp(name, "/libjvm.so");
+}
+
+struct jit *jit_create(void)
+{
+	return calloc(1, sizeof(struct jit));
+}
+
+void jit_destroy(struct jit *jit)
+{
+	if (jit)
+		codecache_destroy(jit->cache);
+	free(jit);
+}
+
+static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const struct jit *jit = arg;
+
+	return jit->process.read(jit->process.arg, addr, buf, size);
+}
+
+/* The time before which no process's tables are searched, CLOCK_MONOTONIC in ns. */
+static uint64_t next_search;
+
+/* Reads the tables with what the process's account has left. */
+static void read_tables(struct jit *jit, struct shstk_account *account)
+{
+	const struct vm_memory memory = { read_memory, jit };
+	struct vm_tables tables;
+	uint64_t start, offset;
+	struct vmstructs vm;
+	bool found;
+	int fd = jit->process.open(jit->process.arg, &start, &offset);
+
+	if (fd < 0)
+		return;
+	found = vm_tables_find(fd, start, offset, account, &tables);
+	close(fd);
+	if (found && shstk_account_on(account) && !vmstructs_read(&memory, &tables, &vm))
+		jit->cache = codecache_create(&vm);
+}
+
+/*
+ * Searches the tables. A process that has just begun may not have them yet, so this is repeated.
+ * Somebody who means harm may run many processes whose search takes long, so after a search in vain
+ * the searches in all processes rest.
+ */
+static void find_cache(struct jit *jit)
+{
+	struct shstk_account *account;
+
+	if (jit->time < jit->next || jit->time < next_search)
+		return;
+	jit->rest = !jit->rest ? FRESH : 2 * jit->rest < MAX_REST ? 2 * jit->rest : MAX_REST;
+	jit->next = jit->time + jit->rest;
+	account = jit->process.account(jit->process.arg);
+	if (!account)
+		return;
+	if (shstk_account_begin(account))
+		read_tables(jit, account);
+	shstk_account_end(account);
+	if (!jit->cache)
+		next_search = jit->time + (REST + 1) * (now_ns(CLOCK_MONOTONIC) - jit->time);
+}
+
+void jit_begin(struct jit *jit, const struct jit_process *process)
+{
+	jit->process = *process;
+	jit->time = now_ns(CLOCK_MONOTONIC);
+	if (!jit->cache)
+		find_cache(jit);
+}
+
+int jit_attach(struct shstk_space *space, const struct jit_process *process, struct jit **ret)
+{
+	struct jit *jit = jit_create();
+
+	*ret = NULL;
+	if (!jit)
+		return -ENOMEM;
+	jit_begin(jit, process);
+	if (!jit->cache) {
+		jit_destroy(jit);
+		return 0;
+	}
+	shstk_space_set_shapes(space, jit_shape, jit);
+	*ret = jit;
+	return 0;
+}
+
+/* Corrects the frame at a program counter where not all of it is there. Returns 0 or -EFAULT. */
+static int correct_frame(struct jit *jit, const struct codeblob *blob, uint64_t pc,
+			 struct hotspot_frame *ret)
+{
+	bool making = pc < blob->ready && blob->ready - blob->start < NEAR;
+	uint64_t start = pc - blob->start < NEAR ? blob->start : pc - NEAR;
+	uint64_t end = making ? blob->ready : pc;
+	uint8_t code[NEAR + HOTSPOT_TAIL];
+
+	end = blob->end - end < HOTSPOT_TAIL ? blob->end : end + HOTSPOT_TAIL;
+	if (read_memory(jit, start, code, end - start))
+		return -EFAULT;
+	if (blob->frame)
+		hotspot_partial(code, end - start, pc - start, making, ret);
+	else
+		hotspot_edge(code, end - start, pc - start, ret);
+	return 0;
+}
+
+/*
+ * Fills @k for its address. Returns false if this is not known, because the process cannot be read.
+ */
+static bool look(struct jit *jit, struct known_address *k)
+{
+	struct codeblob blob;
+	int err = jit->cache ? codecache_find(jit->cache, k->pc, &blob) : -ENODATA;
+
+	if (err)
+		return err == -ENOENT;
+	k->found = true;
+	k->frame.cfa = blob.frameless && k->exact ? 8 : blob.frame;
+	k->frame.fp_saved = !blob.frameless;
+	/* Even within a method, a register may be pushed for a moment. */
+	k->slack = blob.frame && (blob.aligns || k->exact) ? 8 : 0;
+	return !k->exact || blob.frameless || !correct_frame(jit, &blob, k->pc, &k->frame);
+}
+
+static const struct known_address *find(struct jit *jit, uint64_t pc, bool exact)
+{
+	struct known_address *k = &jit->known[(pc ^ pc >> 12) % KEPT];
+	struct known_address new = { .pc = pc, .exact = exact, .time = jit->time };
+	bool same = k->time && k->pc == pc && k->exact == exact;
+
+	if (same && jit->time - k->time < FRESH)
+		return k;
+	if (look(jit, &new)) {
+		*k = new;
+		return k;
+	}
+	/* Use the old facts: the process may have ended. */
+	return same ? k : NULL;
+}
+
+int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
+{
+	const struct known_address *k = find(arg, pc, exact);
+
+	if (!k || !k->found)
+		return -ENOENT;
+	if (!ret)
+		return 0;
+	if (!k->frame.cfa)
+		return -ENOENT;
+	ret->cfa = k->frame.cfa;
+	ret->fp_saved = k->frame.fp_saved;
+	ret->slack = k->slack;
+	return 0;
+}
+
+/*
+ * Finds the piece of code that contains @pc. Returns false if there is none, or if it was looked
+ * for a short time ago.
+ */
+static bool find_unnamed(struct jit *jit, uint64_t pc, struct codeblob *ret)
+{
+	struct asked *asked = &jit->asked[(pc ^ pc >> 12) % KEPT];
+
+	if (!jit->cache || !codecache_has(jit->cache, pc) ||
+	    (asked->pc == pc && jit->time - asked->time < FRESH))
+		return false;
+	*asked = (struct asked){ pc, jit->time };
+	return !codecache_find(jit->cache, pc, ret);
+}
+
+int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, size_t nr)
+{
+	char name[NAME_ROOM];
+	struct codeblob blob;
+	int ret = 0;
+
+	for (size_t i = 0; i < nr && ret != -ENOMEM; i++) {
+		struct named_code *named;
+
+		if (!find_unnamed(jit, pcs[i], &blob))
+			continue;
+		named = &jit->named[(blob.start >> 5 ^ blob.start >> 18) % NAMED];
+		if (named->start == blob.start && named->method == blob.method)
+			continue;
+		if (!codecache_name(jit->cache, &blob, name, sizeof(name)))
+			continue;
+		*named = (struct named_code){ blob.start, blob.method };
+		ret = shstk_symproc_add_generated(proc, blob.start, blob.end, name);
+	}
+	return ret == -ENOMEM ? ret : 0;
+}
+
+void jit_tell_again(struct jit *jit)
+{
+	memset(jit->asked, 0, sizeof(jit->asked));
+	memset(jit->named, 0, sizeof(jit->named));
+}

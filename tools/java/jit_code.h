@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * jit_code.h - unwind and name code that a running process makes at run time, by the tables of its
+ * Java virtual machine.
+ */
+#ifndef TOOLS_JAVA_JIT_CODE_H
+#define TOOLS_JAVA_JIT_CODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "libshstk/shstk.h"
+#include "libshstk/symbol/symbol.h"
+
+struct jit;
+
+/**
+ * struct jit_process - access to a process that makes code
+ * @read: reads all of a piece of memory or nothing. Returns 0 or a negative errno.
+ * @open: opens the file of a mapping for which jit_is_known() is true. Returns a descriptor, which
+ *	the caller closes, or a negative errno. Sets @start to the address of the mapping and
+ *	@offset to its offset in the file.
+ * @account: returns the account from which the search for the tables draws time and memory, or NULL
+ *	without memory.
+ * @arg: first argument of these functions.
+ */
+struct jit_process {
+	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
+	int (*open)(void *arg, uint64_t *start, uint64_t *offset);
+	struct shstk_account *(*account)(void *arg);
+	void *arg;
+};
+
+/* Returns true if @path is a library that makes code of a known kind (libjvm.so). */
+bool jit_is_known(const char *path);
+
+/* Creates a struct jit that knows nothing yet. Returns NULL if out of memory. */
+struct jit *jit_create(void);
+void jit_destroy(struct jit *jit);
+
+/* Selects the process to which the next stacks belong. */
+void jit_begin(struct jit *jit, const struct jit_process *process);
+
+/**
+ * jit_attach() - let a space ask for frames of code that a process made, if the process makes any
+ * @space: the space of the process's code, on x86-64.
+ * @process: the process; copied.
+ * @ret: receives the struct jit, or NULL if the process makes no code. Give it to jit_destroy()
+ *	after the space is destroyed.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int jit_attach(struct shstk_space *space, const struct jit_process *process, struct jit **ret);
+
+/**
+ * jit_name() - name the pieces of code at some addresses, unless this was done before
+ * @jit: of a process, after jit_begin().
+ * @proc: receives the names.
+ * @pcs: the addresses; addresses in other code are ignored.
+ * @nr: number of @pcs.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, size_t nr);
+
+/* Forgets which names were told. Used when another struct shstk_symproc is to receive all names. */
+void jit_tell_again(struct jit *jit);
+
+/* A shstk_shape_fn. @arg is a struct jit. */
+int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret);
+
+#endif

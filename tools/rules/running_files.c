@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * running_files.c - finds the files whose code running processes execute.
+ *
+ * The kernel tells what a process has mapped under a lock of that process. Its threads may keep the
+ * lock for as long as they like: for example while one waits for a page of a file that a program
+ * serves and does not give. So a process of its own asks everything and hands over the files. If it
+ * says nothing for a while it is killed, and another one continues behind the process at which it
+ * was. Then the other processes of that user are skipped, because each of them would take as long.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
+#include <poll.h>
+#include <search.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/proc/maps.h"
+#include "tools/proc/tasks.h"
+#include "tools/rules/mounts.h"
+#include "tools/rules/running_files.h"
+
+/* How long the searching process may be silent, and how long to wait for its end, in ms. */
+#define SILENCE_MS 1000
+#define END_MS 100
+/* After this many skipped processes, whose users made it wait, the search ends. */
+#define MAX_PASSED 16
+
+struct seen_file {
+	dev_t dev;
+	ino_t ino;
+};
+
+/**
+ * struct file_search - the state of a search for files
+ * @seen: files that were found already, a tree of struct seen_file.
+ * @own: mounts that this process sees.
+ * @mounts: mounts that the process at @at sees, in the mount namespace @space.
+ * @space: mount namespace of @mounts.
+ * @to: socket to which the searching process sends files.
+ * @at: process that the searching process looks at.
+ * @uid: user of that process.
+ * @after: processes with a number up to this one are skipped.
+ * @passed: processes of these users are skipped; @nr_passed of them.
+ * @nr_passed: number of elements of @passed.
+ */
+struct file_search {
+	void *seen;
+	struct mounts own, mounts;
+	ino_t space;
+	int to;
+	pid_t at;
+	uid_t uid;
+	pid_t after;
+	uid_t passed[MAX_PASSED];
+	unsigned int nr_passed;
+};
+
+/**
+ * struct search_message - a message of the searching process: that it comes to a process or, with a
+ * descriptor, that it has found a file of that process; the last message has @pid 0
+ * @pid: the process; 0 at the end of the search.
+ * @uid: user of the process.
+ * @err: at the end of the search: 0 or a negative errno.
+ * @path: name of the file.
+ */
+struct search_message {
+	pid_t pid;
+	uid_t uid;
+	int err;
+	char path[PATH_MAX];
+};
+
+static int compare(const void *a, const void *b)
+{
+	const struct seen_file *x = a, *y = b;
+
+	if (x->dev != y->dev)
+		return x->dev < y->dev ? -1 : 1;
+	return x->ino < y->ino ? -1 : x->ino > y->ino;
+}
+
+/* Returns whether a file is seen for the first time, and remembers it. */
+static bool is_new(struct file_search *s, const struct stat *st)
+{
+	struct seen_file *seen = malloc(sizeof(*seen)), **found;
+
+	if (!seen)
+		return false;
+	*seen = (struct seen_file){ st->st_dev, st->st_ino };
+	found = tsearch(seen, &s->seen, compare);
+	if (found && *found == seen)
+		return true;
+	free(seen);
+	return false;
+}
+
+/* ---- Messages of the searching process ---- */
+
+union rights {
+	struct cmsghdr header;
+	char room[CMSG_SPACE(sizeof(int))];
+};
+
+/* Sends the message @f with the descriptor @fd; -1 means no descriptor. */
+static void tell(int to, struct search_message *f, int fd)
+{
+	struct iovec v = { .iov_base = f, .iov_len = sizeof(*f) - PATH_MAX + strlen(f->path) + 1 };
+	union rights c = { .header = { CMSG_LEN(sizeof(int)), SOL_SOCKET, SCM_RIGHTS } };
+	struct msghdr h = { .msg_iov = &v, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		memcpy(CMSG_DATA(&c.header), &fd, sizeof(fd));
+		h.msg_control = &c;
+		h.msg_controllen = sizeof(c);
+	}
+	if (sendmsg(to, &h, MSG_NOSIGNAL) < 0)
+		_exit(1);
+}
+
+/*
+ * Receives a message into @f. *@fd receives the descriptor of the file, or -1. Returns 0 or a
+ * negative errno.
+ */
+static int hear(int from, int stop, struct search_message *f, int *fd)
+{
+	struct pollfd p[] = {
+		{ .fd = from, .events = POLLIN },
+		{ .fd = stop, .events = POLLIN },
+	};
+	struct iovec v = { .iov_base = f, .iov_len = sizeof(*f) };
+	union rights c;
+	struct msghdr h = {
+		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
+	};
+	int n = poll(p, 2, SILENCE_MS);
+
+	*fd = -1;
+	if (n < 0)
+		return errno == EINTR ? -EAGAIN : -errno;
+	if (!n)
+		return -ETIMEDOUT;
+	if (p[1].revents)
+		return -ECANCELED;
+	memset(f, 0, sizeof(*f));
+	/*
+	 * If the process ended without a message, @f stays zeroed, which is the message for the
+	 * end.
+	 */
+	if (recvmsg(from, &h, MSG_DONTWAIT | MSG_CMSG_CLOEXEC) <= 0)
+		return 0;
+	f->path[sizeof(f->path) - 1] = '\0';
+	if (CMSG_FIRSTHDR(&h))
+		memcpy(fd, CMSG_DATA(CMSG_FIRSTHDR(&h)), sizeof(*fd));
+	return 0;
+}
+
+/* ---- In the searching process ---- */
+
+/*
+ * Reads the mounts that the process sees, unless its mount namespace is that of the process before.
+ */
+static void read_mounts(struct file_search *s, pid_t pid)
+{
+	struct stat st;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	if (stat(path, &st))
+		st.st_ino = 0;
+	if (st.st_ino && st.st_ino == s->space)
+		return;
+	free(s->mounts.v);
+	mounts_read(pid, &s->mounts);
+	s->space = st.st_ino;
+}
+
+/*
+ * Returns whether asking about the mapped file cannot block. FUSE might never answer, nor a file
+ * system that was unmounted and may have been FUSE. A process with another root directory does not
+ * see the mount on which the file lies, so our own mounts are searched, too.
+ */
+static bool answers(const struct file_search *s, const struct mapping *m)
+{
+	const struct mount *mount = mounts_find(&s->mounts, m->dev);
+
+	if (!mount)
+		mount = mounts_find(&s->own, m->dev);
+	return mount && !mount->fuse;
+}
+
+/*
+ * Opens a mapped file. The link in /proc/PID/map_files leads to the file itself, whatever the root
+ * directory of the process is. Unlike the addresses in maps, those in the link's name have no
+ * leading zeros.
+ */
+static void use_mapping(struct file_search *s, pid_t pid, const struct mapping *m)
+{
+	struct search_message f = { .pid = s->at, .uid = s->uid };
+	char name[128];
+	struct stat st;
+	int fd;
+
+	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
+		 m->end);
+	if (stat(name, &st) || !S_ISREG(st.st_mode) || !is_new(s, &st))
+		return;
+	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	if (fd < 0)
+		return;
+	snprintf(f.path, sizeof(f.path), "%s", m->path);
+	tell(s->to, &f, fd);
+	close(fd);
+}
+
+/* Returns the user who started the process, whatever rights it has and shows now. */
+static uid_t user_of(pid_t pid)
+{
+	char path[64], line[256];
+	unsigned int uid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%d/status", pid);
+	f = fopen(path, "re");
+	if (!f)
+		return 0;
+	while (fgets(line, sizeof(line), f) && sscanf(line, "Uid: %u", &uid) != 1)
+		;
+	fclose(f);
+	return uid;
+}
+
+/* Sends the files of one process. Returns 0 or a negative errno. */
+static int search_process(struct file_search *s, pid_t pid)
+{
+	struct search_message f = { .pid = pid };
+	struct mapping m;
+	struct maps maps;
+	int err;
+
+	/* From now on, whatever the search waits for belongs to this process. */
+	tell(s->to, &f, -1);
+	s->at = pid;
+	s->uid = f.uid = user_of(pid);
+	for (unsigned int i = 0; i < s->nr_passed; i++)
+		if (s->passed[i] == s->uid)
+			return 0;
+	tell(s->to, &f, -1);
+	err = maps_open(pid, "maps", &maps);
+	if (err)
+		return err;
+	read_mounts(s, pid);
+	while (maps_next(&maps, &m))
+		if (m.exec && *m.path == '/' && answers(s, &m))
+			use_mapping(s, pid, &m);
+	maps_close(&maps);
+	return 0;
+}
+
+/* Sends the files of all processes behind @s->after. Returns 0 or a negative errno. */
+static int search_all(struct file_search *s)
+{
+	DIR *dir = tasks_open(0);
+	pid_t pid;
+
+	if (!dir)
+		return -errno;
+	/* The kernel lists the processes in the order of their numbers. */
+	while ((pid = tasks_next(dir)))
+		if (pid > s->after)
+			search_process(s, pid);
+	closedir(dir);
+	return 0;
+}
+
+/* Is the searching process: sends the files of @pid, or of all processes if it is 0. */
+static void search(struct file_search *s, pid_t pid)
+{
+	struct search_message end = { 0 };
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	mounts_read(0, &s->own);
+	end.err = pid ? search_process(s, pid) : search_all(s);
+	tell(s->to, &end, -1);
+	_exit(0);
+}
+
+/* ---- Outside of the searching process ---- */
+
+/*
+ * Kills a child. A process that waits in the kernel may not end at once; it is not waited for
+ * longer than END_MS.
+ */
+static void end(pid_t child)
+{
+	kill(child, SIGKILL);
+	for (int i = 0; i < END_MS && !waitpid(child, NULL, WNOHANG); i++)
+		usleep(1000);
+}
+
+/*
+ * Starts the searching process. *@from receives the socket for its messages. Returns -1 on failure.
+ */
+static pid_t start(struct file_search *s, pid_t pid, int *from)
+{
+	int both[2];
+	pid_t child;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, both))
+		return -1;
+	child = fork();
+	if (!child) {
+		close(both[0]);
+		s->to = both[1];
+		search(s, pid);
+	}
+	close(both[1]);
+	*from = both[0];
+	if (child < 0)
+		close(*from);
+	return child;
+}
+
+/*
+ * Gives a file that was handed over to the caller. The next searching process also knows it as
+ * seen.
+ */
+static void use_file(struct file_search *s, const struct running *r, int fd, const char *path)
+{
+	struct stat st;
+
+	if (fstat(fd, &st) || !is_new(s, &st))
+		close(fd);
+	else
+		r->use(r->arg, fd, path);
+}
+
+/*
+ * Receives what the searching process sends. Returns 0 or a negative errno; -ETIMEDOUT if it waits
+ * for the process @s->at.
+ */
+static int listen_to(struct file_search *s, const struct running *r, int from)
+{
+	struct search_message f;
+	int err, fd;
+
+	for (;;) {
+		err = hear(from, r->stop, &f, &fd);
+		if (err == -EAGAIN)
+			continue;
+		if (err)
+			return err;
+		if (!f.pid)
+			return f.err;
+		s->at = f.pid;
+		s->uid = f.uid;
+		if (fd >= 0)
+			use_file(s, r, fd, f.path);
+	}
+}
+
+/*
+ * Runs one searching process. Returns 0 or a negative errno; -ETIMEDOUT if it was silent too long.
+ */
+static int search_once(struct file_search *s, const struct running *r)
+{
+	int from, err;
+	pid_t child = start(s, r->pid, &from);
+
+	if (child < 0)
+		return -errno;
+	err = listen_to(s, r, from);
+	close(from);
+	end(child);
+	return err;
+}
+
+/*
+ * Prepares the search to continue behind the process that it waits for. Returns whether it should.
+ */
+static bool pass_over(struct file_search *s)
+{
+	if (s->nr_passed == MAX_PASSED)
+		return false;
+	s->after = s->at;
+	/* The other processes of root are still looked at. */
+	s->passed[s->nr_passed++] = s->uid ? s->uid : (uid_t)-1;
+	return true;
+}
+
+static void forget(struct file_search *s)
+{
+	while (s->seen) {
+		struct seen_file *seen = *(struct seen_file **)s->seen;
+
+		tdelete(seen, &s->seen, compare);
+		free(seen);
+	}
+}
+
+int running_files(const struct running *r)
+{
+	struct file_search s = { 0 };
+	int err;
+
+	do
+		err = search_once(&s, r);
+	while (err == -ETIMEDOUT && !r->pid && pass_over(&s));
+	forget(&s);
+	return err;
+}

@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * running_files.h - finds the files whose code running processes execute.
+ */
+#ifndef TOOLS_RULES_RUNNING_FILES_H
+#define TOOLS_RULES_RUNNING_FILES_H
+
+#include <sys/types.h>
+
+/**
+ * struct running - what is asked for
+ * @pid: only the files of this process; 0 for all processes.
+ * @stop: a descriptor; the search ends when it becomes readable. -1 if there is none.
+ * @use: is called once with each file, which it must close, and the name that the kernel shows.
+ * @arg: passed to @use.
+ */
+struct running {
+	pid_t pid;
+	int stop;
+	void (*use)(void *arg, int fd, const char *path);
+	void *arg;
+};
+
+/**
+ * running_files() - open each file whose code a running process executes, once
+ * @r: what is asked for.
+ *
+ * A process that ends, or that may not be opened, is skipped unless it is @r->pid itself. Also
+ * skipped are files of FUSE, whose server may not answer, files of file systems that are not
+ * mounted any more, and processes about which the kernel tells nothing for a second.
+ *
+ * The caller must have only one thread.
+ *
+ * Return: 0 or a negative errno; -ETIMEDOUT if the kernel tells nothing about @r->pid, or about the
+ * processes of too many users; -ECANCELED if @r->stop became readable.
+ */
+int running_files(const struct running *r);
+
+#endif

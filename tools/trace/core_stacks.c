@@ -1,0 +1,699 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * core_stacks.c - `shstk trace --core`: the stacks of a process that left a core file.
+ *
+ * Memory comes from the core file first. The kernel leaves out unchanged pages of mapped files;
+ * these pages come from the files, if they are the files that were mapped.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <gelf.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "libshstk/address_space.h"
+#include "libshstk/symbol/budget.h"
+#include "libshstk/symbol/elf_file.h"
+#include "tools/elf/core_file.h"
+#include "tools/elf/image.h"
+#include "tools/java/jit_code.h"
+#include "tools/output.h"
+#include "tools/shstk.h"
+#include "tools/trace/goroutines.h"
+#include "tools/trace/mutex.h"
+#include "tools/trace/trace.h"
+
+#define MAX_IMAGES (1ull << 30) /* bytes of all modules that are put together */
+#define MAX_VDSO (1u << 20)
+#define MAX_STACKS (256u << 20) /* bytes of stacks that are compared with each other at a time */
+#define PAGE 4096ull
+
+struct dump {
+	const struct trace_opts *opts;
+	struct core *core;
+	const char *program; /* path of the program's file in the core file */
+	struct images images; /* the files that the core file names */
+	struct images given; /* the file that the user names */
+	struct image **files; /* the file of each of core->maps, or NULL */
+	uint64_t together; /* bytes of modules that were put together */
+	struct shstk_space *space;
+	struct shstk_symbols *symbols;
+	struct shstk_symproc *proc;
+	struct jit *jit; /* knows code made at run time, or NULL */
+	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID; or NULL */
+};
+
+/* Returns the index of a module's first mapping. The mappings of one file are neighbours. */
+static size_t first_map(const struct core *core, size_t i)
+{
+	while (i && core->maps[i].offset && !strcmp(core->maps[i - 1].path, core->maps[i].path))
+		i--;
+	return i;
+}
+
+/* Returns the file of a mapping, as opened for one of its mappings that is code; or NULL. */
+static const struct image *find_file(const struct dump *d, size_t i)
+{
+	const struct core *core = d->core;
+
+	for (size_t k = first_map(core, i); k < core->nr_maps; k++) {
+		if (strcmp(core->maps[k].path, core->maps[i].path))
+			break;
+		if (d->files[k])
+			return d->files[k];
+	}
+	return NULL;
+}
+
+/*
+ * Returns true if memory of a mapping was the same as in its file. The mapping's segment tells.
+ * gdb's core files leave out whole segments, of which code was unchanged.
+ */
+static bool is_unchanged(const struct dump *d, const struct image *file, const struct core_map *m,
+			 uint64_t addr)
+{
+	const struct core_segment *s = core_segment(d->core, addr);
+
+	return s ? !s->write && addr - s->start >= s->dumped : image_is_code(file, m->offset);
+}
+
+static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
+{
+	const struct dump *d = arg;
+	const struct core_map *m;
+	const struct image *file;
+
+	if (!core_read(d->core, addr, buf, len))
+		return 0;
+	m = core_map(d->core, addr);
+	if (!m || len > m->end - addr)
+		return -EFAULT;
+	file = find_file(d, m - d->core->maps);
+	if (!file || !is_unchanged(d, file, m, addr) ||
+	    pread(file->fd, buf, len, m->offset + (addr - m->start)) != (ssize_t)len)
+		return -EFAULT;
+	return 0;
+}
+
+static void read_build_id(const struct core *core, size_t i, struct build_id *ret)
+{
+	const struct core_map *m = &core->maps[first_map(core, i)];
+	uint8_t page[PAGE];
+
+	ret->size = 0;
+	if (!m->offset && !core_read(core, m->start, page, sizeof(page)))
+		build_id_of(page, sizeof(page), ret);
+}
+
+/*
+ * Counts bytes that are put together against MAX_IMAGES, since a core file may be forged and
+ * consist of holes. Returns false if there are too many, and says so once.
+ */
+static bool may_put_together(struct dump *d, uint64_t size)
+{
+	if (d->together > MAX_IMAGES)
+		return false;
+	if (size <= MAX_IMAGES - d->together) {
+		d->together += size;
+		return true;
+	}
+	d->together = MAX_IMAGES + 1;
+	complain(
+		"core file %s holds more than 1 GiB of code that is in no file: the rest is not read",
+		d->opts->core);
+	return false;
+}
+
+/* Adds all parts of a module that the core file holds, as they lay in memory. */
+static int add_from_core(struct dump *d, size_t i)
+{
+	const struct core *core = d->core;
+	size_t first = first_map(core, i), last = i;
+	uint64_t lo = core->maps[first].start, size;
+	const struct core_segment *s;
+	uint8_t *bytes;
+	int err;
+
+	s = core_segment(core, core->maps[i].start);
+	if (!s || core->maps[first].offset || s->held != s->end - s->start)
+		return -ENOENT;
+	while (last + 1 < core->nr_maps && core->maps[last + 1].offset &&
+	       !strcmp(core->maps[last + 1].path, core->maps[i].path))
+		last++;
+	size = core->maps[last].end - lo;
+	if (!may_put_together(d, size))
+		return -EFBIG;
+	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
+		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (bytes == MAP_FAILED)
+		return -ENOMEM;
+	for (; first <= last; first++) {
+		const struct core_map *m = &core->maps[first];
+
+		s = core_segment(core, m->start);
+		if (s && s->start == m->start && s->end == m->end)
+			core_read(core, m->start, bytes + (m->start - lo), s->held);
+	}
+	err = shstk_space_add_image(d->space, bytes, size, lo);
+	munmap(bytes, size);
+	return err;
+}
+
+static int add_symbols(struct dump *d, const struct core_map *m, const struct image *file,
+		       const struct build_id *id)
+{
+	const char *base = strrchr(m->path, '/');
+	struct shstk_symmap_info info = {
+		.start = m->start,
+		.end = m->end,
+		.offset = m->offset,
+		.path = file ? file->found : m->path,
+		.build_id = id->size ? id->data : NULL,
+		.build_id_size = id->size,
+	};
+	char *name = NULL;
+	int err;
+
+	/* Without a build id to prove it is the right one, a file must not name anything. */
+	if (!file && !id->size) {
+		if (asprintf(&name, "[%s]", base ? base + 1 : m->path) < 0)
+			return -ENOMEM;
+		info.path = name;
+	}
+	err = shstk_symproc_add(d->proc, &info);
+	free(name);
+	return err;
+}
+
+/*
+ * Returns true if a mapping may be code. The kernel's core files have a segment for each mapping,
+ * and the segment tells. gdb's gcore leaves out the mappings that can be read from their files:
+ * there, the files tell what the mappings are. The first page of a module, which gdb does write,
+ * tells whether the module is an ELF file at all.
+ */
+static bool may_be_code(const struct dump *d, size_t i)
+{
+	const struct core_segment *s = core_segment(d->core, d->core->maps[i].start);
+	size_t first = first_map(d->core, i);
+	char magic[SELFMAG];
+
+	/* Sockets and device memory cannot be opened. */
+	if (*d->core->maps[i].path != '/')
+		return false;
+	if (s)
+		return s->exec || (!s->write && d->files[first]);
+	return d->files[first] || core_read(d->core, d->core->maps[first].start, magic, SELFMAG) ||
+	       !memcmp(magic, ELFMAG, SELFMAG);
+}
+
+static bool is_code(const struct dump *d, const struct core_map *m, const struct image *file)
+{
+	const struct core_segment *s = core_segment(d->core, m->start);
+
+	return s ? s->exec : file && image_is_code(file, m->offset);
+}
+
+/* Adds the mapping of a file to the space and its names, if the mapping is code. */
+static int add_map(struct dump *d, size_t i)
+{
+	const struct core_map *m = &d->core->maps[i];
+	struct image *file;
+	struct build_id id;
+	int err = -ENOENT;
+
+	if (!may_be_code(d, i))
+		return 0;
+	read_build_id(d->core, i, &id);
+	if (d->opts->exe && d->program && !strcmp(m->path, d->program))
+		file = image_get(&d->given, d->opts->exe, &id);
+	else
+		file = image_get(&d->images, m->path, &id);
+	d->files[i] = file;
+	if (!is_code(d, m, file))
+		return 0;
+	if (file)
+		err = image_add(d->space, file, m->start, m->end, m->offset);
+	if (file && err) {
+		complain("%s cannot be used: %s", file->found, strerror(-err));
+		d->files[i] = NULL;
+	}
+	if (err)
+		err = add_from_core(d, i);
+	if (err && err != -ENOMEM)
+		err = shstk_space_add_code(d->space, m->start, m->end);
+	return err ? err : add_symbols(d, m, file, &id);
+}
+
+/* Adds the vDSO. */
+static int add_vdso(struct dump *d)
+{
+	const struct core_segment *s = core_segment(d->core, d->core->vdso);
+	uint8_t *bytes;
+	int err = 0;
+
+	if (!d->core->vdso || !s || s->start != d->core->vdso || !s->exec || !s->held ||
+	    s->held > MAX_VDSO)
+		return 0;
+	bytes = malloc(s->held);
+	if (!bytes)
+		return -ENOMEM;
+	if (!core_read(d->core, s->start, bytes, s->held) &&
+	    !shstk_space_add_image(d->space, bytes, s->held, s->start)) {
+		struct shstk_symmap_info info = {
+			.start = s->start,
+			.end = s->end,
+			.path = "[vdso]",
+			.image = bytes,
+			.image_size = s->held,
+		};
+
+		err = shstk_symproc_add(d->proc, &info);
+	}
+	free(bytes);
+	return err;
+}
+
+/* Adds executable memory that belongs to no file: code made at run time. */
+static int add_rest(struct dump *d)
+{
+	for (size_t i = 0; i < d->core->nr_segments; i++) {
+		const struct core_segment *s = &d->core->segments[i];
+		int err;
+
+		if (!s->exec || core_map(d->core, s->start) || s->start == d->core->vdso)
+			continue;
+		err = shstk_space_add_code(d->space, s->start, s->end);
+		if (err == -ENOMEM)
+			return err;
+	}
+	return 0;
+}
+
+/* Adds the user's file for a core file without NT_FILE. AT_ENTRY tells where it lies. */
+static int add_program(struct dump *d)
+{
+	struct image *file = image_get(&d->given, d->opts->exe, NULL);
+	Elf *elf = file ? shstk_elf_begin(file->fd) : NULL;
+	uint64_t bias = 0;
+	size_t nr = 0;
+	GElf_Ehdr eh;
+	int err = 0;
+
+	if (!file)
+		return 0;
+	if (!elf || !gelf_getehdr(elf, &eh) || elf_getphdrnum(elf, &nr)) {
+		complain("%s is not an ELF file", d->opts->exe);
+		goto out;
+	}
+	if (eh.e_type != ET_EXEC)
+		bias = d->core->entry - eh.e_entry;
+	if (bias && !d->core->entry) {
+		complain("core file %s does not say where its program lies: %s is not used",
+			 d->core->path, d->opts->exe);
+		goto out;
+	}
+	for (size_t i = 0; i < nr && !err; i++) {
+		static const struct build_id none;
+		struct core_map m;
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(elf, i, &ph) || ph.p_type != PT_LOAD || !(ph.p_flags & PF_X))
+			continue;
+		m = (struct core_map){
+			.start = bias + (ph.p_vaddr & -PAGE),
+			.end = bias + ((ph.p_vaddr + ph.p_memsz + PAGE - 1) & -PAGE),
+			.offset = ph.p_offset & -PAGE,
+			.path = file->path,
+		};
+		err = image_add(d->space, file, m.start, m.end, m.offset);
+		if (err)
+			complain("%s does not fit core file %s: %s", d->opts->exe, d->core->path,
+				 strerror(-err));
+		else
+			err = add_symbols(d, &m, file, &none);
+	}
+out:
+	elf_end(elf);
+	return err == -ENOMEM ? err : 0;
+}
+
+static int add_modules(struct dump *d)
+{
+	const struct core_map *m = core_map(d->core, d->core->entry);
+	int err;
+
+	d->files = calloc(d->core->nr_maps + 1, sizeof(*d->files));
+	if (!d->files)
+		return -ENOMEM;
+	d->program = m ? m->path : NULL;
+	if (d->opts->exe && !m && d->core->nr_maps)
+		complain("core file %s does not say which file is its program: %s is not used",
+			 d->core->path, d->opts->exe);
+	err = add_rest(d);
+	if (!err && d->opts->exe && !d->core->nr_maps)
+		err = add_program(d);
+	for (size_t i = 0; i < d->core->nr_maps && !err; i++)
+		err = add_map(d, i);
+	return err ? err : add_vdso(d);
+}
+
+/* Creates the symbols. Separate debug files are looked for below the same root folder. */
+static int make_symbols(struct dump *d)
+{
+	const char *root = d->opts->sysroot;
+	struct shstk_symbols_opts opts = { .full_names = d->opts->full_names };
+	char *dirs = NULL;
+	int err;
+
+	if (root && asprintf(&dirs, "%s/usr/lib/debug:/usr/lib/debug", root) < 0)
+		return -ENOMEM;
+	opts.debug_dirs = dirs;
+	read_limit_apply(&d->opts->read_limit, &opts);
+	err = shstk_symbols_create(&opts, &d->symbols);
+	free(dirs);
+	return err ? err : shstk_symproc_create(d->symbols, 0, &d->proc);
+}
+
+/*
+ * Opens the file of a library that makes code at run time, if it is known, and tells where its code
+ * is mapped. Returns a descriptor, or -ENOENT.
+ */
+static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
+{
+	const struct dump *d = arg;
+
+	for (size_t i = 0; i < d->core->nr_maps; i++) {
+		const struct core_map *m = &d->core->maps[i];
+
+		if (!d->files[i] || !jit_is_known(m->path) || !is_code(d, m, d->files[i]))
+			continue;
+		*start = m->start;
+		*offset = m->offset;
+		return fcntl(d->files[i]->fd, F_DUPFD_CLOEXEC, 0);
+	}
+	return -ENOENT;
+}
+
+static struct shstk_account *jit_account(void *arg)
+{
+	const struct dump *d = arg;
+
+	return shstk_symbols_account(d->symbols, d->core->path);
+}
+
+static int find_jit(struct dump *d)
+{
+	const struct jit_process process = { read_memory, open_jit, jit_account, d };
+
+	return d->core->arch == SHSTK_ARCH_X86 ? jit_attach(d->space, &process, &d->jit) : 0;
+}
+
+static int prepare(struct dump *d)
+{
+	int err = images_init(&d->given, NULL);
+
+	if (!err)
+		err = images_init(&d->images, d->opts->sysroot);
+	if (err) {
+		complain("cannot open folder %s: %s", d->opts->sysroot, strerror(-err));
+		return err;
+	}
+	err = shstk_space_create(d->core->arch, &d->space);
+	if (!err) {
+		shstk_space_set_debug(d->space, shstk_debug_find, NULL);
+		shstk_space_set_generated(d->space, read_memory, d);
+		err = make_symbols(d);
+	}
+	if (!err)
+		err = add_modules(d);
+	if (!err)
+		err = find_jit(d);
+	if (err)
+		complain("cannot read core file %s: %s", d->core->path, strerror(-err));
+	return err;
+}
+
+static const char *signal_name(int signo, char *buf, size_t size)
+{
+	if (signo <= 0)
+		return NULL;
+	snprintf(buf, size, "SIG%s", sigabbrev_np(signo) ? sigabbrev_np(signo) : "?");
+	return buf;
+}
+
+static void put_head(struct json *json, const struct core *core, const char *machine,
+		     const char *signal)
+{
+	shstk_json_open(json, NULL, '{');
+	shstk_json_string(json, "core", core->path);
+	shstk_json_int(json, "pid", core->pid);
+	shstk_json_string(json, "name", core->comm);
+	shstk_json_string(json, "arch", machine);
+	shstk_json_string(json, "signal", signal);
+}
+
+static void print_head(const struct core *core, struct json *json)
+{
+	static const char *const machine[] = {
+		[SHSTK_ARCH_X86] = "x86-64",
+		[SHSTK_ARCH_ARM64] = "arm64",
+		[SHSTK_ARCH_RISCV] = "riscv64",
+	};
+	char buf[32];
+	const char *signal = signal_name(core->threads[0].signo, buf, sizeof(buf));
+
+	if (json) {
+		put_head(json, core, machine[core->arch], signal);
+		return;
+	}
+	printf("core file %s", core->path);
+	if (core->pid)
+		printf(" of process %d (%s)", core->pid, core->comm);
+	printf(", %s, %zu %s", machine[core->arch], core->nr_threads,
+	       core->nr_threads == 1 ? "thread" : "threads");
+	if (signal)
+		printf(", ended by %s", signal);
+	putchar('\n');
+}
+
+/* Prints a line for each kind of damage of the core file. */
+static void warn(const struct core *core)
+{
+	if (core->wanted > core->size)
+		complain(
+			"core file %s is cut off: it has %llu of %llu bytes; stacks end where memory is missing",
+			core->path, (unsigned long long)core->size,
+			(unsigned long long)core->wanted);
+	if (core->damaged)
+		complain("core file %s is damaged: %u of its notes and segments make no sense",
+			 core->path, core->damaged);
+}
+
+/* Gives back the room for entries that a stack does not use. Returns the bytes that stay in use. */
+static size_t trim(struct trace_stack *s)
+{
+	size_t nr = s->nr > 0 ? s->nr : 1;
+	uint64_t *pcs = s->pcs ? realloc(s->pcs, nr * sizeof(*pcs)) : NULL;
+	uint8_t *marks = s->marks ? realloc(s->marks, nr) : NULL;
+
+	s->pcs = pcs ? pcs : s->pcs;
+	s->marks = marks ? marks : s->marks;
+	return s->taken ? nr * (sizeof(*pcs) + 1) : 0;
+}
+
+static void begin(const struct core_thread *from, struct trace_thread *ret)
+{
+	*ret = (struct trace_thread){
+		.tid = from->tid,
+		.sampled = true,
+		.regs = from->regs,
+		.call = from->call,
+		.shadow_on = from->shadow_on,
+		.shadow = from->shadow,
+	};
+}
+
+/* Finds the mutex that a thread waits for, by its innermost frames. */
+static void find_mutex(struct dump *d, const struct core_thread *from, struct mutex_waiter *w)
+{
+	struct trace_opts opts = *d->opts;
+	struct trace_thread t;
+	uint64_t word;
+
+	w->tid = from->tid;
+	w->stopped = true;
+	opts.depth = MUTEX_FRAMES;
+	opts.fold = opts.compare = false;
+	begin(from, &t);
+	if (!mutex_word(d->core->arch, &t, &word))
+		return;
+	if (!trace_take(&opts, d->space, &t, read_memory, d))
+		mutex_find(d->core->arch, d->proc, &t, read_memory, d, w);
+	trace_deinit(&t);
+}
+
+/*
+ * Finds the mutexes of all threads. This comes before printing, because each thread's output names
+ * the threads that it waits for. Returns false if out of memory.
+ */
+static bool find_mutexes(struct dump *d)
+{
+	size_t nr = d->core->nr_threads;
+
+	d->waiters = calloc(nr + 1, sizeof(*d->waiters));
+	if (!d->waiters)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		find_mutex(d, &d->core->threads[i], &d->waiters[i]);
+	mutex_resolve(d->waiters, nr);
+	return true;
+}
+
+/* Takes the stacks of a thread and adds their bytes to @used. Returns false if out of memory. */
+static bool take_thread(struct dump *d, const struct core_thread *from, struct trace_thread *t,
+			size_t *used)
+{
+	begin(from, t);
+	t->waiter = mutex_waiter(d->waiters, d->core->nr_threads, from->tid);
+	if (from->tid == d->core->pid)
+		snprintf(t->comm, sizeof(t->comm), "%s", d->core->comm);
+	if (trace_take(d->opts, d->space, t, read_memory, d) ||
+	    (d->jit && trace_name_made(d->jit, d->proc, t)))
+		return false;
+	*used += trim(&t->hardware) + trim(&t->unwound);
+	return true;
+}
+
+/* Prints the threads that were taken and releases them. */
+static bool flush(struct dump *d, struct trace_thread *threads, struct trace_thread **list,
+		  size_t nr)
+{
+	bool ok;
+
+	for (size_t i = 0; i < nr; i++)
+		list[i] = &threads[i];
+	ok = trace_print(d->opts, d->proc, list, nr);
+	for (size_t i = 0; i < nr; i++)
+		trace_deinit(&threads[i]);
+	return ok;
+}
+
+/*
+ * Takes and prints all threads. Threads with equal stacks are found among as many threads as
+ * MAX_STACKS has room for. Returns false if out of memory, or if a stack is not what was asked for.
+ */
+static bool print_list(struct dump *d, struct trace_thread *threads, struct trace_thread **list)
+{
+	size_t nr = 0, used = 0;
+	bool ok = true;
+
+	for (size_t i = 0; i < d->core->nr_threads; i++) {
+		if (take_thread(d, &d->core->threads[i], &threads[nr], &used)) {
+			nr++;
+		} else {
+			complain("out of memory");
+			trace_deinit(&threads[nr]);
+			ok = false;
+		}
+		if (used < MAX_STACKS && i + 1 < d->core->nr_threads)
+			continue;
+		ok &= flush(d, threads, list, nr);
+		nr = used = 0;
+	}
+	return ok;
+}
+
+static bool print_threads(struct dump *d)
+{
+	struct trace_thread *threads = calloc(d->core->nr_threads + 1, sizeof(*threads));
+	struct trace_thread **list = calloc(d->core->nr_threads + 1, sizeof(*list));
+	bool ok = threads && list && find_mutexes(d);
+
+	if (d->opts->json)
+		shstk_json_open(d->opts->json, "threads", '[');
+	if (ok)
+		ok = print_list(d, threads, list);
+	else
+		complain("out of memory");
+	if (d->opts->json)
+		shstk_json_close(d->opts->json);
+	free(d->waiters);
+	free(threads);
+	free(list);
+	return ok;
+}
+
+static const struct shstk_regs *thread_regs(void *arg, int tid)
+{
+	const struct dump *d = arg;
+
+	for (size_t i = 0; i < d->core->nr_threads; i++)
+		if (d->core->threads[i].tid == tid)
+			return &d->core->threads[i].regs;
+	return NULL;
+}
+
+/* Prints all goroutines. Returns false if there are none, or if one has no stack. */
+static bool print_goroutines(struct dump *d)
+{
+	const struct goroutine_source from = { d->opts, d->space, read_memory, d, thread_regs };
+	struct goroutines *all = NULL;
+	bool ok = false;
+	int err = goroutines_find(&from, &all);
+
+	if (!err)
+		err = goroutines_take(all);
+	if (err == -ENOENT)
+		complain("core file %s has no runtime of Go that is known", d->opts->core);
+	else if (err)
+		complain("core file %s: goroutines cannot be read: %s", d->opts->core,
+			 strerror(-err));
+	else
+		ok = goroutines_print(all, d->proc);
+	goroutines_destroy(all);
+	return ok;
+}
+
+static bool print_all(struct dump *d)
+{
+	bool ok;
+
+	print_head(d->core, d->opts->json);
+	ok = d->opts->goroutines ? print_goroutines(d) : print_threads(d);
+	if (d->opts->json)
+		shstk_json_close(d->opts->json);
+	return ok;
+}
+
+int trace_core(const struct trace_opts *opts)
+{
+	struct dump d = { .opts = opts };
+	struct reason why;
+	int err = core_open(opts->core, &d.core, &why);
+
+	if (err) {
+		complain("%s", why.text);
+		return EXIT_FAILED;
+	}
+	d.images.root = d.given.root = -1;
+	warn(d.core);
+	err = prepare(&d);
+	if (!err && !print_all(&d)) {
+		complain("core file %s: not every stack could be taken as asked, see above",
+			 opts->core);
+		err = -ENODATA;
+	}
+	if (!err)
+		output_report_missing(d.symbols);
+	images_deinit(&d.images);
+	images_deinit(&d.given);
+	free(d.files);
+	shstk_symbols_destroy(d.symbols);
+	shstk_space_destroy(d.space);
+	jit_destroy(d.jit);
+	core_close(d.core);
+	return err ? EXIT_FAILED : EXIT_OK;
+}
