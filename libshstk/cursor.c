@@ -61,7 +61,7 @@ static void arrive(const struct view *v, struct cursor *c, uint64_t ra, uint64_t
 	bool probed = unlikely(ra == v->probe_return) && ra;
 	uint64_t caller = 0;
 
-	if (probed && c->probed++ < PROBED_MAX)
+	if (probed && c->probed_returns++ < PROBED_MAX)
 		caller = probed_caller(v, c, from);
 	if (caller)
 		ra = caller;

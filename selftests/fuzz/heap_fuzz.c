@@ -15,7 +15,7 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/profile.h"
-#include "tools/inject/heap/layout.h"
+#include "tools/inject/heap/region.h"
 #include "tools/record/heap/heap.h"
 #include "tools/record/heap/heap_values.h"
 #include "tools/shstk.h"

@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Writes what a heap agent counts (tools/inject/heap/layout.h), for heap_fuzz.c.
+"""Writes what a heap agent counts (tools/inject/heap/region.h), for heap_fuzz.c.
 
     heap_seed.py FILE
 

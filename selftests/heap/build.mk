@@ -9,13 +9,13 @@ HEAP_TEST_FLAGS	:= $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
 $(HEAP_B)/target: selftests/heap/target.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -std=c++17 $(HEAP_TEST_FLAGS) -MMD -MP -o $@ $< -ldl
-$(HEAP_B)/own: selftests/heap/own.c
+$(HEAP_B)/own: selftests/heap/own_allocator.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -o $@ $<
-$(HEAP_B)/own_hidden: selftests/heap/own.c
+$(HEAP_B)/own_hidden: selftests/heap/own_allocator.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -fvisibility=hidden -o $@ $<
-$(HEAP_B)/own_stripped: selftests/heap/own.c
+$(HEAP_B)/own_stripped: selftests/heap/own_allocator.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -fvisibility=hidden -s -o $@ $<
 $(HEAP_B)/interceptors: selftests/heap/interceptors.c

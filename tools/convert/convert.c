@@ -315,7 +315,7 @@ static int make_stack(struct converter *c, struct task *t, struct shstk_symproc 
 		err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
 	/* Names of code that is made at run time are known only as long as the code exists. */
 	if (!err)
-		err = layout_name_made(t->process->layout, proc, ret->pcs, ret->nr);
+		err = layout_name_generated(t->process->layout, proc, ret->pcs, ret->nr);
 	if (!err && c->opts.languages)
 		place_functions(c, t, sample, ret);
 	return err;

@@ -377,8 +377,8 @@ int layout_language(struct layout *layout, pid_t pid, struct languages *language
 	return found > 0 ? found : 0;
 }
 
-int layout_name_made(const struct layout *layout, struct shstk_symproc *proc, const uint64_t *pcs,
-		     size_t nr)
+int layout_name_generated(const struct layout *layout, struct shstk_symproc *proc,
+			  const uint64_t *pcs, size_t nr)
 {
 	return layout->jit ? jit_name(layout->jit, proc, pcs, nr) : 0;
 }

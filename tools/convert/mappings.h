@@ -112,8 +112,8 @@ bool layout_has_jit(const struct layout *layout);
  * Names code made at run time as jit_name() does, at addresses of the stack that was unwound last.
  * Returns 0 or -ENOMEM.
  */
-int layout_name_made(const struct layout *layout, struct shstk_symproc *proc, const uint64_t *pcs,
-		     size_t nr);
+int layout_name_generated(const struct layout *layout, struct shstk_symproc *proc,
+			  const uint64_t *pcs, size_t nr);
 
 /* Returns the enum shstk_arch of the program. */
 int layout_arch(const struct layout *layout);

@@ -10,7 +10,7 @@
  * again. There are two kinds of memory:
  *
  *   agent/ring.h   samples in rings
- *   heap/layout.h  counters of allocations
+ *   heap/region.h  counters of allocations
  *
  * When a program executes another one without the variable or without LD_PRELOAD, the agent puts
  * them back (common/env.c).

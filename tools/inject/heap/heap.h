@@ -28,7 +28,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "layout.h"
+#include "region.h"
 #include "sys.h"
 #include "hook.h"
 

@@ -10,7 +10,7 @@
 
 /**
  * struct in_use - what a stack has in use
- * @counter: number of the stack's counter (tools/inject/heap/layout.h), or of its site.
+ * @counter: number of the stack's counter (tools/inject/heap/region.h), or of its site.
  * @objects: blocks in use.
  * @bytes: bytes in use.
  */

@@ -3,7 +3,7 @@
  * heap.c - the recorder's view of the memory that it shares with the heap agents: finds the regions
  * of processes, and adds what they counted to the profile.
  *
- * Everything that is read from that memory may be wrong (tools/inject/heap/layout.h). A record is
+ * Everything that is read from that memory may be wrong (tools/inject/heap/region.h). A record is
  * therefore copied first and then checked, and what is invalid is passed over.
  */
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
 #include "tools/elf/allocator.h"
-#include "tools/inject/heap/layout.h"
+#include "tools/inject/heap/region.h"
 #include "tools/proc/about.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/agent/shared_memory.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * layout.h - the memory that `shstk record --heap` and the agents in its targets share
+ * region.h - the memory that `shstk record --heap` and the agents in its targets share
  * (tools/inject/heap/).
  *
  * One sealed, sparse memfd: a header, then one region for each process image (a process from fork
@@ -17,8 +17,8 @@
  * A target may write anything here: the recorder copies each record, checks all sizes, and uses the
  * content for nothing but what the profile shows.
  */
-#ifndef HEAP_LAYOUT_H
-#define HEAP_LAYOUT_H
+#ifndef HEAP_REGION_H
+#define HEAP_REGION_H
 
 #include <stdatomic.h>
 #include <stdint.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * own.c - a program with a malloc() of its own, like one that is linked with an allocator. It is
- * built so that other objects can see the function, and so that they cannot.
+ * own_allocator.c - a program with a malloc() of its own, like one that is linked with an
+ * allocator. It is built so that other objects can see the function, and so that they cannot.
  */
 #include <stddef.h>
 #include <stdint.h>
