@@ -33,15 +33,6 @@ CHAIN = re.compile('c_spin _?cgo_\\S+_c_spin (runtime.\\S+ )+main._Cfunc_c_spin 
                    'main.goOuter ')
 
 
-class Failure(RuntimeError):
-    """What is wrong."""
-
-
-def check(condition, text):
-    if not condition:
-        raise Failure(text)
-
-
 def run_any(program, folder, what, seconds):
     """Its profile, exit code and what it said."""
     profile = os.path.join(folder, what + '.pprof')
@@ -54,7 +45,7 @@ def run_any(program, folder, what, seconds):
 def run(program, folder, what, seconds):
     """Its profile and what it said."""
     profile, code, text = run_any(program, folder, what, seconds)
-    check(not code, f'{what}: {code}: {text[-2000:]}')
+    common.check(not code, f'{what}: {code}: {text[-2000:]}')
     return profile, text
 
 
@@ -80,8 +71,9 @@ def is_whole(found):
     total = sum(ms for ms, _ in spin)
     whole = sum(ms for ms, names in spin if CHAIN.match(names))
     print(f'# {total} ms in c_spin, {whole} ms of it with all callers')
-    check(total > 100, f'{found[:5]}')
-    check(whole >= 0.98 * total, f'{[names for _, names in spin if not CHAIN.match(names)][:3]}')
+    common.check(total > 100, f'{found[:5]}')
+    common.check(whole >= 0.98 * total,
+                 f'{[names for _, names in spin if not CHAIN.match(names)][:3]}')
 
 
 def exceptions(_root, program, folder):
@@ -89,7 +81,7 @@ def exceptions(_root, program, folder):
     text = run(program, folder, 'throw', 3)[1]
     print('# ' + text.strip())
     sent = re.search(r'^signals: (\d+)$', text, re.M)
-    check(sent and int(sent.group(1)) >= SIGNALS, text)
+    common.check(sent and int(sent.group(1)) >= SIGNALS, text)
 
 
 def every_frame(root, program, folder):
@@ -98,7 +90,7 @@ def every_frame(root, program, folder):
                                     ('c_below', 12, 12)):
         most, share = tracebacks.frames_found(root, program + '.versus', folder, function, depth)
         print(f'# {most} of {depth} {function}, in {share:.1%} of the time')
-        check(most == wanted and share >= 0.9, f'{function}: {most} of {depth}, {share:.1%}')
+        common.check(most == wanted and share >= 0.9, f'{function}: {most} of {depth}, {share:.1%}')
 
 
 def all_goroutines(_root, program, folder):
@@ -124,7 +116,7 @@ def line_of(text):
     """The line of the test's C code that has a text; the only one."""
     with open(os.path.join(SOURCE, 'work.c'), encoding='utf-8') as file:
         found = [n for n, line in enumerate(file, 1) if text in line]
-    check(len(found) == 1, f'{text!r} is in lines {found}')
+    common.check(len(found) == 1, f'{text!r} is in lines {found}')
     return found[0]
 
 
@@ -133,8 +125,8 @@ def frames_are_named(_root, program, folder):
     text = run_any(program + '.symbolize', folder, 'names', 0)[2]
     inner = f'^c_inlined \\S+/work.c {line_of("goNames(n) + 1")}$'
     outer = f'^c_names \\S+/work.c {line_of("c_inlined(n) + 1")}$'
-    check(re.search(inner + '\\s' + outer, text, re.M), text)
-    check(re.search('^main.main ', text, re.M), text)
+    common.check(re.search(inner + '\\s' + outer, text, re.M), text)
+    common.check(re.search('^main.main ', text, re.M), text)
 
 
 def traces_are_named(_root, program, folder):
@@ -142,14 +134,15 @@ def traces_are_named(_root, program, folder):
     text = run_any(program + '.symbolize', folder, 'stack', 0)[2]
     inner = f'^c_inlined\\n\\s+\\S+/work.c:{line_of("goNames(n) + 1")} '
     outer = f'^c_names\\n\\s+\\S+/work.c:{line_of("c_inlined(n) + 1")} '
-    check(re.search(inner, text, re.M) and re.search(outer, text, re.M), text)
+    common.check(re.search(inner, text, re.M) and re.search(outer, text, re.M), text)
 
 
 def crashes_are_named(_root, program, folder):
     """with names, the report of a crash in C has them"""
     _, code, text = run_any(program + '.symbolize', folder, 'crash', 0)
-    check(code == 2 and 'SIGSEGV' in text, text)
-    check(re.search(f'^c_crash\n\\s+\\S+/work.c:{line_of("*nowhere + 1")} ', text, re.M), text)
+    common.check(code == 2 and 'SIGSEGV' in text, text)
+    common.check(re.search(f'^c_crash\n\\s+\\S+/work.c:{line_of("*nowhere + 1")} ', text, re.M),
+                 text)
 
 
 TESTS = (go_and_c_and_go, every_frame, exceptions, all_goroutines, loaded_libraries,

@@ -16,6 +16,7 @@ import collections
 import contextlib
 import fcntl
 import fnmatch
+import functools
 import hashlib
 import os
 import pty
@@ -31,7 +32,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import programs  # noqa: E402
-from harness import SHSTK  # noqa: E402
+from harness import SHSTK, Skip, check, run_tests  # noqa: E402
 
 PLAIN_RUNS = 3
 # A program has hung if it takes longer than LEAST_SECONDS and TIMES_PLAIN times a plain run.
@@ -217,25 +218,6 @@ def differences(plain, run):
     return lines
 
 
-class Report:
-    """Prints KTAP."""
-
-    def __init__(self, planned):
-        self.number = 0
-        self.failed = 0
-        print(f'KTAP version 1\n1..{planned}', flush=True)
-
-    def point(self, name, lines, skip=''):
-        """Print one test point; lines say why it failed."""
-        self.number += 1
-        for line in lines:
-            for part in line.split('\n'):
-                print('#', part)
-        self.failed += bool(lines)
-        tail = f' # SKIP {skip}' if skip else ''
-        print(f'{"not ok" if lines else "ok"} {self.number} {name}{tail}', flush=True)
-
-
 def missing(case, install):
     """Return why a program cannot run here, or ''."""
     lacking = [p for p in case.needs if not shutil.which(p) and not os.path.exists(p)]
@@ -252,28 +234,55 @@ def missing(case, install):
     return ''
 
 
-def compare(case, modes, report, install):
-    """Run one program in all ways, and report each."""
-    names = [f'{case.name}: {mode}' for mode in modes]
-    reason = missing(case, install)
-    if reason:
-        for name in names:
-            report.point(name, [], reason)
-        return
-    with tempfile.TemporaryDirectory(prefix='same-') as top:
-        program = Program(case, top)
-        runs = [program.run(None, LEAST_SECONDS * TIMES_PLAIN) for _ in range(PLAIN_RUNS)]
-        plain = stable(runs)
+class Comparison:
+    """Of a program with how it ends plain, for which it runs when the first mode is compared."""
+
+    def __init__(self, case, modes, install):
+        self.case = case
+        self.left = len(modes)
+        self.install = install
+        self.folder = None
+
+    @functools.cached_property
+    def reason(self):
+        """Why the program cannot run here, or ''."""
+        return missing(self.case, self.install)
+
+    @functools.cached_property
+    def program(self):
+        """The program, in a folder of its own, which goes after the last mode."""
+        self.folder = tempfile.TemporaryDirectory(prefix='same-')   # pylint: disable=R1732
+        return Program(self.case, self.folder.name)
+
+    @functools.cached_property
+    def plain(self):
+        """What is the same in all plain runs, or None; and the seconds that a run may take."""
+        runs = [self.program.run(None, LEAST_SECONDS * TIMES_PLAIN) for _ in range(PLAIN_RUNS)]
+        same = stable(runs)
         if any(run.hung or run.status != runs[0].status for run in runs):
-            for name in names:
-                report.point(name, [], 'it does not end the same way when it runs plain')
-            return
-        limit = max(LEAST_SECONDS, TIMES_PLAIN * max(run.seconds for run in runs))
-        for mode, name in zip(modes, names):
-            if mode in case.differs:
-                report.point(name, [], case.differs[mode])
-                continue
-            report.point(name, differences(plain, program.run(mode, limit)))
+            return None, 0
+        return same, max(LEAST_SECONDS, TIMES_PLAIN * max(run.seconds for run in runs))
+
+    def compare(self, mode):
+        """Fail unless the program does in this mode what it does plain."""
+        try:
+            self.judge(mode)
+        finally:
+            self.left -= 1
+            if self.folder and not self.left:
+                self.folder.cleanup()
+
+    def judge(self, mode):
+        """Does what compare() does, and leaves the folder."""
+        if self.reason:
+            raise Skip(self.reason)
+        plain, limit = self.plain
+        if plain is None:
+            raise Skip('it does not end the same way when it runs plain')
+        if mode in self.case.differs:
+            raise Skip(self.case.differs[mode])
+        lines = differences(plain, self.program.run(mode, limit))
+        check(not lines, '\n'.join(lines))
 
 
 def main():
@@ -285,10 +294,9 @@ def main():
     modes = args.modes.split(',')
     cases = [c for c in programs.all_cases(args.long or bool(args.names))
              if not args.names or any(fnmatch.fnmatch(c.name, n) for n in args.names)]
-    report = Report(len(cases) * len(modes))
-    for case in cases:
-        compare(case, modes, report, args.long)
-    return 1 if report.failed else 0
+    return run_tests([(f'{case.name}: {mode}', functools.partial(one.compare, mode))
+                      for case in cases for one in [Comparison(case, modes, args.long)]
+                      for mode in modes], limit=0)
 
 
 sys.exit(main())
