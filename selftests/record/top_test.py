@@ -218,10 +218,12 @@ def running_process():
 @test
 def missing_descriptions():
     """inlined functions that cannot be shown, as a .dwo file is missing: said at the end"""
-    done = run(*TOP, '--', os.path.join(HERE, 'split'))
-    check(done.returncode == 0 and 'works' in done.stdout, f'{done}')
-    check(re.search(r'inlined functions of 1 source file are not shown: .*\.dwo files', done.stderr),
-          done.stderr)
+    record = [SHSTK, 'record', '--via=agent', '-q', '-o']
+    for command in TOP, [*record, '/dev/stdout', '--format=folded']:
+        done = run(*command, '--', os.path.join(HERE, 'split'))
+        check(done.returncode == 0 and 'works' in done.stdout, f'{done}')
+        check(re.search(r'inlined functions of 1 source file are not shown: .*\.dwo files',
+                        done.stderr), f'{command}: {done.stderr}')
 
 
 def lost_while_stopped(pid, target):

@@ -295,10 +295,9 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 	if (o->live ? top_end(top, r) : !output_write(&o->output, r->profile, record_title(o)))
 		return EXIT_OWN;
 	note_memory(r);
-	if (!o->quiet) {
-		output_report_missing(r->symbols);
+	output_report_missing(r->symbols);
+	if (!o->quiet)
 		r->backend->report(r, ended, usage);
-	}
 	return ret || r->unwritten ? EXIT_OWN : 0;
 }
 

@@ -117,6 +117,12 @@ static void describe_part(const struct record_opts *o, uint64_t weight, uint64_t
 		snprintf(buf, size, "%.2f s of %s time", weight / 1e9, time);
 }
 
+/* Returns ns in units of 10 ms, rounded as describe_part() prints them. */
+static uint64_t printed(uint64_t ns)
+{
+	return (ns + 5000000) / 10000000;
+}
+
 /*
  * Returns a text that explains why the sampled part is larger than the whole, which is the CPU time
  * of the command and of the children that it waited for; "" if it is not larger.
@@ -125,7 +131,7 @@ static const char *why_larger(const struct record_opts *o, const struct sample_c
 			      uint64_t whole)
 {
 	if (!whole || !record_counts_time(o) || o->wall || o->off_cpu ||
-	    c->weight / 10000000 <= whole / 10000000)
+	    printed(c->weight) <= printed(whole))
 		return "";
 	return c->weight - whole <= (c->threads + 1) * record_period(o) ?
 		       " (more, as a sample counts a whole period)" :

@@ -110,8 +110,7 @@ static void write_part(struct recording *r)
 	bool ok = output_write(&r->opts->output, r->profile, record_title(o));
 	char *names = output_names(&o->output);
 
-	if (!o->quiet)
-		output_report_missing(r->symbols);
+	output_report_missing(r->symbols);
 	if (ok && !o->quiet && names)
 		complain("%s", names + strspn(names, " "));
 	free(names);

@@ -326,8 +326,7 @@ static int write_profile(struct unwind *u)
 	report_gaps(u);
 	if (!output_write(&u->output, u->profile, u->pd->path))
 		return -EIO;
-	if (!u->quiet)
-		output_report_missing(u->symbols);
+	output_report_missing(u->symbols);
 	report_done(u);
 	return 0;
 }
