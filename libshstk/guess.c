@@ -571,12 +571,24 @@ int guess_helper(const struct view *v, struct cursor *c)
 	return err;
 }
 
+/*
+ * Returns whether the frame is the kernel's trampoline for probed returns or, if it is the innermost
+ * one, anything on its page: instructions with a probe are stepped there, too.
+ */
+static bool is_probed(const struct view *v, const struct cursor *c)
+{
+	uint64_t pc = cursor_reg(c, REG_PC);
+
+	return c->innermost ? v->probe_return && pc - v->probe_return < PROBED_PAGE_SIZE :
+			      pc == v->probe_return;
+}
+
 int guess_caller(const struct view *v, struct cursor *c, struct module *mod, step_fn step)
 {
 	uint64_t pc = cursor_reg(c, REG_PC);
 	int err;
 
-	if (pc == v->probe_return && !c->innermost)
+	if (is_probed(v, c))
 		return probed_leave(v, c, step);
 	if (mod && mod->img.nload) {
 		if (!c->exact && is_built(v, mod, pc))

@@ -173,6 +173,14 @@ static int leave_in(void *mem, void *arg)
 	uint64_t sp = cursor_reg(l->c, l->v->m->sp), word;
 	unsigned int i;
 
+	if (l->c->innermost && l->v->m->ra_in_reg && cursor_knows(l->c, l->v->m->ra)) {
+		word = cursor_reg(l->c, l->v->m->ra) & ~l->v->pac_mask;
+		/* The word below the stack pointer stands for the register. */
+		if (is_after_call(l->v, word) && try_return(l, room, sp - 8, word)) {
+			*l->c = room->frame;
+			return 0;
+		}
+	}
 	for (i = 0; i < WORDS; i++) {
 		if (cursor_read(l->v, sp + 8 * i, &word))
 			break;

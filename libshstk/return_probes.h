@@ -14,6 +14,7 @@
 
 /* Where x86 kernels put the page if the place is free: it is the last page of user space. */
 #define PROBED_PAGE_X86 0x7fffffffe000ull
+#define PROBED_PAGE_SIZE 4096 /* no page is smaller */
 
 /**
  * probed_caller() - find the address that a function whose return is probed will return to
@@ -31,9 +32,10 @@
 uint64_t probed_caller(const struct view *v, const struct cursor *caller, uint64_t inner);
 
 /*
- * Steps from the trampoline to the caller's caller, where the caller is not known. The caller's
- * caller is found by its return address on the stack. @step: tells whether a frame that was found
- * leads further. Returns the same values as cursor_step().
+ * Steps from the trampoline to the caller's caller, where the caller is not known, or from a place
+ * where an instruction is stepped to the caller of its function. That is found by its return address
+ * on the stack or, where calls leave it in a register, in that. @step: tells whether a frame that was
+ * found leads further. Returns the same values as cursor_step().
  */
 int probed_leave(const struct view *v, struct cursor *c, step_fn step);
 

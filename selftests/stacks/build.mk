@@ -27,6 +27,14 @@ $(STACKS)/replaced: selftests/stacks/replaced.c $(STACKS)/libreplaced.so
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(STACKS_CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN'
 
+$(STACKS)/libprobed.so: selftests/stacks/probed_lib.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(STACKS_CC) -fPIC -shared -Wl,-soname,$(@F) -o $@ $<
+
+$(STACKS)/probed: selftests/stacks/probed.c $(STACKS)/libprobed.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(STACKS_CC) -o $@ $^ -Wl,-rpath,'$$ORIGIN'
+
 # Compilers split stacks on x86-64 only, if libgcc has what that takes.
 split_stack_FLAGS = $(shell echo 'int main(void) { return 0; }' | $(CC) -fsplit-stack -x c -o /dev/null - \
 	2>/dev/null && echo -fsplit-stack -DSPLIT)

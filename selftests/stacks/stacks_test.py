@@ -399,17 +399,59 @@ def coroutine():
 
 # ---- Probes ----
 
+def check_stepped(stacks, names, chain):
+    """Checks that most stacks begin with one of these names, called through this chain."""
+    whole = sum(stacks.values())
+    good = sum(value for frames, value in stacks.items()
+               if any(has_chain(frames[:len(chain) + 1], [name, *chain]) for name in names))
+    # In the first sample nobody knows the page yet.
+    lost = sum(value for frames, value in stacks.items() if '[truncated]' in frames)
+    check(good > 0.5 * whole and lost < 0.05 * whole, f'{good}, {lost} of {whole}: {stacks}')
+
+
 @test
 def stepped_instruction():
     """an instruction with a probe of another tool, which the kernel steps elsewhere, has its place"""
-    chain = ['multiply', 'call_multiply', 'begin_multiply', 'step', 'main']
+    chain = ['call_multiply', 'begin_multiply', 'step', 'main']
     with Target('probed', 'stepped') as pid:
         stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=2')
-    whole = sum(stacks.values())
-    good = sum(value for frames, value in stacks.items() if has_chain(frames, chain))
-    # In the first sample nobody knows the page yet.
-    other = sum(value for frames, value in stacks.items() if '[uprobes]' in frames)
-    check(good > 0.5 * whole and other < 0.05 * whole, f'{good}, {other} of {whole}: {stacks}')
+    check_stepped(stacks, ['multiply'], chain)
+
+
+def stepped(mode, chain, live, file):
+    """Checks what is said of an instruction that is stepped while the process lives, and of a file
+    of the same samples later."""
+    data, out = os.path.join(TMP, 'stepped.data'), os.path.join(TMP, 'stepped.folded')
+    with Target('probed', mode) as pid:
+        stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=1', f'--perf-data={data}')
+    check_stepped(stacks, live, chain)
+    done = shstk('unwind', '-o', out, data)
+    check(done.returncode == 0, done.stderr)
+    with open(out, encoding='utf-8') as text:
+        later = {tuple(reversed(stack.split(';'))): value
+                 for stack, value in stack_lines(text.read())}
+    check_stepped(later, file, chain)
+
+
+@test
+def stepped_entry():
+    """... the first instruction of a function, also in a file of samples, whose process is gone"""
+    stepped('entry', ['call_times_three', 'begin_times', 'step', 'main'],
+            ['times_three'], ['times_three'])
+
+
+@test
+def stepped_behind_a_stub():
+    """... of a function that is called through the linker's stub; the file does not say which"""
+    stepped('stub', ['call_times_five', 'begin_times', 'step', 'main'],
+            ['times_five'], ['times_five', '[uprobes]'])
+
+
+@test
+def stepped_unknown():
+    """... and where nobody can tell which function it is, all its callers"""
+    either = ['times_five', '[uprobes]']
+    stepped('pointer', ['call_pointer', 'begin_times', 'step', 'main'], either, either)
 
 
 @test

@@ -647,9 +647,78 @@ static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy
 static bool is_stepped(const struct layout *layout, uint64_t pc)
 {
 	const struct layout_map *map = layout_find(layout, pc);
+	const int arch = layout->files->arch;
 
-	return map && !strcmp(map->path, "[uprobes]") && layout->files->arch == SHSTK_ARCH_X86 &&
-	       layout->files->read && layout->files->open;
+	return map && !strcmp(map->path, "[uprobes]") && stepped_is_known(arch) &&
+	       !stepped_is_trampoline(arch, map->start, pc) && layout->files->open;
+}
+
+/*
+ * Reads code from the memory of the process or, if it is gone, from the file that it had mapped.
+ * Returns whether all could be read.
+ */
+static bool read_code(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size)
+{
+	const struct layout_files *files = layout->files;
+	const struct layout_map *map = layout_find(layout, addr);
+	bool all;
+	int fd;
+
+	if (files->read)
+		return !files->read(files->arg, pid, addr, buf, size);
+	if (!map || !layout_is_file(map->path))
+		return false;
+	fd = files->open(files->arg, pid, map);
+	if (fd < 0)
+		return false;
+	all = pread(fd, buf, size, (off_t)(map->offset + (addr - map->start))) == (ssize_t)size;
+	close(fd);
+	return all;
+}
+
+/*
+ * Returns the function that the call before the return address @ra leads to, also by a stub of the
+ * linker; 0 if that is not known.
+ */
+static uint64_t find_callee(const struct layout *layout, pid_t pid, uint64_t ra)
+{
+	const int arch = layout->files->arch;
+	uint8_t code[STEPPED_CALL], stub[STEPPED_STUB];
+	struct stepped_target to;
+	uint64_t address;
+
+	if (ra < sizeof(code) || !read_code(layout, pid, ra - sizeof(code), code, sizeof(code)))
+		return 0;
+	to = stepped_call(arch, ra, code);
+	if (to.address && read_code(layout, pid, to.address, stub, sizeof(stub)))
+		to.slot = stepped_stub(arch, to.address, stub);
+	if (!to.slot)
+		return to.address;
+	return layout->files->read && read_code(layout, pid, to.slot, &address, sizeof(address)) ?
+		       address :
+		       0;
+}
+
+/*
+ * Finds the functions that may have been called last: the return address is at the stack pointer, or
+ * next to it behind a first instruction that pushes a register; of arm64 it is in a register.
+ */
+static void find_called(const struct layout *layout, pid_t pid, const struct stack_copy *copy,
+			struct stepped *s)
+{
+	uint64_t ras[2] = { 0 };
+
+	s->nr = 0;
+	if (layout->files->arch == SHSTK_ARCH_ARM64)
+		ras[0] = copy->regs->r[30];
+	else if (copy->size >= sizeof(ras))
+		memcpy(ras, copy->bytes, sizeof(ras));
+	for (size_t i = 0; i < 2; i++) {
+		const uint64_t callee = find_callee(layout, pid, ras[i]);
+
+		if (callee)
+			stepped_add(s, callee, 0);
+	}
 }
 
 /*
@@ -657,52 +726,58 @@ static bool is_stepped(const struct layout *layout, uint64_t pc)
  * the end of the stack.
  */
 static bool unwind_site(struct layout *layout, pid_t pid, const struct stack_copy *copy,
-			uint64_t site, struct unwound *ret)
+			const struct stepped_site *site, struct unwound *ret)
 {
 	struct shstk_regs regs = *copy->regs;
 	struct stack_copy there = *copy;
 
-	regs.pc = stepped_pc(layout_find(layout, regs.pc)->start, regs.pc, site);
+	regs.pc =
+		stepped_pc(layout->files->arch, layout_find(layout, regs.pc)->start, regs.pc, site);
 	there.regs = &regs;
-	return !unwind_copy(layout, pid, &there, ret) && ret->end == SHSTK_END_COMPLETE &&
-	       ret->nr > 1;
+	return regs.pc && !unwind_copy(layout, pid, &there, ret) &&
+	       ret->end == SHSTK_END_COMPLETE && ret->nr > 1;
 }
 
 /*
  * Returns the probed instruction that is stepped: the only one by which the stack has an end, or
- * the only one of these that was just called. Returns 0 if that is not known.
+ * the only one of these that was just called. Returns NULL if that is not known.
  */
-static uint64_t find_site(struct layout *layout, pid_t pid, const struct stack_copy *copy,
-			  struct unwound *ret)
+static const struct stepped_site *find_site(struct layout *layout, pid_t pid,
+					    const struct stack_copy *copy, struct unwound *ret)
 {
 	const struct stepped *s = layout->stepped;
+	const struct stepped_site *any = NULL, *callee = NULL;
 	unsigned int complete = 0, called = 0;
-	uint64_t any = 0, callee = 0;
 
 	for (size_t i = 0; i < s->nr; i++) {
-		if (!unwind_site(layout, pid, copy, s->sites[i], ret))
+		if (!unwind_site(layout, pid, copy, &s->sites[i], ret))
 			continue;
 		complete++;
-		any = s->sites[i];
-		if (stepped_is_called(layout->files, pid, ret->pcs[1], s->sites[i])) {
+		any = &s->sites[i];
+		if (find_callee(layout, pid, ret->pcs[1]) == any->address) {
 			called++;
-			callee = s->sites[i];
+			callee = any;
 		}
 	}
-	return complete == 1 ? any : called == 1 ? callee : 0;
+	if (!layout->files->read)
+		any = callee;
+	return complete == 1 ? any : called == 1 ? callee : NULL;
 }
 
 /* Unwinds from the instruction that is stepped, if it can be found. It is marked as a guess. */
 static int unwind_stepped(struct layout *layout, pid_t pid, const struct stack_copy *copy,
 			  struct unwound *ret)
 {
-	uint64_t site;
+	const struct stepped_site *site;
 
 	if (!layout->stepped)
 		layout->stepped = calloc(1, sizeof(*layout->stepped));
 	if (!layout->stepped)
 		return -ENOMEM;
-	stepped_find(layout->stepped, layout->files, pid, layout->maps, layout->nr);
+	if (layout->files->read)
+		stepped_find(layout->stepped, layout->files, pid, layout->maps, layout->nr);
+	else
+		find_called(layout, pid, copy, layout->stepped);
 	site = find_site(layout, pid, copy, ret);
 	if (!site || !unwind_site(layout, pid, copy, site, ret))
 		return unwind_copy(layout, pid, copy, ret);

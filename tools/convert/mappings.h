@@ -49,8 +49,8 @@ struct layout_map {
  * @name: adds a mapping to those by which addresses are named. Returns 0 or -ENOMEM.
  * @read: reads memory of process @pid, all of it or nothing. Returns 0 or a negative errno. NULL:
  *	the processes no longer exist.
- * @open: opens the file of a mapping. Returns a file descriptor or a negative errno. NULL: the
- *	processes no longer exist.
+ * @open: opens the file of a mapping. Returns a file descriptor or a negative errno. NULL: files are
+ *	not read.
  * @account: returns the account from which reading a process's memory draws, or NULL without
  *	memory. NULL: the processes no longer exist.
  */

@@ -4,6 +4,7 @@
  * now or below a folder. See recorded_files.h.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/utsname.h>
@@ -88,13 +89,25 @@ static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const str
 			info.image_size = m->end - m->start;
 		}
 	} else if (!layout_is_file(m->path)) {
-		info.path = "";
+		info.path = strcmp(m->path, "[uprobes]") ? "" : m->path;
 	} else {
 		file = image_get(&past->images, m->path, &m->id);
 		if (file)
 			info.path = file->found;
 	}
 	return shstk_symproc_add(proc, &info);
+}
+
+/* Opens the file of a mapping. Returns a file descriptor or a negative errno. */
+static int open_file(void *arg, pid_t pid, const struct layout_map *m)
+{
+	struct past *past = arg;
+	struct image *file = layout_is_file(m->path) ? image_get(&past->images, m->path, &m->id) :
+						       NULL;
+	int fd = file ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
+
+	(void)pid;
+	return !file ? -ENOENT : fd < 0 ? -errno : fd;
 }
 
 int past_init(struct past *past, const struct perfdata *pd, const char *sysroot)
@@ -105,6 +118,7 @@ int past_init(struct past *past, const struct perfdata *pd, const char *sysroot)
 			.arg = past,
 			.add = add_code,
 			.name = add_names,
+			.open = open_file,
 		},
 		.images.root = -1,
 		.pd = pd,
