@@ -23,7 +23,8 @@ from harness import (  # noqa: E402
 
 SUMS = os.path.join(HERE, 'sums')
 PATIENCE = 150      # seconds after which a program counts as hung
-SUFFIXES = ('folded', 'svg', 'txt', 'json', 'perf', 'pb.gz')
+SUFFIXES = ('folded', 'svg', 'txt', 'json', 'perf', 'pb.gz', 'speedscope.json', 'firefox.json',
+            'callgrind')
 
 
 def no_events(text):
@@ -90,9 +91,11 @@ def stopped_recorder(*options):
 
 @test
 def losses_in_every_output():
-    """what found no room is said in each format, with how much of the whole is there"""
+    """what found no room is said in each format, with how much of the whole there is; by report, too"""
     options, paths = outputs('lost')
-    with stopped_recorder('-F', '2000', '--buffer=16', *options) as (recorder, _):
+    kept = os.path.join(TMP, 'lost.shstk')
+    with stopped_recorder('-F', '2000', '--buffer=16', f'--output={kept}', *options) as running:
+        recorder, _ = running
         recorder.send_signal(signal.SIGINT)
         _, err = recorder.communicate()
     check(recorder.returncode == 0, err)
@@ -100,7 +103,10 @@ def losses_in_every_output():
                       r'([0-9.]+) of ([0-9.]+) s CPU time are here)', err)
     check(found and int(found[2]) > 200, err)
     check(float(found[3]) < float(found[4]) and float(found[4]) > 1.0, err)
-    for path in paths:
+    again, reported = outputs('reported')
+    done = run(SHSTK, 'report', *again, kept)
+    check(done.returncode == 0, done.stderr)
+    for path in [*paths, *reported]:
         text = read(path)
         check(found[1].replace(';', ':') in text.replace(';', ':'), f'{path}: {text[:400]}')
     check([value for frames, value in folded(paths[0]) if frames[0].startswith('[caution]')]

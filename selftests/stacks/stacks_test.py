@@ -331,7 +331,7 @@ def other_stack():
     cut = sum(value for stack, value in stacks if '[truncated]' in stack)
     # Some of the first ones are from before the process was looked at.
     check(whole > 4 * cut, f'{whole} whole, {cut} cut: {done.stderr}')
-    said = re.search(r'(\d+) of \d+ stacks continue on another stack', done.stderr)
+    said = re.search(r'(\d+) of \d+ stacks continue elsewhere', done.stderr)
     check(not said or cut, f'{cut} are cut: {done.stderr}')
 
 

@@ -205,7 +205,8 @@ struct stack_copy {
  * @end: enum shstk_end. SHSTK_END_READ: the stack goes on where nothing was copied.
  * @elsewhere: with SHSTK_END_READ: it continues on another stack, not behind the copy. That may be
  *	the stack that was interrupted by a signal handler on a stack of its own, that of the code
- *	that resumed a coroutine, or a runtime's stack.
+ *	that resumed a coroutine, or a runtime's stack. Or the copy ends at a page of a large array
+ *	that was never used, and the stack continues behind that.
  * @missed: with SHSTK_END_READ: the address that was not copied.
  */
 struct unwound {
@@ -221,7 +222,7 @@ struct unwound {
 
 /* What is said of stacks that go on elsewhere, to be printed behind their number. */
 #define UNWOUND_ELSEWHERE \
-	"continue on another stack, which was not copied (of a coroutine, of a runtime, or the one that a signal handler on its own stack interrupted): shown as [truncated]"
+	"continue elsewhere, which was not copied: behind pages of the stack that were never used, or on another stack (of a coroutine, of a runtime, or the one that a signal handler on its own stack interrupted): shown as [truncated]"
 
 /*
  * Returns whether the stack goes on behind the copy, so that a larger copy would have more of it.
