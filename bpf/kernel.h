@@ -94,11 +94,15 @@ struct task_struct {
 	unsigned int flags;
 	struct uprobe_task *utask;
 	struct thread_struct thread;
+	struct task_struct *group_leader;
+	struct task_struct *real_parent;
+	int tgid;
 };
 
 #pragma clang attribute pop
 
 #define VM_EXEC 4
+#define PF_FORKNOEXEC 0x00000040 /* the process of that leader executed no program yet */
 #define PF_KTHREAD 0x00200000
 
 #endif /* BPF_KERNEL_H */

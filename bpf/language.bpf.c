@@ -8,6 +8,14 @@
 #include "language_walk.h"
 #include "program.h"
 
+/* The program that runs behind this one, if any: an event has room for one program only. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} language_next SEC(".maps");
+
 char LICENSE[] SEC("license") = "GPL";
 
 SEC("perf_event")
@@ -17,6 +25,7 @@ int language_sample(struct bpf_perf_event_data *ctx)
 	struct walk_config *c = bpf_map_lookup_elem(&config, &zero);
 
 	if (c && !(current->flags & PF_KTHREAD))
-		read_language(ctx, visible_pid(c));
+		read_language(ctx, c);
+	bpf_tail_call(ctx, &language_next, 0);
 	return 1;
 }

@@ -348,11 +348,20 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	return 0;
 }
 
-/* Returns the target of the process @pid, and sets its number; NULL: there is none. */
-static __always_inline const struct language_target *find_target(u32 pid, u32 *ret)
+/*
+ * Returns the target of this process, and sets its number; NULL: there is none. A process that was
+ * just forked has its parent's: the recorder gets to know it later.
+ */
+static __always_inline const struct language_target *find_target(const struct walk_config *c,
+								 u32 *ret)
 {
+	u32 pid = visible_pid(c);
 	u32 *number = bpf_map_lookup_elem(&language_processes, &pid);
 
+	if (!number) {
+		pid = copied_pid(c);
+		number = pid ? bpf_map_lookup_elem(&language_processes, &pid) : NULL;
+	}
 	if (!number)
 		return NULL;
 	*ret = *number;
@@ -382,17 +391,17 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 }
 
 /*
- * Writes a record with the frames of the thread, if the process @pid is one whose frames are to be
- * read. Returns whether it is.
+ * Writes a record with the frames of the thread, if its process is one whose frames are to be read.
+ * Returns whether it is.
  */
-static __always_inline bool read_language(void *ctx, u32 pid)
+static __always_inline bool read_language(void *ctx, const struct walk_config *c)
 {
 	u32 zero = 0, number;
 	struct task_struct *task = current;
 	struct language_run run = { .ctx = ctx };
 	u64 base, nr;
 
-	run.t = find_target(pid, &number);
+	run.t = find_target(c, &number);
 	run.l = bpf_map_lookup_elem(&language_walks, &zero);
 	if (!run.t || !run.l || !task->mm)
 		return false;

@@ -29,4 +29,17 @@ static __always_inline u32 visible_pid(const struct walk_config *c)
 	return bpf_get_current_pid_tgid() >> 32;
 }
 
+/*
+ * Returns the process ID of the parent if this process is still a copy of it, as fork() made it; 0 if
+ * it is not, or if processes have other numbers in the recorder's namespace.
+ */
+static __always_inline u32 copied_pid(const struct walk_config *c)
+{
+	struct task_struct *leader = BPF_CORE_READ(current, group_leader);
+
+	if (c->ns_ino || !(BPF_CORE_READ(leader, flags) & PF_FORKNOEXEC))
+		return 0;
+	return BPF_CORE_READ(leader, real_parent, tgid);
+}
+
 #endif /* BPF_PROGRAM_H */

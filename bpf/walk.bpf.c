@@ -205,7 +205,7 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
 
 	/* The places of an interpreter's frames among native ones are found in a copy. */
-	if (c && !(current->flags & PF_KTHREAD) && read_language(ctx, visible_pid(c)))
+	if (c && !(current->flags & PF_KTHREAD) && read_language(ctx, c))
 		return 1;
 	if (!c || !w || !begin(w, ctx, c)) {
 		if (w)

@@ -40,6 +40,13 @@ selftests/language/python_test.py: | $(LANGUAGE_TRUTH)
 selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged
 selftests/language/trace_test.py: | all
+selftests/language/both_test.py: | all
+selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
+
+# A program with Python in it.
+$(LANGUAGE_B)/embed: selftests/language/embed.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
 
 # It is linked with all of the command, too.
 $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
@@ -50,4 +57,4 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php hostile trace))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php hostile trace both processes))

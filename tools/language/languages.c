@@ -315,6 +315,15 @@ int languages_begin(struct languages *all, struct perf_rings *rings)
 	return err;
 }
 
+int languages_then(struct languages *all, int program)
+{
+	__u32 zero = 0;
+
+	if (all->program != &all->own)
+		return -ENOENT;
+	return bpf_loaded_set(&all->own, "language_next", &zero, &program);
+}
+
 int languages_set_truth(struct languages *all, int number, uint64_t addr)
 {
 	struct language_target *target = &all->interpreters[number].found.target;

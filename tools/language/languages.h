@@ -73,6 +73,12 @@ bool languages_wanted(const struct languages *all);
  */
 int languages_begin(struct languages *all, struct perf_rings *rings);
 
+/*
+ * Has another program of perf events run at each sample behind the one that was loaded here. Returns
+ * 0, or a negative errno if it cannot.
+ */
+int languages_then(struct languages *all, int program);
+
 /* Returns why an interpreter's functions are not shown, or NULL. */
 const char *languages_refused(const struct languages *all);
 

@@ -35,6 +35,7 @@
 
 #define LOOK_NS 20000000 /* time between two looks into the rings */
 #define CALM_NS 100000000 /* the same while the back end is calm */
+#define EARLY_NS 500000000 /* a beginning, in which interpreters are met */
 #define PROGRESS "shstk record: "
 #define FUNCTION_ROOM 30 /* columns for the name of the hottest function and its share */
 #define FLUSH_NS 1000000000 /* time after which samples that are kept are written */
@@ -193,7 +194,8 @@ static void note_memory(struct recording *r)
 static struct timespec nap(const struct recording *r)
 {
 	const struct record_opts *o = r->opts;
-	bool calm = r->pid && !o->live && !(o->duration > 0) && !(o->every > 0) &&
+	bool early = now_ns(CLOCK_MONOTONIC) - r->began < EARLY_NS;
+	bool calm = r->pid && !early && !o->live && !(o->duration > 0) && !(o->every > 0) &&
 		    r->backend->calm && r->backend->calm(r, CALM_NS);
 
 	return (struct timespec){ .tv_nsec = calm ? CALM_NS : LOOK_NS };

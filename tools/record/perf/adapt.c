@@ -161,18 +161,48 @@ static void widen(struct perf_recording *d)
 
 /*
  * Returns whether there is a Go program whose stacks are copied. The BPF program is not loaded
- * before, because loading takes time and so does each sample of other programs.
+ * before, because loading takes time and so does each sample of other programs. If the program that
+ * reads frames of interpreters runs already, this one runs behind it, in the same rings.
  */
 static bool has_go(struct perf_recording *d, struct perf_opts *opts)
 {
 	if (!d->convert->learnt.go || d->moments || !stacks_are_copied(&d->convert->stacks))
 		return false;
 	d->moments = gomoments_create(opts->freq);
-	if (d->moments)
-		opts->program = gomoments_program(d->moments);
-	else
+	if (!d->moments)
 		d->adapt.refused |= 1u << CHANGE_MOMENTS;
-	return d->moments;
+	else if (d->reading)
+		languages_then(d->languages, gomoments_program(d->moments));
+	else
+		opts->program = gomoments_program(d->moments);
+	return d->moments && !d->reading;
+}
+
+/* ---- CHANGE_READING ---- */
+
+static bool wants_reading(const struct perf_recording *d)
+{
+	return !d->reading && d->languages && languages_wanted(d->languages) &&
+	       stacks_are_copied(&d->convert->stacks);
+}
+
+/* Returns whether an interpreter was met when the program for Go runs already. */
+static bool has_both(struct perf_recording *d, struct perf_opts *opts)
+{
+	if (!d->moments || !wants_reading(d))
+		return false;
+	if (languages_then(d->languages, gomoments_program(d->moments))) {
+		d->adapt.refused |= 1u << CHANGE_READING;
+		return false;
+	}
+	opts->program = 0;
+	return true;
+}
+
+static void begin_reading(struct perf_recording *d)
+{
+	d->reading = true;
+	languages_begin(d->languages, d->rings);
 }
 
 /* ---- CHANGE_SIZE ---- */
@@ -213,6 +243,7 @@ static const struct transition {
 	[CHANGE_COPIES] = { lacks_shadow, begin_copies },
 	[CHANGE_SCOPE] = { too_short_lived, widen },
 	[CHANGE_MOMENTS] = { has_go, NULL },
+	[CHANGE_READING] = { has_both, begin_reading },
 	[CHANGE_SIZE] = { too_small, begin_sizes },
 };
 
@@ -242,12 +273,8 @@ static int make_change(struct perf_recording *d, enum change change)
 
 void read_languages(struct perf_recording *d)
 {
-	if (d->reading || d->moments || !d->languages || !languages_wanted(d->languages) ||
-	    !stacks_are_copied(&d->convert->stacks))
-		return;
-	d->reading = true;
-	d->adapt.refused |= 1u << CHANGE_MOMENTS;
-	languages_begin(d->languages, d->rings);
+	if (!d->moments && wants_reading(d))
+		begin_reading(d);
 }
 
 int adapt(struct perf_recording *d)

@@ -14,6 +14,7 @@
  * @CHANGE_COPIES: stacks are copied.
  * @CHANGE_SCOPE: events are those of the CPUs instead of those of the threads.
  * @CHANGE_MOMENTS: a BPF program copies the stacks of goroutines beside samples.
+ * @CHANGE_READING: that program runs behind the one that reads the frames of interpreters.
  * @CHANGE_SIZE: copies of stacks become larger.
  * @CHANGES: number of changes.
  *
@@ -26,6 +27,7 @@
  *	                          or STACK_COPIES
  *	SCOPE    scope.kind       SCOPE_GIVEN, SCOPE_OURS     threads end before they have samples
  *	MOMENTS  opts.program     none, that of gomoments.h   stacks of Go are copied
+ *	READING  opts.program     that of gomoments.h, none   an interpreter is met, too
  *	SIZE     opts.copy        n, the next of sizes[]      one stack of 200 is larger than copies
  *
  * If the kernel refuses a change, nothing changes and it is not tried again (@refused of struct
@@ -37,6 +39,7 @@ enum change {
 	CHANGE_COPIES,
 	CHANGE_SCOPE,
 	CHANGE_MOMENTS,
+	CHANGE_READING,
 	CHANGE_SIZE,
 	CHANGES,
 };

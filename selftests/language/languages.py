@@ -1,0 +1,204 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What `shstk record` shows of programs in many languages, as a table.
+
+    languages.py [SECONDS]
+
+Each program calls inner() from middle() from outer(), for SECONDS (3) of CPU time. By time of the
+profile: how much has whole stacks, all three functions in their order, and any of them. For
+languages whose functions are read by BPF also how many stacks of another program are right and
+wrong by that program's own word, and how many that were read have no place. Languages that are not
+installed are left out.
+"""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+sys.dont_write_bytecode = True
+sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
+from harness import HERE, SHSTK    # noqa: E402
+from judge import Judge    # noqa: E402
+from php_judge import PhpJudge    # noqa: E402
+import php_program    # noqa: E402
+
+NAMES = 'outer', 'middle', 'inner'
+SAMPLES = '5000'    # stacks that are judged
+SOURCES = {
+    't.py': '''import sys, time
+def inner(n):
+    s = 0
+    for i in range(n): s += i * i % 7
+    return s
+def middle(n): return inner(n) + 1
+def outer(n): return middle(n) + 1
+end = time.process_time() + float(sys.argv[1])
+while time.process_time() < end: outer(20000)
+''',
+    't.php': '''<?php
+function inner($n) { $s = 0; for ($i = 0; $i < $n; $i++) $s += $i * $i % 7; return $s; }
+function middle($n) { return inner($n) + 1; }
+function outer($n) { return middle($n) + 1; }
+function used() { $u = getrusage(); return $u['ru_utime.tv_sec'] + $u['ru_utime.tv_usec'] / 1e6; }
+while (used() < (float)$argv[1]) outer(20000);
+''',
+    't.js': '''function inner(n) { let s = 0; for (let i = 0; i < n; i++) s += i * i % 7; return s; }
+function middle(n) { return inner(n) + 1; }
+function outer(n) { return middle(n) + 1; }
+while (process.cpuUsage().user < process.argv[2] * 1e6) outer(20000);
+''',
+    'T.java': '''class T {
+    static long inner(int n) { long s = 0; for (int i = 0; i < n; i++) s += (long)i * i % 7; return s; }
+    static long middle(int n) { return inner(n) + 1; }
+    static long outer(int n) { return middle(n) + 1; }
+    public static void main(String[] a) {
+        var of = java.lang.management.ManagementFactory.getThreadMXBean();
+        long k = 0, end = (long)(Double.parseDouble(a[0]) * 1e9);
+        while (of.getCurrentThreadCpuTime() < end) k += outer(20000);
+        if (k == 1) System.out.println(k);
+    }
+}
+''',
+    't.lua': '''function inner(n) local s = 0 for i = 1, n do s = s + i * i % 7 end return s end
+function middle(n) return inner(n) + 1 end
+function outer(n) return middle(n) + 1 end
+while os.clock() < tonumber(arg[1]) do outer(20000) end
+''',
+    't.rb': '''def inner(n)
+  s = 0
+  n.times { |i| s += i * i % 7 }
+  s
+end
+def middle(n) = inner(n) + 1
+def outer(n) = middle(n) + 1
+outer(20000) while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < ARGV[0].to_f
+''',
+    't.pl': '''sub inner { my $s = 0; $s += $_ * $_ % 7 for 1 .. $_[0]; $s }
+sub middle { inner($_[0]) + 1 }
+sub outer { middle($_[0]) + 1 }
+outer(20000) while (times)[0] < $ARGV[0];
+''',
+    'T.cs': '''class T {
+  const System.Runtime.CompilerServices.MethodImplOptions No = System.Runtime.CompilerServices.MethodImplOptions.NoInlining;
+  [System.Runtime.CompilerServices.MethodImpl(No)] static int inner(int n) { int s = 0; for (int i = 0; i < n; i++) s = (s + i * 3) % 7919; return s; }
+  [System.Runtime.CompilerServices.MethodImpl(No)] static int middle(int n) { return inner(n) + 1; }
+  [System.Runtime.CompilerServices.MethodImpl(No)] static int outer(int n) { return middle(n) + 1; }
+  static void Main(string[] a) {
+    var p = System.Diagnostics.Process.GetCurrentProcess();
+    int k = 0;
+    while (p.TotalProcessorTime.TotalSeconds < double.Parse(a[0])) { k += outer(20000); p.Refresh(); }
+    if (k == 1) System.Console.WriteLine(k);
+  }
+}
+''',
+}
+# Name, what compiles the source in the folder, and the command; the seconds come behind it.
+ROWS = [
+    ('python3', None, 'python3 t.py'),
+    ('php', None, 'php t.php'),
+    ('node', None, 'node t.js'),
+    ('node --perf-basic-prof', None, 'node --perf-basic-prof t.js'),
+    ('java', 'javac T.java', 'java T'),
+    ('java -Xint', 'javac T.java', 'java -Xint T'),
+    ('luajit', None, 'luajit t.lua'),
+    ('luajit -joff', None, 'luajit -joff t.lua'),
+    ('lua5.4', None, 'lua5.4 t.lua'),
+    ('ruby', None, 'ruby t.rb'),
+    ('perl', None, 'perl t.pl'),
+    ('mono --jitmap', 'mcs T.cs', 'mono --jitmap T.exe'),
+]
+
+
+def in_order(functions):
+    """Whether the three functions are in a stack, the outermost first."""
+    rest = iter(functions)
+    return all(any(re.search(rf'(^|[^A-Za-z]){name}(?![a-z])', f) for f in rest) for name in NAMES)
+
+
+def evaluate(path):
+    """Shares in percent: whole stacks, functions in order, any of the functions."""
+    total = whole = order = some = 0
+    with open(path, errors='replace') as file:
+        for row in file:
+            stack, _, value = row.rstrip('\n').rpartition(' ')
+            functions, value = stack.split(';'), int(value)
+            total += value
+            whole += value * ('[truncated]' not in functions)
+            order += value * in_order(functions)
+            some += value * any(re.search(rf'(^|[^A-Za-z]){name}(?![a-z])', f)
+                                for f in functions for name in NAMES)
+    return [100 * part / max(total, 1) for part in (whole, order, some)]
+
+
+def is_installed(*commands):
+    return all(command is None or shutil.which(command.split()[0]) for command in commands)
+
+
+def record(folder, compiler, command, seconds):
+    """The shares of a program, or why there are none."""
+    for name, source in SOURCES.items():
+        with open(os.path.join(folder, name), 'w') as file:
+            file.write(source)
+    if compiler and subprocess.run(compiler.split(), cwd=folder, capture_output=True).returncode:
+        return f'{compiler} fails'
+    out = os.path.join(folder, 'out.folded')
+    ended = subprocess.run([SHSTK, 'record', '-F', '499', '-o', out, '--', *command.split(), str(seconds)],
+                           cwd=folder, capture_output=True, text=True)
+    return evaluate(out) if os.path.exists(out) else ended.stderr.strip().splitlines()[-1]
+
+
+def judge(folder, command, kind):
+    """How many stacks are right, wrong and not placed, or why that is not known."""
+    word = os.path.join(folder, 'word')
+    with open(word, 'wb') as file:
+        file.truncate(4096)
+    ended = subprocess.run([os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word, *command, ],
+                           capture_output=True, text=True)
+    lines = ended.stdout.splitlines()
+    if ended.returncode or not lines:
+        return (lines or [ended.stderr.strip()])[-1]
+    it = kind(folder)
+    for line in lines[:-1]:
+        it.take(line)
+    has_place, read = (int(w) for w in lines[-1].replace(' of', '').split()[1:3])
+    return it.counts['stacks'] - len(it.wrong), len(it.wrong), read - has_place
+
+
+def judge_python(folder):
+    return judge(folder, ['python3', os.path.join(FOLDER, 'program.py'), os.path.join(folder, 'word'),
+                          folder, '1000'], Judge)
+
+
+def judge_php(folder):
+    php_program.write(folder)
+    return judge(folder, ['php', os.path.join(folder, 'functions.php'), os.path.join(folder, 'word')],
+                 PhpJudge)
+
+
+JUDGES = {'python3': judge_python, 'php': judge_php}
+
+
+def make_row(name, compiler, command, seconds):
+    with tempfile.TemporaryDirectory() as folder:
+        shares = record(folder, compiler, command, seconds)
+        if isinstance(shares, str):
+            return f'{name:24}{shares}'
+        row = f'{name:24}' + ''.join(f'{share:8.1f}' for share in shares)
+        judged = JUDGES[name](folder) if name in JUDGES else ()
+        return row + (f'  {judged}' if isinstance(judged, str) else ''.join(f'{n:8}' for n in judged))
+
+
+def main():
+    seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 3
+    print(f'{"":24}{"whole %":>8}{"order %":>8}{"any %":>8}{"right":>8}{"wrong":>8}{"native":>8}')
+    for name, compiler, command in ROWS:
+        if is_installed(compiler, command):
+            print(make_row(name, compiler, command, seconds), flush=True)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Python's functions in processes of all kinds: short children, and a program that has Python in it."""
+
+import glob
+import os
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import HERE, TMP, Skip, check, main, shstk, test    # noqa: E402
+
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+FOLDER = os.path.dirname(os.path.abspath(__file__))
+CHILDREN, SECONDS = '160', '0.005'      # shorter than the time between two looks into the rings
+FIRST_NAMESPACE = 'pid:[4026531836]'    # constant in the kernel
+PROGRAM = '''
+import time
+def inner():
+    return sum(i * i % 7 for i in range(300))
+def outer(end):
+    while time.process_time() < end:
+        inner()
+outer(1.5)
+'''
+
+
+def record(*command):
+    """The stacks of a recording, each a list of functions from the outside, with its value."""
+    out = os.path.join(TMP, 'out.folded')
+    ended = shstk('record', '--freq=999', '-o', out, '--', *command)
+    print('#', ended.stderr.strip().replace('\n', '\n# '))
+    if 'are not shown:' in ended.stderr or 'not permitted' in ended.stderr:
+        raise Skip(ended.stderr.strip().splitlines()[-1])
+    check(os.path.exists(out), ended.stderr)
+    with open(out) as file:
+        rows = [row.rpartition(' ') for row in file.read().splitlines()]
+    return [(stack.split(';'), int(value)) for stack, _, value in rows]
+
+
+def share(stacks, name):
+    """The share by value of the stacks with a function."""
+    return sum(value for stack, value in stacks if name in stack) / sum(value for _, value in stacks)
+
+
+@test
+def children():
+    """children that end before the recorder hears of them have their functions"""
+    if os.readlink('/proc/self/ns/pid') != FIRST_NAMESPACE:
+        raise Skip('processes have other numbers in this namespace than in the kernel')
+    stacks = record(PYTHON, '-S', os.path.join(FOLDER, 'forks.py'), CHILDREN, SECONDS)
+    part = share(stacks, 'in_child')
+    print(f'# {100 * part:.1f} % of the time')
+    check(part > 0.6, f'in {100 * part:.1f} % of the time only')
+
+
+@test
+def embedded():
+    """a program that loads libpython, under any name"""
+    found = sorted(glob.glob('/usr/lib/*/libpython3.1[1-4].so.1.0'))
+    if not found:
+        raise Skip('no libpython3 is installed')
+    stacks = record(os.path.join(HERE, 'embed'), found[-1], '-S', '-c', PROGRAM)
+    part = share(stacks, 'inner')
+    print(f'# {100 * part:.1f} % of the time')
+    check(part > 0.3, f'in {100 * part:.1f} % of the time only')
+
+
+def why():
+    """Why nothing can be tested, or None."""
+    if os.geteuid():
+        return 'root only loads BPF programs'
+    return None if os.path.exists(PYTHON) else PYTHON + ' is not installed'
+
+
+if __name__ == '__main__':
+    sys.exit(main(why))
