@@ -148,7 +148,7 @@ int output_check(struct output *o, int failed)
 		complain("unknown format '%s'; known are %s", o->format, shstk_format_list());
 		return EXIT_USAGE;
 	}
-	if (!o->nr)
+	if (!o->nr && !o->sent)
 		o->paths[o->nr++] = OUTPUT_DEFAULT;
 	for (unsigned int i = 0; i < o->nr; i++) {
 		o->formats[i] = choose_format(o, o->paths[i]);
@@ -204,12 +204,12 @@ static bool wants_pprof(const struct output *o)
 
 bool output_wants_labels(const struct output *o)
 {
-	return wants_pprof(o) || wants(o, "shstk");
+	return o->sent || wants_pprof(o) || wants(o, "shstk");
 }
 
 bool output_wants_lines(const struct output *o)
 {
-	return wants_pprof(o) || wants(o, "html") || wants(o, "speedscope") ||
+	return o->sent || wants_pprof(o) || wants(o, "html") || wants(o, "speedscope") ||
 	       wants(o, "firefox") || wants(o, "callgrind") || wants(o, "shstk");
 }
 

@@ -26,6 +26,7 @@ struct shstk_keep;
  * @streams: a file of the format shstk is written while samples are added; set by the command.
  * @keep: this file, or NULL; set by output_keep().
  * @kept: index of its path.
+ * @sent: the profile is sent to a server, too; set by the command.
  * @per_thread: keep threads apart.
  * @full_names: as in &struct shstk_symbols_opts.
  * @top: number of hottest functions to print; 0: none.
@@ -46,6 +47,7 @@ struct output {
 	bool streams;
 	struct shstk_keep *keep;
 	unsigned int kept;
+	bool sent;
 	bool per_thread;
 	bool full_names;
 	int top;
@@ -65,7 +67,8 @@ extern const struct argp output_argp;
 
 /**
  * output_check() - find out early whether all files can be written
- * @o: the outputs. OUTPUT_DEFAULT is added if there is none, and the formats are chosen.
+ * @o: the outputs. OUTPUT_DEFAULT is added if there is none and the profile is not sent, and the
+ *	formats are chosen.
  * @failed: exit status if a file cannot be written.
  *
  * Return: EXIT_OK; or EXIT_USAGE or @failed, after a message with the reason.

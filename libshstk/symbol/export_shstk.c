@@ -16,7 +16,7 @@ static int keep_one(struct shstk_keep *keep, const struct shstk_profile *profile
 	return shstk_keep_add(keep, &whole);
 }
 
-static int keep_all(struct shstk_keep *keep, const struct shstk_profile *profile)
+int shstk_keep_profile(struct shstk_keep *keep, const struct shstk_profile *profile)
 {
 	const struct shstk_moments *moments = &profile->moments;
 	int err = 0;
@@ -40,7 +40,7 @@ static int write_shstk(const struct shstk_profile *profile, FILE *out,
 
 	if (err)
 		return err;
-	err = keep_all(keep, profile);
+	err = shstk_keep_profile(keep, profile);
 	if (!err)
 		return shstk_keep_finish(keep, opts->type);
 	shstk_keep_drop(keep);

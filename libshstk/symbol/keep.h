@@ -74,6 +74,15 @@ int shstk_keep_create_for(const struct shstk_profile *profile, const struct shst
 int shstk_keep_add(struct shstk_keep *keep, const struct shstk_otlp_sample *sample);
 
 /**
+ * shstk_keep_profile() - keep all samples of a profile that is complete
+ * @keep: the file.
+ * @profile: the profile. Samples whose times it does not have are kept as their sums.
+ *
+ * Return: as shstk_keep_add().
+ */
+int shstk_keep_profile(struct shstk_keep *keep, const struct shstk_profile *profile);
+
+/**
  * shstk_keep_flush() - write the samples that wait
  * @keep: the file.
  * @so_far: what was counted so far, for a reader who finds no end; or NULL.

@@ -1,7 +1,13 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# `shstk push`: what servers receive, and servers that misbehave, on this machine.
+# `shstk push` and `shstk record --push`: what servers receive, and servers that misbehave, on this
+# machine.
+
+$(B)/selftests/push/allocate: selftests/push/allocate.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fno-builtin -o $@ $<
 
 selftests/push/push_test.py: | $(B)/shstk $(TOOL_PROGRAMS)
+selftests/push/spool_test.py: | $(B)/shstk $(TOOL_OBJECTS) $(TOOL_PROGRAMS) $(B)/selftests/push/allocate
 
-CHECK += selftests/push/push_test.py
+CHECK += selftests/push/push_test.py selftests/push/spool_test.py

@@ -8,43 +8,25 @@ file, which `shstk report` reads again.
 """
 
 import base64
-import gzip
 import json
 import os
 import shutil
 import socket
 import ssl
-import struct
-import subprocess
 import sys
 import urllib.parse
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
-import pprof  # noqa: E402
-from harness import LIMIT, TMP, Skip, check, equal, main, test  # noqa: E402
+from harness import check, equal, main, test  # noqa: E402
+from received import (ENVIRONMENT, attributes, certificates, ids, need_sender,  # noqa: E402
+                      place, same, stacks, write)
 from server import Server, answer, endless, processes, raw, silent  # noqa: E402
 
 OK, FAILED, USAGE, LATER = 0, 1, 2, 75
 PATH = 'POST /v1development/profiles HTTP/1.1'
-CURVE = ('-pkeyopt', 'ec_paramgen_curve:P-256')
 TOKEN = 'a-token-of-the-test-7f3b'
-ENVIRONMENT = {name: value for name, value in os.environ.items()
-               if not name.lower().endswith('_proxy')}
-
-
-def place(name):
-    return os.path.join(TMP, name)
-
-
-def write(name, data):
-    """Writes a file of the test; returns its path."""
-    with open(place(name), 'wb') as file:
-        file.write(data)
-    return place(name)
-
-
 def profile(name='small', lines=3):
     """A file that keeps samples, of so many stacks; returns its path."""
     text = ''.join(f'main;job;step_{i} {i + 1}\n' for i in range(lines))
@@ -54,70 +36,15 @@ def profile(name='small', lines=3):
     return place(f'{name}.shstk')
 
 
-def stacks(path):
-    """The folded stacks of a profile, and their values."""
-    out = place('stacks.folded')
-    if os.path.exists(out):
-        os.unlink(out)
-    run = harness.shstk('report', '-q', '-o', out, path)
-    equal(run.returncode, 0, run.stderr)
-    with open(out, encoding='utf-8') as file:
-        return sorted(harness.stack_lines(file.read()))
-
-
 def push(server, *options, status=OK, env=None):
     """Pushes and returns what was printed."""
-    if not os.path.exists(os.path.join(harness.BUILD, 'shstk-push')):
-        raise Skip('shstk-push was not built: the headers of libcurl are missing')
+    need_sender()
     to = [f'--to={server.url}'] if server else []
     run = harness.shstk('push', '--timeout=150', *to, *options,
                         env={**ENVIRONMENT, **(env or {})})
     wanted = status if isinstance(status, tuple) else (status,)
     check(run.returncode in wanted, f'{options}: status {run.returncode}: {run.stderr}')
     return run.stderr
-
-
-def unpacked(request):
-    """The body of a request, not compressed."""
-    encoding = request.headers.get('content-encoding')
-    if encoding == 'gzip':
-        return gzip.decompress(request.body)
-    if encoding == 'zstd':
-        return subprocess.run(['zstd', '-dc'], input=request.body, stdout=subprocess.PIPE,
-                              check=True, timeout=LIMIT).stdout
-    equal(encoding, None, 'encoding')
-    return request.body
-
-
-def same(requests, path):
-    """What the requests have is what the file has."""
-    kept = b''.join(struct.pack('>I', len(body)) + body for body in map(unpacked, requests))
-    equal(stacks(write('received.shstk', kept)), stacks(path), 'received')
-
-
-def walk(data, *numbers):
-    """The values of the fields that these numbers lead to, in messages inside messages."""
-    for number, value in pprof.fields(data):
-        if number == numbers[0]:
-            if numbers[1:]:
-                yield from walk(value, *numbers[1:])
-            else:
-                yield value
-
-
-def ids(request):
-    """The ids of the profiles of a request."""
-    return list(walk(unpacked(request), 1, 2, 2, 7))
-
-
-def attributes(request):
-    """The attributes of the resource that are texts."""
-    found = {}
-    for pair in walk(unpacked(request), 1, 1, 1):
-        for key, value in zip(walk(pair, 1), walk(pair, 2, 1)):
-            check(key not in found, f'{key} is there twice')
-            found[key] = value
-    return found
 
 
 # ---- What a server receives ----
@@ -495,29 +422,6 @@ def wrong_urls():
     for url in ('http://user:word@127.0.0.1:1/', 'ftp://127.0.0.1:1/', 'file:///etc/passwd', 'x',
                 ''):
         push(None, f'--to={url}', path, status=USAGE)
-
-
-def openssl(*args):
-    run = harness.run('openssl', *args)
-    check(run.returncode == 0, run.stderr)
-
-
-def certificates():
-    """Makes an authority, a certificate for the server, and one for the client."""
-    if not shutil.which('openssl'):
-        raise Skip('there is no openssl')
-    for name in ('ca', 'wrong'):
-        openssl('req', '-x509', '-newkey', 'ec', *CURVE, '-nodes', '-keyout', f'{name}.key', '-out',
-                f'{name}.pem', '-subj', f'/CN={name}', '-days', '3650')
-    write('names', b'subjectAltName=IP:127.0.0.1\n')
-    for name in ('server', 'client'):
-        openssl('req', '-newkey', 'ec', *CURVE, '-nodes', '-keyout', f'{name}.key', '-out',
-                f'{name}.csr', '-subj', f'/CN={name}')
-        openssl('x509', '-req', '-in', f'{name}.csr', '-CA', 'ca.pem', '-CAkey', 'ca.key',
-                '-CAcreateserial', '-out', f'{name}.pem', '-days', '3650', '-extfile', 'names')
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.load_cert_chain(place('server.pem'), place('server.key'))
-    return context
 
 
 @test

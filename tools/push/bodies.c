@@ -21,12 +21,32 @@ struct making {
 	struct push_bodies *bodies;
 };
 
-static int put(struct push_bodies *to, const void *data, size_t size)
+static int put_spool(const struct making *m, const void *data, size_t size)
 {
+	struct spool_request request = { .body = (uint8_t *)data, .size = size };
+	int err;
+
+	if (m->push->protocol == PUSH_INGEST) {
+		request.query = push_query(m->push, m->bodies, &request.query_size);
+		if (!request.query)
+			return -ENOMEM;
+	}
+	err = spool_put(m->bodies->spool, &request, m->push->spool_size);
+	free(request.query);
+	if (!err)
+		m->bodies->nr++;
+	return err;
+}
+
+static int put(const struct making *m, const void *data, size_t size)
+{
+	struct push_bodies *to = m->bodies;
 	const uint8_t head[4] = { size >> 24, size >> 16, size >> 8, size };
 
 	if (size > PUSH_MOST)
 		return -E2BIG;
+	if (to->spool)
+		return put_spool(m, data, size);
 	errno = 0;
 	fwrite(head, 1, sizeof(head), to->out);
 	fwrite(data, 1, size, to->out);
@@ -74,10 +94,10 @@ static int take_message(void *arg, const uint8_t *message, size_t size)
 	int err;
 
 	if (m->push->packing == PUSH_PLAIN)
-		return put(m->bodies, message, size);
+		return put(m, message, size);
 	n = m->push->packing == PUSH_GZIP ? pack_gzip(message, size, &packed) :
 					    pack_zstd(message, size, &packed);
-	err = n ? put(m->bodies, packed, n) : -ENOMEM;
+	err = n ? put(m, packed, n) : -ENOMEM;
 	free(packed);
 	return err;
 }
@@ -90,10 +110,21 @@ static int read_profile(struct shstk_profile *profile, const char *path)
 	return report_read(profile, path, &opts) ? EXIT_FAILED : EXIT_OK;
 }
 
+static const char *reason_of(int err)
+{
+	return err == -E2BIG || err == -EMSGSIZE ? "it is too large for one" : strerror(-err);
+}
+
+/* Says what became of a profile: @path, or what was just recorded. */
 static int failed(const char *path, int err)
 {
-	complain("cannot make a request of '%s': %s", path,
-		 err == -E2BIG ? "it is too large for one" : strerror(-err));
+	if (path)
+		complain("cannot make a request of '%s': %s", path, reason_of(err));
+	else if (err == -ENOSPC)
+		complain(
+			"a profile, or a part of it, is dropped: the spool (--spool-size) or its disk is full");
+	else
+		complain("a profile, or a part of it, is lost: %s", reason_of(err));
 	return EXIT_FAILED;
 }
 
@@ -118,6 +149,28 @@ static int make_otlp(struct making *m, struct shstk_profile *profile, const char
 	}
 	err = shstk_keep_finish(keep, 0);
 	return err ? failed(path, err) : EXIT_OK;
+}
+
+/* Messages of a profile in memory. */
+static int make_otlp_of(struct making *m, struct shstk_profile *profile, const char *title)
+{
+	const struct shstk_otlp_about about = {
+		.title = title,
+		.type = m->push->type,
+		.resource = (const char *const *)m->push->attributes,
+		.nr_resource = m->push->nr_attributes,
+	};
+	struct shstk_keep *keep;
+	int err = shstk_keep_create_for(profile, &about, take_message, m, &keep);
+
+	if (err)
+		return failed(NULL, err);
+	err = shstk_keep_profile(keep, profile);
+	if (err)
+		shstk_keep_drop(keep);
+	else
+		err = shstk_keep_finish(keep, 0);
+	return err ? failed(NULL, err) : EXIT_OK;
 }
 
 /* Returns a text in base64, which the caller frees; NULL if out of memory. */
@@ -216,7 +269,7 @@ static int put_json(const struct making *m, const struct shstk_profile *profile,
 	while (json.depth)
 		shstk_json_close(&json);
 	err = ferror(json.out) ? -ENOMEM : 0;
-	err = fclose(json.out) || err ? -ENOMEM : put(m->bodies, body, size);
+	err = fclose(json.out) || err ? -ENOMEM : put(m, body, size);
 	free(body);
 	return err;
 }
@@ -228,7 +281,7 @@ static int put_pprof(const struct making *m, const struct shstk_profile *profile
 	int err;
 
 	if (m->push->protocol == PUSH_INGEST)
-		return put(m->bodies, data, size);
+		return put(m, data, size);
 	text = base64(data, size);
 	err = text ? put_json(m, profile, text) : -ENOMEM;
 	free(text);
@@ -252,10 +305,11 @@ static int make_pprof(const struct making *m, struct shstk_profile *profile, con
 }
 
 /* Sets what is known once the file was read. Returns an exit status. */
-static int set_service(const struct making *m, const struct shstk_profile *profile)
+static int set_service(const struct making *m, const struct shstk_profile *profile,
+		       const char *title)
 {
 	const struct push *p = m->push;
-	const char *name = shstk_profile_title(profile);
+	const char *name = title ? title : shstk_profile_title(profile);
 
 	for (size_t i = 0; i < p->nr_attributes; i += 2)
 		if (!strcmp(p->attributes[i], "service.name"))
@@ -277,7 +331,7 @@ static int make(struct making *m, struct shstk_profile *profile, const char *pat
 		return make_otlp(m, profile, path);
 	status = read_profile(profile, path);
 	if (status == EXIT_OK)
-		status = set_service(m, profile);
+		status = set_service(m, profile, NULL);
 	return status != EXIT_OK || shstk_profile_empty(profile) ? status :
 								   make_pprof(m, profile, path);
 }
@@ -300,4 +354,16 @@ int push_make_bodies(const struct push *push, const char *path, struct push_bodi
 	shstk_profile_destroy(profile);
 	shstk_symbols_destroy(symbols);
 	return status;
+}
+
+int push_make_bodies_of(const struct push *push, struct shstk_profile *profile, const char *title,
+			struct push_bodies *bodies)
+{
+	struct making m = { .push = push, .bodies = bodies };
+	int status;
+
+	if (push->protocol == PUSH_OTLP)
+		return make_otlp_of(&m, profile, title);
+	status = set_service(&m, profile, title);
+	return status == EXIT_OK ? make_pprof(&m, profile, NULL) : status;
 }

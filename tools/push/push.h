@@ -8,14 +8,23 @@
  * to servers reads no profiles; and nothing else is linked with libcurl.
  *
  * The file is a sequence of bodies, each preceded by its length as four bytes, the highest first.
+ *
+ * `shstk record --push` puts bodies into a spool instead (spool.h), in the child processes that write
+ * profiles, and shstk-push runs beside the recorder and sends them from there (pusher.c). The recorder
+ * and shstk-push share a pair of sockets, whose end tells shstk-push that no more bodies come.
  */
 #ifndef TOOLS_PUSH_PUSH_H
 #define TOOLS_PUSH_PUSH_H
 
+#include <argp.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <stdio.h>
+#include <sys/types.h>
 
+#include "libshstk/symbol/profile.h"
+#include "tools/push/spool.h"
 #include "tools/read_limit.h"
 
 #define PUSH_LATER 75 /* exit status: it may be taken later; EX_TEMPFAIL of sysexits.h */
@@ -64,8 +73,14 @@ enum push_packing {
  * @timeout: seconds that a request may take.
  * @retries: how often one is sent again.
  * @max_wait: seconds between two at most.
+ * @type: kind of values that is shown where one is, from 1; 0: the last one.
+ * @given: one of these options was given: those of push_way_argp or push_spool_argp.
  * @quiet: no summary.
  * @read_limit: limits for reading files.
+ * @spool: folder for spools, or NULL: spool_default().
+ * @spool_size: bytes that may wait in a spool.
+ * @spool_age: seconds that they may wait.
+ * @spool_wait: seconds for which they are sent after the recording.
  * @files: the files.
  * @nr_files: number of @files.
  */
@@ -83,15 +98,22 @@ struct push {
 	unsigned int timeout;
 	unsigned int retries;
 	unsigned int max_wait;
+	unsigned int type;
+	bool given;
 	bool quiet;
 	struct read_limit read_limit;
+	const char *spool;
+	uint64_t spool_size;
+	unsigned long spool_age;
+	unsigned long spool_wait;
 	char **files;
 	int nr_files;
 };
 
 /**
- * struct push_bodies - the bodies of the requests for one file
- * @out: where they are written.
+ * struct push_bodies - the bodies of the requests for one profile
+ * @out: file to which they are written, or NULL.
+ * @spool: the spool into which they are put, or NULL.
  * @nr: their number.
  * @start: beginning of the recording, in ns since 1970.
  * @duration: its length, in ns.
@@ -99,6 +121,7 @@ struct push {
  */
 struct push_bodies {
 	FILE *out;
+	const struct spool *spool;
 	size_t nr;
 	int64_t start;
 	int64_t duration;
@@ -111,7 +134,65 @@ struct push_bodies {
  */
 int push_make_bodies(const struct push *push, const char *path, struct push_bodies *bodies);
 
+/* The same of a profile in memory, whose title is @title unless an option says another service. */
+int push_make_bodies_of(const struct push *push, struct shstk_profile *profile, const char *title,
+			struct push_bodies *bodies);
+
+/*
+ * Returns what is added to the URL of requests: "name=value", each followed by a zero byte, which the
+ * caller frees; NULL if out of memory.
+ */
+char *push_query(const struct push *push, const struct push_bodies *bodies, size_t *size);
+
 /* Sends the bodies. Returns an exit status, after a message if it is a failure. */
 int push_send(const struct push *push, const struct push_bodies *bodies);
+
+/*
+ * Starts the program that sends what is in a spool, with @fd as its standard input. Returns its
+ * process ID; or -1, after a message.
+ */
+pid_t push_start_spooled(const struct push *push, const char *base, const char *name, int fd);
+
+/* Sets the defaults of the options, and releases what they hold. */
+void push_init(struct push *push);
+void push_deinit(struct push *push);
+/* Chooses the protocol, if there is a URL. */
+void push_choose_protocol(struct push *push);
+
+/* Parsers of options, whose input is a struct push: how profiles are sent, and the spool. */
+extern const struct argp push_way_argp;
+extern const struct argp push_spool_argp;
+
+/**
+ * struct pusher - sends the profiles of a recording
+ * @push: how.
+ * @base: the folder in which the spool lies, to be freed.
+ * @name: name of the spool in it, to be freed.
+ * @spool: the spool.
+ * @wake: the recorder's end of the pair of sockets, or -1.
+ * @pid: the program that sends, 0: it does not run.
+ * @useless: its exit status, if it can't send and is not started again.
+ */
+struct pusher {
+	const struct push *push;
+	char *base;
+	char *name;
+	struct spool spool;
+	int wake;
+	pid_t pid;
+	int useless;
+};
+
+/* Opens the spool and starts to send. Returns an exit status. pusher_end() is called in any case. */
+int pusher_begin(struct pusher *pusher, const struct push *push);
+/* Starts the program again, if it has ended. */
+void pusher_watch(struct pusher *pusher);
+/*
+ * Puts a profile into the spool, also in a child process. Returns false, after a message, if a part of
+ * it is lost.
+ */
+bool pusher_put(const struct pusher *pusher, struct shstk_profile *profile, const char *title);
+/* Waits until what waits was sent, for some seconds at most. Does nothing if there was no pusher_begin(). */
+void pusher_end(struct pusher *pusher);
 
 #endif

@@ -2,9 +2,11 @@
 /* start.c - starts shstk-push, which sends what was prepared, as push.h describes. */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -105,32 +107,44 @@ static char *series(const struct push *p, const struct push_bodies *bodies)
 	return NULL;
 }
 
-static void add_query(struct words *w, const struct push *p, const struct push_bodies *bodies)
+char *push_query(const struct push *p, const struct push_bodies *bodies, size_t *size)
 {
-	char *name = series(p, bodies);
 	const int64_t second = 1000000000;
+	char *name = series(p, bodies), *ret = NULL;
+	FILE *out = name ? open_memstream(&ret, size) : NULL;
 
-	if (!name)
-		w->failed = true;
-	else
-		add(w, "--query=name=%s", name);
-	free(name);
-	add(w, "--query=format=pprof");
-	if (bodies->start > 0) {
-		add(w, "--query=from=%lld", (long long)(bodies->start / second));
-		add(w, "--query=until=%lld",
-		    (long long)(bodies->start / second + bodies->duration / second + 1));
+	if (out) {
+		fprintf(out, "name=%s%cformat=pprof%c", name, 0, 0);
+		if (bodies->start > 0)
+			fprintf(out, "from=%lld%cuntil=%lld%c", (long long)(bodies->start / second),
+				0,
+				(long long)(bodies->start / second + bodies->duration / second + 1),
+				0);
+		if (fclose(out)) {
+			free(ret);
+			ret = NULL;
+		}
 	}
+	free(name);
+	return ret;
 }
 
-static void make_words(struct words *w, const char *program, const struct push *p,
-		       const struct push_bodies *bodies)
+static void add_query(struct words *w, const struct push *p, const struct push_bodies *bodies)
+{
+	size_t size, at;
+	char *query = push_query(p, bodies, &size);
+
+	w->failed |= !query;
+	for (at = 0; query && at < size; at += strlen(query + at) + 1)
+		add_option(w, "query", query + at);
+	free(query);
+}
+
+static void make_words(struct words *w, const char *program, const struct push *p)
 {
 	add(w, "%s", program);
 	add_option(w, "to", p->to);
 	add_protocol(w, p);
-	if (p->protocol == PUSH_INGEST)
-		add_query(w, p, bodies);
 	add_option(w, "token-file", p->token_file);
 	add_option(w, "tenant", p->tenant);
 	add_option(w, "cacert", p->cacert);
@@ -139,7 +153,21 @@ static void make_words(struct words *w, const char *program, const struct push *
 	add(w, "--timeout=%u", p->timeout);
 	add(w, "--retries=%u", p->retries);
 	add(w, "--max-wait=%u", p->max_wait);
-	add(w, "--requests=%zu", bodies->nr);
+}
+
+static void forget_words(struct words *w)
+{
+	while (w->nr)
+		free(w->v[--w->nr]);
+}
+
+/* Finds the program. Returns false after a message. */
+static bool find_sender(char *path, size_t size)
+{
+	if (!find_object(SENDER, path, size))
+		return true;
+	complain("%s is not installed, which belongs to this command", SENDER);
+	return false;
 }
 
 /* Starts the program with the bodies as its standard input. Returns its exit status. */
@@ -173,16 +201,59 @@ int push_send(const struct push *push, const struct push_bodies *bodies)
 	char program[PATH_MAX];
 	int status = EXIT_FAILED;
 
-	if (find_object(SENDER, program, sizeof(program))) {
-		complain("%s is not installed, which belongs to this command", SENDER);
+	if (!find_sender(program, sizeof(program)))
 		return EXIT_FAILED;
-	}
-	make_words(&words, program, push, bodies);
+	make_words(&words, program, push);
+	if (push->protocol == PUSH_INGEST)
+		add_query(&words, push, bodies);
+	add(&words, "--requests=%zu", bodies->nr);
 	if (words.failed)
 		complain("%s", strerror(ENOMEM));
 	else
 		status = start(words.v, fileno(bodies->out));
-	while (words.nr)
-		free(words.v[--words.nr]);
+	forget_words(&words);
 	return status;
+}
+
+/*
+ * Executes the program in a process group of its own: signals from the terminal are for the recorder,
+ * which ends it. A signal that the recorder blocks must not stay blocked, and the recorder's high
+ * priority is not for sending.
+ */
+static void execute(char *const *argv, int fd)
+{
+	sigset_t none;
+
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	setpgid(0, 0);
+	setpriority(PRIO_PROCESS, 0, 19);
+	if (dup2(fd, STDIN_FILENO) >= 0)
+		execv(argv[0], argv);
+	complain("cannot execute %s: %s", argv[0], strerror(errno));
+	_exit(EXIT_FAILED);
+}
+
+pid_t push_start_spooled(const struct push *push, const char *base, const char *name, int fd)
+{
+	struct words words = { 0 };
+	char program[PATH_MAX];
+	pid_t pid = -1;
+
+	if (!find_sender(program, sizeof(program)))
+		return -1;
+	make_words(&words, program, push);
+	add_option(&words, "spool", base);
+	add_option(&words, "spool-name", name);
+	add(&words, "--max-age=%lu", push->spool_age);
+	add(&words, "--end-wait=%lu", push->spool_wait);
+	fflush(NULL);
+	if (!words.failed)
+		pid = fork();
+	if (!pid)
+		execute(words.v, fd);
+	if (pid < 0)
+		complain("cannot start %s: %s", program, strerror(words.failed ? ENOMEM : errno));
+	forget_words(&words);
+	return pid;
 }

@@ -46,6 +46,7 @@
  *	are kept; the oldest is at @nr_kept modulo that number. NULL if there is no limit.
  * @nr_kept: number of profiles so far.
  * @writer: the child process that writes the previous profile (series.h), or 0.
+ * @pusher: sends profiles, if they are to be sent.
  * @unwritten: an earlier profile could not be written to its file.
  * @said: the lines that were printed by caution.h.
  */
@@ -67,6 +68,7 @@ struct recording {
 	char **kept;
 	unsigned long nr_kept;
 	pid_t writer;
+	struct pusher pusher;
 	bool unwritten;
 	struct said *said;
 };

@@ -294,6 +294,9 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 	if (o->every > 0 && series_end(r))
 		return EXIT_OWN;
 	r->backend->report_gaps(r, ended, usage);
+	if (o->push.to)
+		pusher_watch(&r->pusher);
+	r->unwritten |= !series_push(r);
 	if (o->live ? top_end(top, r) : !output_write(&o->output, r->profile, record_title(o)))
 		return EXIT_OWN;
 	note_memory(r);
@@ -430,8 +433,15 @@ static int record(struct recording *r)
 
 	if (!status)
 		status = begin(r);
+	if (!status && r->opts->push.to) {
+		status = pusher_begin(&r->pusher, &r->opts->push);
+		if (status == EXIT_FAILED)
+			status = EXIT_OWN;
+	}
 	if (!status)
 		status = run(r);
+	if (r->opts->push.to)
+		pusher_end(&r->pusher);
 	r->backend->end(r);
 	output_keep_drop(&r->opts->output);
 	series_forget(r);

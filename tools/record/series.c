@@ -87,6 +87,11 @@ void series_finish(struct recording *r)
 	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
 }
 
+bool series_push(const struct recording *r)
+{
+	return !r->opts->push.to || pusher_put(&r->pusher, r->profile, record_title(r->opts));
+}
+
 /* Waits until the child process has written the previous profile: only one is written at a time. */
 static void wait_writer(struct recording *r)
 {
@@ -110,8 +115,9 @@ static void write_part(struct recording *r)
 	bool ok = output_write(&r->opts->output, r->profile, record_title(o));
 	char *names = output_names(&o->output);
 
+	ok &= series_push(r);
 	output_report_missing(r->symbols);
-	if (ok && !o->quiet && names)
+	if (ok && !o->quiet && names && *names)
 		complain("%s", names + strspn(names, " "));
 	free(names);
 	_exit(ok ? 0 : EXIT_OWN);
@@ -211,6 +217,8 @@ int series_next(struct recording *r)
 {
 	int ret = series_end(r);
 
+	if (r->opts->push.to)
+		pusher_watch(&r->pusher);
 	if (!ret)
 		ret = write_next(r);
 	if (ret)

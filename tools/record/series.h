@@ -31,6 +31,9 @@ void series_begin(struct recording *r);
 /* Adds to a profile, which has all its samples, what was recorded, where, when and for how long. */
 void series_finish(struct recording *r);
 
+/* Hands a complete profile to what sends it, if it is to be sent. Returns false after a message. */
+bool series_push(const struct recording *r);
+
 /* Releases the names of kept files when the recording is over. */
 void series_forget(struct recording *r);
 

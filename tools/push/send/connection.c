@@ -208,7 +208,7 @@ static void set_limits(struct connection *c)
 	curl_easy_setopt(c->curl, CURLOPT_USERAGENT, "shstk/" SHSTK_VERSION);
 }
 
-int connection_init(struct connection *c, const struct send *send, struct reason *why)
+int connection_init(struct connection *c, struct send *send, struct reason *why)
 {
 	bool is_plain = false;
 	int status;
@@ -234,4 +234,26 @@ void connection_deinit(struct connection *c)
 {
 	curl_easy_cleanup(c->curl);
 	curl_slist_free_all(c->headers);
+}
+
+int connection_renew(struct connection *c, struct reason *why)
+{
+	struct send *send = c->send;
+
+	connection_deinit(c);
+	return connection_init(c, send, why);
+}
+
+int connection_query(struct connection *c, const char *query, size_t size, struct reason *why)
+{
+	struct send *send = c->send;
+	bool is_plain;
+
+	if (!size && !send->nr_query)
+		return EXIT_OK;
+	send->nr_query = 0;
+	for (size_t at = 0; at < size && send->nr_query < SEND_MOST_QUERY;
+	     at += strlen(query + at) + 1)
+		send->query[send->nr_query++] = query + at;
+	return set_url(c, &is_plain, why);
 }

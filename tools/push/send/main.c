@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * main.c - shstk-push, the program that sends what `shstk push` has made (send.h). It is started by
- * that only, so its options are for no one else. Bodies come from standard input, one at a time.
+ * that only, so its options are for no one else. Bodies come from standard input, one at a time, or
+ * from a spool (spooled.c).
  */
 #include <argp.h>
 #include <errno.h>
@@ -33,6 +34,10 @@ enum {
 	OPT_RETRIES,
 	OPT_MAX_WAIT,
 	OPT_REQUESTS,
+	OPT_SPOOL,
+	OPT_SPOOL_NAME,
+	OPT_MAX_AGE,
+	OPT_END_WAIT,
 };
 
 static const struct argp_option options[] = {
@@ -51,6 +56,10 @@ static const struct argp_option options[] = {
 	{ "retries", OPT_RETRIES, "N", 0, NULL, 0 },
 	{ "max-wait", OPT_MAX_WAIT, "SECONDS", 0, NULL, 0 },
 	{ "requests", OPT_REQUESTS, "N", 0, NULL, 0 },
+	{ "spool", OPT_SPOOL, "FOLDER", 0, NULL, 0 },
+	{ "spool-name", OPT_SPOOL_NAME, "NAME", 0, NULL, 0 },
+	{ "max-age", OPT_MAX_AGE, "SECONDS", 0, NULL, 0 },
+	{ "end-wait", OPT_END_WAIT, "SECONDS", 0, NULL, 0 },
 	{ 0 },
 };
 
@@ -66,6 +75,10 @@ static unsigned long *number_of(struct send *send, int key)
 		return &send->max_wait;
 	case OPT_REQUESTS:
 		return &send->requests;
+	case OPT_MAX_AGE:
+		return &send->max_age;
+	case OPT_END_WAIT:
+		return &send->end_wait;
 	default:
 		return NULL;
 	}
@@ -93,6 +106,10 @@ static const char **text_of(struct send *send, int key)
 		return &send->cert;
 	case OPT_KEY:
 		return &send->key;
+	case OPT_SPOOL:
+		return &send->spool;
+	case OPT_SPOOL_NAME:
+		return &send->spool_name;
 	default:
 		return NULL;
 	}
@@ -119,18 +136,14 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 static const struct argp argp = { .options = options, .parser = parse };
 
-static void say(const struct send *send, const char *text)
+void send_say(const struct send *send, const char *text)
 {
 	fprintf(stderr, "shstk push: %s: %s\n", send->to, text);
 }
 
 /* ---- Sending again ---- */
 
-/*
- * Returns how many ms to wait before the request is sent again for the @n-th time, from 0: twice as
- * long each time, and a random part of that, so that many machines don't come back at one moment.
- */
-static unsigned long backoff(const struct send *send, unsigned long n)
+unsigned long send_backoff(const struct send *send, unsigned long n)
 {
 	unsigned long most = send->max_wait * 1000, wait = FIRST_WAIT;
 	uint32_t random = 0;
@@ -156,7 +169,7 @@ static void sleep_ms(unsigned long ms)
 static bool wait_for_turn(const struct send *send, unsigned long n, unsigned long wanted,
 			  struct reason *why)
 {
-	unsigned long ms = backoff(send, n);
+	unsigned long ms = send_backoff(send, n);
 	size_t len = strlen(why->text);
 
 	if (wanted > send->max_wait) {
@@ -178,11 +191,6 @@ static enum verdict send_body(const struct connection *c, const uint8_t *body, s
 
 	for (unsigned long n = 0; n <= c->send->retries; n++) {
 		verdict = request_try(c, body, size, &wanted, why);
-		if (verdict == LATER && c->exposed) {
-			because(why,
-				"a token is sent to other machines only by https://, not by http://");
-			return REFUSED;
-		}
 		if (verdict != LATER || n == c->send->retries)
 			return verdict;
 		if (!wait_for_turn(c->send, n, wanted, why))
@@ -218,7 +226,7 @@ static int read_body(uint8_t **body, size_t *size, struct reason *why)
 static int give_up(const struct send *send, enum verdict verdict, unsigned long nr,
 		   const struct reason *why)
 {
-	say(send, why->text);
+	send_say(send, why->text);
 	if (nr)
 		fprintf(stderr, "shstk push: %lu of %lu requests were taken before\n", nr,
 			send->requests);
@@ -241,10 +249,10 @@ static int send_all(const struct connection *c, struct reason *why)
 			return give_up(c->send, REFUSED, nr, why);
 		verdict = send_body(c, body, size, why);
 		free(body);
-		if (verdict == LATER || verdict == REFUSED)
+		if (verdict != TAKEN && verdict != TAKEN_PARTLY)
 			return give_up(c->send, verdict, nr, why);
 		if (verdict == TAKEN_PARTLY) {
-			say(c->send, why->text);
+			send_say(c->send, why->text);
 			ret = EXIT_FAILED;
 		}
 	}
@@ -260,14 +268,16 @@ int main(int argc, char **argv)
 
 	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &send);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
-		say(&send, "libcurl can't be used");
+		send_say(&send, "libcurl can't be used");
 		return EXIT_FAILED;
 	}
 	status = connection_init(&connection, &send, &why);
-	if (status == EXIT_OK)
-		status = send_all(&connection, &why);
+	if (status != EXIT_OK)
+		send_say(&send, why.text);
+	else if (send.spool)
+		status = send_spooled(&connection, &send, &why);
 	else
-		say(&send, why.text);
+		status = send_all(&connection, &why);
 	connection_deinit(&connection);
 	curl_global_cleanup();
 	return status;

@@ -144,7 +144,7 @@ static enum verdict judge_error(CURLcode code, const char *text, struct reason *
 	case CURLE_URL_MALFORMAT:
 	case CURLE_NOT_BUILT_IN:
 	case CURLE_BAD_FUNCTION_ARGUMENT:
-		return REFUSED;
+		return UNUSABLE;
 	default:
 		return LATER;
 	}
@@ -183,10 +183,16 @@ enum verdict request_try(const struct connection *connection, const uint8_t *bod
 	curl_easy_getinfo(connection->curl, CURLINFO_RETRY_AFTER, &seconds);
 	*wait = seconds > 0 ? seconds : 0;
 	/* The status line comes after the server has the request; what follows is not needed. */
-	if (status >= 200)
+	if (status >= 200) {
 		verdict = judge_status(status, answer, connection->send->protobuf, why);
-	else
+	} else {
 		verdict = judge_error(code, error, why);
+		if (connection->exposed) {
+			because(why,
+				"a token is sent to other machines only by https://, not by http://");
+			verdict = UNUSABLE;
+		}
+	}
 	free(answer);
 	return verdict;
 }

@@ -36,6 +36,11 @@
  * @retries: how often one is sent again.
  * @max_wait: seconds between two at most.
  * @requests: number of bodies, for messages.
+ * @spool: the folder in which the spool lies whose requests are sent; NULL: bodies come from standard
+ *	input.
+ * @spool_name: its name in there.
+ * @max_age: seconds after which a request in it is dropped.
+ * @end_wait: seconds for which it is sent after the recorder has ended.
  */
 struct send {
 	const char *to;
@@ -54,6 +59,10 @@ struct send {
 	unsigned long retries;
 	unsigned long max_wait;
 	unsigned long requests;
+	const char *spool;
+	const char *spool_name;
+	unsigned long max_age;
+	unsigned long end_wait;
 };
 
 /**
@@ -61,12 +70,14 @@ struct send {
  * @TAKEN: the server took it.
  * @TAKEN_PARTLY: the server took it, but rejected a part for good.
  * @LATER: it may be taken later.
+ * @UNUSABLE: no request can be sent in this way: a certificate is wrong, for example.
  * @REFUSED: it will never be taken.
  */
 enum verdict {
 	TAKEN,
 	TAKEN_PARTLY,
 	LATER,
+	UNUSABLE,
 	REFUSED,
 };
 
@@ -78,15 +89,20 @@ enum verdict {
  * @exposed: a token would have left this machine without encryption; nothing was sent.
  */
 struct connection {
-	const struct send *send;
+	struct send *send;
 	CURL *curl;
 	struct curl_slist *headers;
 	bool exposed;
 };
 
 /* Prepares requests. Returns an exit status, and sets @why if it is a failure. */
-int connection_init(struct connection *connection, const struct send *send, struct reason *why);
+int connection_init(struct connection *connection, struct send *send, struct reason *why);
 void connection_deinit(struct connection *connection);
+/* Does the same again, with the token and certificates that the files have now. */
+int connection_renew(struct connection *connection, struct reason *why);
+/* Sets what the next request adds to the URL: "name=value", each followed by a zero byte. */
+int connection_query(struct connection *connection, const char *query, size_t size,
+		     struct reason *why);
 
 /**
  * request_try() - send a body once
@@ -100,5 +116,16 @@ void connection_deinit(struct connection *connection);
  */
 enum verdict request_try(const struct connection *connection, const uint8_t *body, size_t size,
 			 unsigned long *wait, struct reason *why);
+
+/* Prints a message about sending. */
+void send_say(const struct send *send, const char *text);
+/*
+ * Returns how many ms to wait before a request is sent again for the @n-th time, from 0: twice as
+ * long each time, and a random part of that, so that many machines don't come back at one moment.
+ */
+unsigned long send_backoff(const struct send *send, unsigned long n);
+
+/* Sends what is in a spool until the recorder has ended. Returns an exit status. */
+int send_spooled(struct connection *connection, struct send *send, struct reason *why);
 
 #endif

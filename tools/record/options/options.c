@@ -39,6 +39,7 @@ enum {
 	OPT_HEAP_SHOW,
 	OPT_KEEP,
 	OPT_CALL_GRAPH,
+	OPT_PUSH,
 };
 
 /*
@@ -64,6 +65,8 @@ enum {
 	       " with --heap: one of all so far")                                                  \
 	RECORD("keep", OPT_KEEP, "N",                                                              \
 	       "with --every: keep the last N profiles, and remove those before")                  \
+	RECORD("push", OPT_PUSH, "URL",                                                            \
+	       "send each profile to a server, as shstk push does, while recording goes on")       \
 	RECORD("depth", OPT_DEPTH, "N", "most frames of a stack, 16 to 4096 (1024)")               \
 	RECORD("buffer", OPT_BUFFER, "KIB", "ring per thread, or per CPU, a power of two")         \
 	BOTH("via", OPT_VIA, "WHO",                                                                \
@@ -310,6 +313,9 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 	case OPT_PERF_DATA:
 		o->perf_data = arg;
 		return 0;
+	case OPT_PUSH:
+		o->push.to = arg;
+		return 0;
 	case READ_LIMIT_OPT:
 		read_limit_parse(state, arg, &o->read_limit);
 		return 0;
@@ -331,8 +337,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	if (key == ARGP_KEY_INIT) {
 		state->child_inputs[0] = &o->targets;
-		if (!o->live)
+		if (!o->live) {
 			state->child_inputs[1] = &o->output;
+			state->child_inputs[2] = state->child_inputs[3] = &o->push;
+		}
 		return 0;
 	}
 	parse_implied(o, key);
@@ -346,6 +354,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 static const struct argp_child children[] = {
 	{ &targets_argp, 0, NULL, 0 },
 	{ &output_argp, 0, NULL, 0 },
+	{ &push_way_argp, 0, NULL, 0 },
+	{ &push_spool_argp, 0, NULL, 0 },
 	{ 0 },
 };
 
@@ -448,6 +458,8 @@ static int check_targets(const struct record_opts *o)
 		complain("--perf-data does not go with --wall: such a file holds one event");
 	else if (o->keep && !o->every)
 		complain("--keep needs --every: it limits how many of its profiles are kept");
+	else if (o->push.given && !o->push.to)
+		complain("options that say how profiles are sent need --push=URL");
 	else if (o->nr_events > 1 && (o->perf_data || o->wall || o->live))
 		complain("more than one --event does not go with %s",
 			 o->perf_data ? "--perf-data: such a file holds one event" :
@@ -489,6 +501,7 @@ void record_options_init(struct record_opts *o)
 		.depth = 1024,
 		.delay = DEFAULT_DELAY,
 	};
+	push_init(&o->push);
 }
 
 int record_options_check(struct record_opts *o)
@@ -497,6 +510,11 @@ int record_options_check(struct record_opts *o)
 
 	if (!status)
 		status = check_buffer(o);
+	o->output.sent = o->push.to != NULL;
+	if (o->push.to) {
+		push_choose_protocol(&o->push);
+		o->push.read_limit = o->read_limit;
+	}
 	o->output.streams = true;
 	if (!status && !o->live)
 		status = output_check(&o->output, EXIT_OWN);
@@ -510,5 +528,6 @@ int record_options_check(struct record_opts *o)
 		o->duration = HEAP_DURATION;
 	if (o->heap && !o->output.type)
 		o->output.type = heap_find_type(o->every > 0 ? "inuse_space" : "peak_space");
+	o->push.type = o->output.type;
 	return status;
 }

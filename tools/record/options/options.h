@@ -12,6 +12,7 @@
 
 #include "tools/output.h"
 #include "tools/perf/rings.h"
+#include "tools/push/push.h"
 #include "tools/read_limit.h"
 #include "tools/record/options/sampler.h"
 #include "tools/record/targets/targets.h"
@@ -46,6 +47,7 @@
  * @count: number of events from one sample to the next, 0: not given.
  * @read_limit: limits on reading files to find names.
  * @perf_data: file to which the kernel's records are written as well, or NULL.
+ * @push: how profiles are sent to a server; its member @to is NULL: they are not.
  * @all: record the whole system.
  * @off_cpu: record where threads wait, instead of where they run.
  * @preempted: with @off_cpu: only waits of threads that could have run.
@@ -84,6 +86,7 @@ struct record_opts {
 	unsigned long count;
 	struct read_limit read_limit;
 	const char *perf_data;
+	struct push push;
 	bool all;
 	bool off_cpu;
 	bool preempted;
