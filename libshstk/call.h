@@ -40,6 +40,7 @@ struct call {
  * @skip: number of innermost entries to leave out.
  * @check: the call has SHSTK_CHECK_STACK set.
  * @marks: receives the marks, or NULL.
+ * @sps: receives the stack pointers, or NULL; not NULL only if @sources is SHSTK_USE_WALK.
  * @info: receives how the capture went, or NULL.
  * @hook: the hook that makes the call, or NULL.
  */
@@ -50,6 +51,7 @@ struct request {
 	uint32_t skip;
 	bool check;
 	uint8_t *marks;
+	uint64_t *sps;
 	struct shstk_info *info;
 	struct shstk_hook *hook;
 };

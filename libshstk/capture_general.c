@@ -25,6 +25,7 @@ static inline int check_request(struct request *r, uint64_t *pcs, unsigned int m
 	r->skip = 0;
 	r->check = false;
 	r->marks = NULL;
+	r->sps = NULL;
 	if ((!pcs && max) || max > INT32_MAX || (info && info->size < 8))
 		return -EINVAL;
 	if (!opts)
@@ -38,18 +39,22 @@ static inline int check_request(struct request *r, uint64_t *pcs, unsigned int m
 	r->check = opts->flags & SHSTK_CHECK_STACK;
 	if (opts->size >= offsetof(struct shstk_opts, marks) + sizeof(opts->marks))
 		r->marks = opts->marks;
+	if (opts->size >= offsetof(struct shstk_opts, sps) + sizeof(opts->sps) &&
+	    r->sources == SHSTK_USE_WALK)
+		r->sps = opts->sps;
 	return 0;
 }
 
 /* Makes the trace when there is no memory for a thread state: it has the first entry only. */
-static int without_state(const struct request *r, uint64_t pc)
+static int without_state(const struct request *r, uint64_t pc, uint64_t sp)
 {
 	struct capture c = { .n = 0 };
 
 	c.pcs = r->pcs;
 	c.max = r->max;
 	c.marks = r->marks;
-	walk_append(&c, pc, 0);
+	c.sps = r->sps;
+	walk_append(&c, pc, sp, 0);
 	if (r->info)
 		call_tell(r->info, 0, c.n, SHSTK_END_BAD_STACK, pc, 0, 0);
 	return c.n;
@@ -66,7 +71,7 @@ static int capture_by(struct capture *c, const struct request *r, const struct c
 {
 	c->calling.t = thread_get();
 	if (unlikely(!c->calling.t))
-		return without_state(r, native_strip(call->ra));
+		return without_state(r, native_strip(call->ra), call->sp);
 	c->pc = native_strip(call->ra);
 	c->sp = call->sp;
 	c->fp = call->fp;
@@ -140,7 +145,7 @@ static int capture_context_in(void *mem, void *arg)
 	c->pc = room->cur.regs.r[REG_PC];
 	c->sp = room->cur.regs.r[NATIVE_MACHINE.sp];
 	if (!c->calling.t)
-		return without_state(r, c->pc);
+		return without_state(r, c->pc, c->sp);
 	if (ssp && r->sources & SHSTK_USE_HARDWARE) {
 		c->fp = room->cur.regs.r[NATIVE_MACHINE.fp];
 		return hardware_capture(c, r, ssp, call->ucontext);

@@ -137,7 +137,8 @@ enum shstk_end {
  * @marks: NULL, or an array with as many elements as the array of entries; it receives
  *	the SHSTK_MARK_* bits of each entry.
  * @sps: NULL, or an array with as many elements as the array of entries; it receives the
- *	stack pointer of each entry's frame. Only shstk_unwind() uses it.
+ *	stack pointer of each entry's frame. Only shstk_unwind() and captures whose
+ *	@sources is SHSTK_USE_WALK use it.
  */
 struct shstk_opts {
 	uint32_t size;

@@ -81,7 +81,7 @@ static enum outcome step_cursor(struct capture *c, const struct view *v, struct 
 		if (!cur->exact && !cur->switched)
 			return GO_ON;
 		c->pc = cur->regs.r[REG_PC];
-		if (cur->exact && !walk_append(c, c->pc, cur->mark)) {
+		if (cur->exact && !walk_append(c, c->pc, cur->regs.r[v->m->sp], cur->mark)) {
 			return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 		}
 		if (!cross(c, cur->regs.r[v->m->sp]))
@@ -177,7 +177,7 @@ static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
  */
 static inline enum outcome add_met(struct capture *c, uint64_t *rule)
 {
-	if (!walk_append(c, c->pc, c->mark))
+	if (!walk_append(c, c->pc, c->sp, c->mark))
 		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 	walk_record(c);
 	if (c->memo && walk_reuse(c) == FINISHED)
@@ -208,7 +208,7 @@ static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 		if (*rule == RULE_NONE)
 			return walk_finish(c, SHSTK_END_BAD_PC, c->pc);
 	}
-	if (!walk_append(c, c->pc, c->mark))
+	if (!walk_append(c, c->pc, c->sp, c->mark))
 		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 	walk_record(c);
 	return GO_ON;
@@ -217,7 +217,7 @@ static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 /* Walks from the frame in @c outwards. */
 static enum outcome walk(struct capture *c)
 {
-	if (!c->memo && !c->skip && !c->mark)
+	if (!c->memo && !c->skip && !c->mark && !c->sps)
 		walk_ordinary_plain(c);
 	for (;;) {
 		enum outcome out;
@@ -242,10 +242,10 @@ static enum outcome walk(struct capture *c)
 		if (out != GO_ON)
 			return out;
 		/*
-		 * The fast loops can't handle frames without a slot, frames with marks, or frames
-		 * to be left out.
+		 * The fast loops can't handle frames without a slot, frames with marks, frames to be
+		 * left out, or stack pointers that are to be stored.
 		 */
-		if (!c->slot || c->mark || c->skip)
+		if (!c->slot || c->mark || c->skip || c->sps)
 			continue;
 		if (c->memo)
 			walk_ordinary_memo(c);
@@ -274,7 +274,7 @@ static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 		}
 	}
 	for (;;) {
-		if (!walk_append(c, cur->regs.r[REG_PC], cur->mark)) {
+		if (!walk_append(c, cur->regs.r[REG_PC], cur->regs.r[v->m->sp], cur->mark)) {
 			walk_finish(c, SHSTK_END_CAPACITY, cur->regs.r[REG_PC]);
 			return;
 		}
@@ -300,6 +300,7 @@ void walk_begin(struct capture *c, const struct request *r)
 	c->go_g0_sp = 0;
 	c->pcs = r->pcs;
 	c->marks = r->marks;
+	c->sps = r->sps;
 	c->max = r->max;
 	c->skip = r->skip;
 	c->n = 0;
@@ -404,7 +405,7 @@ void walk_from_context(struct capture *c, const struct request *r, const void *u
 	uint64_t sp = c->sp;
 	enum outcome out;
 
-	if (!walk_append(c, c->pc, SHSTK_MARK_PC)) {
+	if (!walk_append(c, c->pc, c->sp, SHSTK_MARK_PC)) {
 		walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 		c->memo = false;
 		return;

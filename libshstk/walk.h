@@ -21,7 +21,8 @@
  * @calling: the thread, and the stack that is walked.
  * @pcs: the caller's array of entries.
  * @marks: the caller's array of marks, or NULL.
- * @max: capacity of @pcs and @marks, in entries.
+ * @sps: the caller's array of stack pointers, or NULL; the memo is not used if there is one.
+ * @max: capacity of @pcs, @marks and @sps, in entries.
  * @n: number of entries written.
  * @skip: number of entries still to be left out.
  * @pc: program counter of the frame that comes next, which is not written yet.
@@ -49,6 +50,7 @@ struct capture {
 	struct calling_thread calling;
 	uint64_t *pcs;
 	uint8_t *marks;
+	uint64_t *sps;
 	unsigned int max, n, skip;
 	uint64_t pc, sp, fp;
 	uint64_t slot, raw;
@@ -78,8 +80,11 @@ static inline enum outcome walk_finish(struct capture *c, int end, uint64_t pc)
 	return FINISHED;
 }
 
-/* Writes one entry, or leaves it out while @c->skip is not 0. Returns false if there is no room. */
-static inline bool walk_append(struct capture *c, uint64_t pc, uint8_t mark)
+/*
+ * Writes one entry, whose frame has the stack pointer @sp, or leaves it out while @c->skip is not 0.
+ * Returns false if there is no room.
+ */
+static inline bool walk_append(struct capture *c, uint64_t pc, uint64_t sp, uint8_t mark)
 {
 	if (unlikely(c->skip)) {
 		c->skip--;
@@ -89,6 +94,8 @@ static inline bool walk_append(struct capture *c, uint64_t pc, uint8_t mark)
 		return false;
 	if (unlikely(c->marks != NULL))
 		c->marks[c->n] = mark;
+	if (unlikely(c->sps != NULL))
+		c->sps[c->n] = sp;
 	if (unlikely(mark & SHSTK_MARK_GUESS))
 		c->guessed++;
 	c->pcs[c->n++] = pc;
