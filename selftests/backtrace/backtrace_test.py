@@ -13,13 +13,16 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import BUILD, HERE, LIMIT, TMP, Skip, equal, main, test  # noqa: E402
+from harness import BUILD, HERE, LIBC, LIMIT, TMP, Skip, equal, main, test  # noqa: E402
 
 DROP = os.path.join(BUILD, 'libshstk-backtrace.so')
 WALKERS = os.path.join(HERE, 'walkers')
 ALLOCS = os.path.join(HERE, 'allocs')
 BURN = os.path.join(HERE, 'burn')
 CANCEL = os.path.join(HERE, 'cancel')
+TRUE_WALKS = os.path.join(HERE, 'true_walks.so')
+ADDR_NO_RANDOMIZE = 0x0040000
+SOURCE = os.path.dirname(os.path.abspath(__file__))
 
 
 def run(command, preload=(), **env):
@@ -71,6 +74,18 @@ def served(command, preload, caller, names, **env):
 @test
 def it_serves_them():
     served([WALKERS], [DROP], 'walkers', ('backtrace', '_Unwind_Backtrace'))
+
+
+@test
+def the_real_unwinder_rarely_walks():
+    counts = []
+    for rounds in '0', '1000':
+        done = subprocess.run([WALKERS, 'places', rounds], check=True, timeout=LIMIT,
+                              env=dict(os.environ, LD_PRELOAD=f'{DROP} {TRUE_WALKS}'),
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        counts.append(int(re.fullmatch(rb'([0-9]+) true walks\n', done.stderr)[1]))
+    # It finds the CFA of the outermost frame once.
+    equal(counts[1] - counts[0] in (0, 1), True, 'walks of 1000')
 
 
 def library(pattern):
@@ -213,6 +228,81 @@ def heaptrack_sees_the_same():
             texts.append('\n'.join(sorted(line for line in file.read()
                                           .splitlines() if 'leaf' in line)))
     same(*texts)
+
+
+def built(command, out, **env):
+    """Path of a program that this compiler can build, or the test is skipped."""
+    path = os.path.join(TMP, out)
+    try:
+        done = subprocess.run([*command, '-o', path], stdout=subprocess.PIPE, timeout=LIMIT,
+                              stderr=subprocess.STDOUT, check=False, env=dict(os.environ, **env))
+    except FileNotFoundError as error:
+        raise Skip(f'no {command[0]}') from error
+    return path if not done.returncode else None
+
+
+@test
+def backtrace_of_rust():
+    # Before 1.65 std::backtrace is not stable.
+    program = built(['rustc', '-O', '-g', '--cap-lints=allow', '-Zcrate-attr=feature(backtrace)',
+                     os.path.join(SOURCE, 'captured.rs')], 'captured', RUSTC_BOOTSTRAP='1')
+    if not program:
+        raise AssertionError('captured.rs is not compiled')
+    before, after = run([program]), run([program], [DROP])
+    if before.count('captured::deep') < 2 * 275:
+        raise AssertionError('the program did not do its work')
+    same(before, after)
+
+
+@test
+def stacktrace_of_cxx23():
+    for library_option in '-lstdc++exp', '-lstdc++_libbacktrace':
+        program = built(['g++', '-std=c++23', '-g', '-O1', '-fno-optimize-sibling-calls',
+                         os.path.join(SOURCE, 'stacktrace.cc'), library_option], 'stacktrace')
+        if program:
+            break
+    else:
+        raise Skip('g++ has no <stacktrace>')
+    before, after = run([program]), run([program], [DROP])
+    if before.count('/stacktrace+') < 2000:
+        raise AssertionError('the program did not do its work')
+    same(before, after)
+
+
+def sanitized(program, preload, *args):
+    """Standard error of a program whose AddressSanitizer uses the slow unwinder. It lies at fixed
+    addresses where the kernel permits that: older sanitizers do not start at some random ones."""
+    def fix_addresses():
+        LIBC.personality(ADDR_NO_RANDOMIZE)
+
+    return subprocess.run([program, *args], preexec_fn=fix_addresses, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          timeout=LIMIT, check=False,
+                          env=dict(os.environ, LD_PRELOAD=' '.join(preload),
+                                   ASAN_OPTIONS='fast_unwind_on_malloc=0:detect_leaks=0'),
+                          ).stderr.decode(errors='replace')
+
+
+def report_of(program, preload):
+    """The stacks in the report of AddressSanitizer."""
+    return '\n'.join(re.sub(r'0x[0-9a-f]+', '', line)
+                     for line in sanitized(program, preload).splitlines()
+                     if re.match(r' *#[0-9]+ ', line))
+
+
+@test
+def slow_unwinder_of_address_sanitizer():
+    program = built(['gcc', '-fsanitize=address', '-g', '-O1', '-fno-optimize-sibling-calls',
+                     os.path.join(SOURCE, 'freed.c')], 'freed')
+    before = report_of(program, []) if program else ''
+    if 'in freed ' not in before:
+        raise Skip('programs with AddressSanitizer do not run here')
+    asan = subprocess.run(['gcc', '-print-file-name=libasan.so'], stdout=subprocess.PIPE,
+                          check=True).stdout.decode().strip()
+    # The sanitizer wants to be the first object.
+    preload = [os.path.realpath(asan), DROP, TRUE_WALKS]
+    same(before, report_of(program, preload))
+    walks = re.search('([0-9]+) true walks', sanitized(program, preload, '1000'))
+    equal(walks is not None and int(walks[1]) < 100, True, f'{walks} of 2000')
 
 
 @test

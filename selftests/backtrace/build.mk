@@ -18,7 +18,12 @@ $(DROP_B)/cancel: selftests/record/cancel.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -o $@ $< -ldl
 
-selftests/backtrace/backtrace_test.py: | $(DROP_B)/walkers $(DROP_B)/allocs $(DROP_B)/burn \
+$(DROP_B)/true_walks.so: selftests/backtrace/true_walks.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -O2 -foptimize-sibling-calls -fPIC -shared \
+		-o $@ $< -ldl
+
+selftests/backtrace/backtrace_test.py: | $(DROP_B)/true_walks.so $(DROP_B)/walkers $(DROP_B)/allocs $(DROP_B)/burn \
 	$(DROP_B)/cancel $(B)/selftests/record/target-musl all
 
 CHECK	+= selftests/backtrace/backtrace_test.py

@@ -3,6 +3,8 @@
  * walkers.cc - takes stack traces in every way that a program can, and prints
  * them so that two runs can be compared: addresses as object and offset, stack
  * addresses as distances.
+ *
+ *	walkers places N	asks N times where each frame and its function are, and nothing else
  */
 #include <csignal>
 #include <cstdint>
@@ -102,27 +104,48 @@ static _Unwind_Reason_Code addresses(struct _Unwind_Context *context, void *arg)
 	return --w->left ? _URC_NO_REASON : _URC_END_OF_STACK;
 }
 
-/* Asks for all there is; as a callback of its own it is not known at first. */
-static _Unwind_Reason_Code everything(struct _Unwind_Context *context, void *arg)
+/* Asks where the frame and its function are, as Rust's std::backtrace does. */
+static _Unwind_Reason_Code places(struct _Unwind_Context *context, void *arg)
 {
 	struct walk *w = (struct walk *)arg;
 	uintptr_t cfa = _Unwind_GetCFA(context);
 	int before = 0;
 	void *region = (void *)_Unwind_GetRegionStart(context);
-	char *data = (char *)_Unwind_GetLanguageSpecificData(context);
-	void *ra = (void *)_Unwind_GetGR(context, RETURN_COLUMN);
+	void *ip = (void *)_Unwind_GetIPInfo(context, &before);
 
 	addresses(context, arg);
 	printf("[");
 	print_address(region);
+	printf(" text %zx data %zx", (size_t)_Unwind_GetTextRelBase(context),
+	       (size_t)_Unwind_GetDataRelBase(context));
+	if (ip && !before && _Unwind_FindEnclosingFunction(ip) != region)
+		printf(" FindEnclosingFunction differs");
 	/* Another stack lies anywhere; signal frames are aligned. */
-	_Unwind_GetIPInfo(context, &before);
 	if (!w->cfa || before)
 		w->cfa = cfa;
 	if (cfa - w->cfa < 1 << 20)
-		printf(" data %s cfa +%zx]", data ? "yes" : "no", (size_t)(cfa - w->cfa));
+		printf(" cfa +%zx]", (size_t)(cfa - w->cfa));
 	else
-		printf(" data %s cfa elsewhere]", data ? "yes" : "no");
+		printf(" cfa elsewhere]");
+	w->cfa = cfa;
+	return w->left ? _URC_NO_REASON : _URC_END_OF_STACK;
+}
+
+static _Unwind_Reason_Code places_again(struct _Unwind_Context *context, void *arg)
+{
+	return places(context, arg);
+}
+
+/* Asks for all there is; as a callback of its own it is not known at first. */
+static _Unwind_Reason_Code everything(struct _Unwind_Context *context, void *arg)
+{
+	struct walk *w = (struct walk *)arg;
+	uintptr_t cfa = _Unwind_GetCFA(context);
+	char *data = (char *)_Unwind_GetLanguageSpecificData(context);
+	void *ra = (void *)_Unwind_GetGR(context, RETURN_COLUMN);
+
+	places(context, arg);
+	printf(" data %s", data ? "yes" : "no");
 	if (bare(ra) != (void *)_Unwind_GetIP(context))
 		printf(" other register");
 	w->cfa = cfa;
@@ -157,6 +180,10 @@ FN void take(void)
 	walk("addresses", addresses, -1);
 	walk("one address", addresses, 1);
 	walk("three addresses", addresses, 3);
+	walk("places", places, -1);
+	walk("places, known", places, -1);
+	walk("two of places, known", places, 2);
+	walk("four of places", places_again, 4);
 	walk("everything", everything, -1);
 	walk("everything, known", everything, -1);
 	walk("four of everything", everything_again, 4);
@@ -253,7 +280,14 @@ __attribute__((constructor)) static void construct(void)
 	take();
 }
 
-int main(void)
+static int only_places(int n)
+{
+	while (n-- > 0)
+		walk("places", places, -1);
+	return 0;
+}
+
+int main(int argc, char **argv)
 {
 	static char alternate[65536];
 	stack_t stack = {};
@@ -261,6 +295,8 @@ int main(void)
 	pthread_t t;
 	int ended = 0;
 
+	if (argc == 3 && !strcmp(argv[1], "places"))
+		return only_places(atoi(argv[2]));
 	puts("main");
 	take();
 	puts("recursion");
