@@ -13,7 +13,8 @@ static void print(const std::stacktrace &trace)
 		Dl_info info;
 
 		if (dladdr((void *)pc, &info) && info.dli_fname)
-			std::cout << ' ' << info.dli_fname << '+' << pc - (std::uintptr_t)info.dli_fbase;
+			std::cout << ' ' << info.dli_fname << '+'
+				  << pc - (std::uintptr_t)info.dli_fbase;
 		else
 			std::cout << " ?";
 	}
