@@ -10,6 +10,7 @@ TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TOP, os.path.join(TOP, 'go')]
 import common    # noqa: E402
 from harness import TMP, Skip, check, main, shstk, test    # noqa: E402
+from permitted import skip_unless_read    # noqa: E402
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
 MOST = 16           # seconds of the longest recording
@@ -50,8 +51,7 @@ def judge(script):
     program, seconds = common.build(*found[0], 'load.go', 'static'), 1
     while True:
         said, stacks = record(script, program, seconds)
-        if 'are not shown:' in said or 'not permitted' in said:
-            raise Skip(said.strip().splitlines()[-1])
+        skip_unless_read(said)
         python = any(';outer;inner' in stack for stack in stacks)
         if (BY_PROGRAM in said and python) or seconds >= MOST:
             break

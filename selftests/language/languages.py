@@ -7,8 +7,8 @@
 Each program calls inner() from middle() from outer(), for SECONDS (3) of CPU time. By time of the
 profile: how much has whole stacks, all three functions in their order, and any of them. For
 languages whose functions are read by BPF also how many stacks of another program are right and
-wrong by that program's own word, and how many that were read have no place. Languages that are not
-installed are left out.
+wrong by that program's own word, and how many that were read have native functions only, as not all
+frames could be placed. Languages that are not installed are left out.
 """
 
 import os
@@ -139,16 +139,16 @@ def is_installed(*commands):
 
 
 def record(folder, compiler, command, seconds):
-    """The shares of a program, or why there are none."""
+    """The shares of a program, or None, and what is said."""
     for name, source in SOURCES.items():
         with open(os.path.join(folder, name), 'w') as file:
             file.write(source)
     if compiler and subprocess.run(compiler.split(), cwd=folder, capture_output=True).returncode:
-        return f'{compiler} fails'
+        return None, f'{compiler} fails'
     out = os.path.join(folder, 'out.folded')
     ended = subprocess.run([SHSTK, 'record', '-F', '499', '-o', out, '--', *command.split(), str(seconds)],
                            cwd=folder, capture_output=True, text=True)
-    return evaluate(out) if os.path.exists(out) else ended.stderr.strip().splitlines()[-1]
+    return evaluate(out) if os.path.exists(out) else None, ended.stderr.strip()
 
 
 def judge(folder, command, kind):
@@ -156,7 +156,7 @@ def judge(folder, command, kind):
     word = os.path.join(folder, 'word')
     with open(word, 'wb') as file:
         file.truncate(4096)
-    ended = subprocess.run([os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word, *command, ],
+    ended = subprocess.run([os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word, *command],
                            capture_output=True, text=True)
     lines = ended.stdout.splitlines()
     if ended.returncode or not lines:
@@ -184,9 +184,9 @@ JUDGES = {'python3': judge_python, 'php': judge_php}
 
 def make_row(name, compiler, command, seconds):
     with tempfile.TemporaryDirectory() as folder:
-        shares = record(folder, compiler, command, seconds)
-        if isinstance(shares, str):
-            return f'{name:24}{shares}'
+        shares, said = record(folder, compiler, command, seconds)
+        if not shares:
+            return f'{name:24}{said.splitlines()[-1]}'
         row = f'{name:24}' + ''.join(f'{share:8.1f}' for share in shares)
         judged = JUDGES[name](folder) if name in JUDGES else ()
         return row + (f'  {judged}' if isinstance(judged, str) else ''.join(f'{n:8}' for n in judged))

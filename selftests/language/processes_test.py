@@ -9,6 +9,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import HERE, TMP, Skip, check, main, shstk, test    # noqa: E402
+from permitted import skip_unless_read    # noqa: E402
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
 FOLDER = os.path.dirname(os.path.abspath(__file__))
@@ -30,8 +31,7 @@ def record(*command):
     out = os.path.join(TMP, 'out.folded')
     ended = shstk('record', '--freq=999', '-o', out, '--', *command)
     print('#', ended.stderr.strip().replace('\n', '\n# '))
-    if 'are not shown:' in ended.stderr or 'not permitted' in ended.stderr:
-        raise Skip(ended.stderr.strip().splitlines()[-1])
+    skip_unless_read(ended.stderr)
     check(os.path.exists(out), ended.stderr)
     with open(out) as file:
         rows = [row.rpartition(' ') for row in file.read().splitlines()]
