@@ -17,6 +17,8 @@
 /* The CPU makes loads in their order, so a stamp is older than what is read after it. */
 #define WALK_REMEMBERS true
 
+#define UPROBE_XOL_SLOT_BYTES 128
+
 /* Beyond the end of any user space. */
 #define TASK_SIZE_MAX (1ull << 56)
 

@@ -7,18 +7,23 @@
 # CO-RE needs the types (-g). The rest of the debug information is stripped.
 WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi \
 	-I/usr/include/$(MULTIARCH) -ffile-prefix-map=$(CURDIR)=.
+# The programs of each architecture. No interpreter is known on arm64.
+WALK_BPF_x86	:= walk language stack
+WALK_BPF_arm64	:= walk stack
+HAS_LIBBPF_H	:= $(wildcard /usr/include/bpf/bpf_core_read.h)
 WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h)
 LLVM_STRIP	?= llvm-strip
 
-ifeq ($(ARCH),x86)
-ifneq ($(HAS_CLANG),)
-ifneq ($(wildcard /usr/include/bpf/bpf_core_read.h),)
-$(B)/shstk-walk.bpf.o $(B)/shstk-language.bpf.o: $(B)/shstk-%.bpf.o: $(WALK_BPF_SRC) bpf/build.mk
-	@mkdir -p $(@D)
-	$(call say,BPF,$@)$(WALK_BPF_CC) -DWALK_X86 -c -o $@ bpf/$*.bpf.c
-	$(Q)if command -v $(LLVM_STRIP) >/dev/null; then $(LLVM_STRIP) -g $@; fi
 
-TOOL_OBJECTS	+= $(B)/shstk-walk.bpf.o $(B)/shstk-language.bpf.o
-endif
-endif
+# Makes the programs of an architecture. $(1) folder, $(2) architecture, $(3) WALK_X86 or WALK_ARM64
+define walk_objects
+$(WALK_BPF_$(2):%=$(1)/shstk-%.bpf.o): $(1)/shstk-%.bpf.o: $(WALK_BPF_SRC) bpf/build.mk
+	@mkdir -p $$(@D)
+	$$(call say,BPF,$$@)$(WALK_BPF_CC) -D$(3) $$(if $$(filter stack,$$*),-DWALK_SHARED) -c -o $$@ bpf/$$*.bpf.c
+	$$(Q)if command -v $(LLVM_STRIP) >/dev/null; then $(LLVM_STRIP) -g $$@; fi
+endef
+
+ifneq ($(and $(HAS_CLANG),$(HAS_LIBBPF_H),$(WALK_BPF_$(ARCH))),)
+$(eval $(call walk_objects,$(B),$(ARCH),$(if $(filter arm64,$(ARCH)),WALK_ARM64,WALK_X86)))
+TOOL_OBJECTS	+= $(WALK_BPF_$(ARCH):%=$(B)/shstk-%.bpf.o)
 endif

@@ -34,6 +34,7 @@ struct mm_struct {
 		void *vdso;
 		__u64 ctx_id; /* x86: identifies the address space and is never reused */
 	} context;
+	unsigned long task_size;
 	int mm_lock_seq;
 };
 
@@ -71,8 +72,21 @@ struct inode___6_1 {
 	struct timespec64 i_ctime;
 };
 
+struct qstr {
+	const unsigned char *name;
+};
+
+struct dentry {
+	struct qstr d_name;
+};
+
+struct path {
+	struct dentry *dentry;
+};
+
 struct file {
 	struct inode *f_inode;
+	struct path f_path;
 };
 
 struct vm_area_struct {
@@ -87,6 +101,16 @@ struct vm_area_struct {
 /* x86 */
 struct thread_struct {
 	unsigned long fsbase;
+};
+
+struct perf_event {
+	struct perf_event *parent;
+	__u64 id;
+};
+
+/* The context of programs at perf events, as the kernel knows it. */
+struct bpf_perf_event_data_kern {
+	struct perf_event *event;
 };
 
 struct task_struct {

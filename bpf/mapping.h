@@ -118,12 +118,11 @@ static __always_inline bool read_file(const struct file *from, struct walk_file 
 }
 
 /*
- * Reads the mapping that contains @addr, and what identifies its file into @file. A VMA may be
- * reused meanwhile, so the result counts only if it is the same when read again. Returns false if
- * there is no executable mapping.
+ * Reads the mapping that contains @addr, and what identifies its file. A VMA may be reused
+ * meanwhile, so the result counts only if it is the same when read again. Returns false if there is
+ * no executable mapping.
  */
-static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m,
-				     struct walk_file *file)
+static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m)
 {
 	const struct vm_area_struct *vma = (void *)find_vma(w, addr);
 	u64 start, end, pgoff;
@@ -135,7 +134,8 @@ static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m
 	end = BPF_CORE_READ(vma, vm_end);
 	pgoff = BPF_CORE_READ(vma, vm_pgoff);
 	from = BPF_CORE_READ(vma, vm_file);
-	m->file = from && read_file(from, file);
+	m->from = from;
+	m->file = from && read_file(from, &m->id);
 	if (!(BPF_CORE_READ(vma, vm_flags) & VM_EXEC) || addr < start || addr >= end)
 		return false;
 	if (BPF_CORE_READ(vma, vm_mm) != w->mm || BPF_CORE_READ(vma, vm_start) != start ||
@@ -144,7 +144,7 @@ static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m
 		return false;
 	m->start = start;
 	m->len = end - start;
-	m->file_off = pgoff * WALK_PAGE - start;
+	m->file_off = pgoff * w->page - start;
 	if (!from && start == w->vdso) {
 		m->file_off = -start;
 		m->file = true;
@@ -198,16 +198,19 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 {
 	u32 number = MASKED(w->mappings, NR_MAPPINGS);
 	struct mapping *m = &w->mapping[number];
-	struct walk_file file = {};
+	struct walk_file file;
 
 	/* The old mapping in this place is gone, even if no new one is found. */
 	m->len = 0;
 	m->table = 0;
 	m->pages = 0;
-	if (!read_vma(w, addr, m, &file)) {
+	m->id = (struct walk_file){};
+	if (!read_vma(w, addr, m)) {
 		m->len = 0;
 		return NULL;
 	}
+	/* Keys of maps lie on the stack. */
+	file = m->id;
 	if (m->file)
 		find_table(w, m, &file, addr);
 	w->now = number;

@@ -6,18 +6,21 @@
 #include "walk_state.h"
 
 struct {
+	SHARED_MAP
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct walk_config);
-} config SEC(".maps");
+} MAP(config) SEC(".maps");
 
+#ifndef WALK_SHARED
 /* One event for each CPU. libbpf sets the number of entries. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
 	__type(key, u32);
 	__type(value, u32);
 } output SEC(".maps");
+#endif
 
 /* Returns the process ID as user space sees it. */
 static __always_inline u32 visible_pid(const struct walk_config *c)

@@ -29,25 +29,28 @@ struct table_map {
 
 /* The tables by slot. */
 struct {
+	SHARED_MAP
 	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
 	__uint(max_entries, WALK_SLOTS);
 	__type(key, u32);
 	__array(values, struct table_map);
-} tables SEC(".maps");
+} MAP(tables) SEC(".maps");
 
 /* The slots by file; 0: the file was asked for. */
 struct {
+	SHARED_MAP
 	__uint(type, BPF_MAP_TYPE_HASH);
 	__uint(max_entries, WALK_FILES);
 	__type(key, struct walk_file);
 	__type(value, u32);
-} files SEC(".maps");
+} MAP(files) SEC(".maps");
 
 /* The files that are asked for: struct walk_asked. */
 struct {
+	SHARED_MAP
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, WALK_ASKED);
-} asked SEC(".maps");
+} MAP(asked) SEC(".maps");
 
 /*
  * Rules that were looked up before, by a hash of their key: slot of the table, and offset in what
@@ -64,7 +67,7 @@ struct {
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct remembered);
-} rules SEC(".maps");
+} MAP(rules) SEC(".maps");
 
 /* Reads word @at of a table. Returns false if the table has no such word. */
 static __always_inline bool read_word(void *table, u32 at, u32 *ret)
@@ -151,7 +154,7 @@ static __always_inline bool find_row(void *table, u32 first, u32 n, u64 in, u32 
 static __always_inline u64 look_up_rule(const struct mapping *m, u64 off)
 {
 	u32 slot = m->table, page = off / WALK_PAGE, first, past, row;
-	void *table = bpf_map_lookup_elem(&tables, &slot);
+	void *table = bpf_map_lookup_elem(&MAP(tables), &slot);
 	u64 rule;
 
 	if (!table || !read_word(table, m->page_at + page, &first) ||
@@ -168,13 +171,13 @@ static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
 	struct walk_asked *a;
 	u32 none = 0;
 
-	if (bpf_map_update_elem(&files, file, &none, BPF_NOEXIST)) {
+	if (bpf_map_update_elem(&MAP(files), file, &none, BPF_NOEXIST)) {
 		walk_count(COUNT_UNASKED);
 		return;
 	}
-	a = bpf_ringbuf_reserve(&asked, sizeof(*a), 0);
+	a = bpf_ringbuf_reserve(&MAP(asked), sizeof(*a), 0);
 	if (!a) {
-		bpf_map_delete_elem(&files, file);
+		bpf_map_delete_elem(&MAP(files), file);
 		walk_count(COUNT_UNASKED);
 		return;
 	}
@@ -192,7 +195,7 @@ static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
 static __always_inline void find_table(struct walk *w, struct mapping *m,
 				       const struct walk_file *file, u64 addr)
 {
-	u32 *slot = bpf_map_lookup_elem(&files, file), number, zero = 0;
+	u32 *slot = bpf_map_lookup_elem(&MAP(files), file), number, zero = 0;
 	const struct shstk_rules_header *h;
 	void *table;
 
@@ -201,7 +204,7 @@ static __always_inline void find_table(struct walk *w, struct mapping *m,
 		return;
 	}
 	number = *slot;
-	table = number ? bpf_map_lookup_elem(&tables, &number) : NULL;
+	table = number ? bpf_map_lookup_elem(&MAP(tables), &number) : NULL;
 	h = table ? bpf_map_lookup_elem(table, &zero) : NULL;
 	if (!h)
 		return;
@@ -224,7 +227,7 @@ static __always_inline void find_rule(struct walk *w, const struct mapping *m, u
 		pack_rule(SHSTK_RULE_NONE, &w->rule);
 		return;
 	}
-	all = bpf_map_lookup_elem(&rules, &zero);
+	all = bpf_map_lookup_elem(&MAP(rules), &zero);
 	if (all)
 		known = &all->rule[MASKED(key ^ key >> 11, REMEMBERED)];
 	if (known && known->key == key) {

@@ -11,34 +11,24 @@
  * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
  */
 #include "program.h"
-
-enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
-
-#include "mapping.h"
-#include "table.h"
-
-#include "kmod/return_probe_read.h"
-#include "kmod/walk_special.h"
+#include "walk_user.h"
 
 #ifdef WALK_X86
-#include "loop_x86.h"
-#else
-#include "loop_arm64.h"
-#endif
-
 #include "language_walk.h"
+#else
+/* No interpreter is known on other machines. */
+static __always_inline bool read_language(void *ctx, const struct walk_config *c)
+{
+	(void)ctx;
+	(void)c;
+	return false;
+}
+#endif
 
 char LICENSE[] SEC("license") = "GPL";
 
 #define PERF_CONTEXT_KERNEL (-128ull)
 #define PERF_CONTEXT_USER (-512ull)
-
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, struct walk);
-} walks SEC(".maps");
 
 /*
  * Processes that are not walked. If there are too many, those that were not met for the longest
@@ -51,77 +41,21 @@ struct {
 	__type(value, u32);
 } left SEC(".maps");
 
-/* Adds the frame to the chain. @guess is WALK_GUESS or 0. Returns GO_ON, or how the walk ends. */
-static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 guess)
-{
-	if (!f->pc)
-		return WALK_ZERO;
-	if (w->nr >= w->max)
-		return WALK_ROOM;
-	w->entry[MASKED(w->first + w->nr, WALK_ENTRIES)] = f->pc | guess;
-	w->nr++;
-	return GO_ON;
-}
+/* The program that runs at samples of these processes instead, if there is one. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} next SEC(".maps");
 
-/*
- * Ends the walk at an address without code. A return address that leads there is no return address
- * and is removed. A program counter may be there after a signal that followed a wild jump, but it
- * is not in the kernel's addresses, which a forged signal frame may hold.
- */
-static __always_inline int no_code(struct walk *w)
-{
-	if (w->exact && (w->frame.pc < TASK_SIZE_MAX || !w->nr))
-		return WALK_NO_TABLE;
-	if (w->nr)
-		w->nr--;
-	return WALK_NO_CODE;
-}
-
-static __always_inline bool is_unknown(const struct packed_rule *rule)
-{
-	return rule->cfa & PACKED_SPECIAL && packed_kind(rule->cfa) == SHSTK_RULE_NONE;
-}
-
-/* Passes from a frame to its caller's frame. Returns GO_ON, or how the walk ends. */
-static __always_inline int pass_frame(struct walk *w)
-{
-	struct frame *f = &w->frame;
-	const u64 records = w->count[COUNT_RECORD];
-	u64 at = f->pc - !w->exact;
-	struct mapping *m = find_mapping(w, at);
-	u64 guesses;
-	int ret;
-
-	if (!m)
-		return no_code(w);
-	find_rule(w, m, at);
-	if (m->file && !w->records && is_unknown(&w->rule))
-		return m->table ? WALK_NO_RULE : WALK_NO_TABLE;
-	if (w->rule.cfa & PACKED_SPECIAL)
-		ret = step_special(w, f, m, &w->rule, true);
-	else
-		ret = step_plain(w, f, &w->rule);
-	if (ret >= 0)
-		return ret;
-	guesses = w->count[COUNT_RECORD] - records;
-	w->chain.guesses += guesses;
-	if (w->instance && !w->exact)
-		f->pc = through_trampoline(w, f->pc, f->sp);
-	return add_entry(w, f, guesses << 63);
-}
-
-/* Makes one round of bpf_loop(). */
-static long pass(u32 i, struct walk **of)
-{
-	struct walk *w = *of;
-	int ret = pass_frame(w);
-
-	(void)i;
-	if (ret == GO_ON)
-		return 0;
-	w->end = ret;
-	return 1;
-}
+/* The files in which walks ended because they have no table or no rule. */
+struct {
+	__uint(type, BPF_MAP_TYPE_HASH);
+	__uint(max_entries, WALK_CUTS);
+	__type(key, struct walk_file);
+	__type(value, struct walk_cut);
+} cuts SEC(".maps");
 
 /*
  * Adds the kernel's part of the chain, if the sample is in the kernel and the options ask for it.
@@ -140,35 +74,11 @@ static __always_inline void add_kernel(struct walk *w, void *ctx, const struct w
 	w->first = 1 + MASKED(size / 8, 2 * WALK_KERNEL);
 }
 
-/* Begins a walk. Returns false if the task has no user space, or no code that can be walked. */
+/* Begins a walk, as the command says. Returns false if there is nothing to walk. */
 static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_config *c)
 {
-	struct task_struct *task = current;
-	struct mm_struct *mm = task->mm;
-	const struct uprobe_task *utask;
-	struct pt_regs *pt;
-
-	w->mm = mm;
-	w->pid = visible_pid(c);
-	if (!mm || task->flags & PF_KTHREAD || bpf_map_lookup_elem(&left, &w->pid))
+	if (!begin_walk(w, c, c->max))
 		return false;
-	pt = (void *)bpf_task_pt_regs((void *)task);
-	if (!walk_arch_start(&w->frame, w->regs, (void *)pt))
-		return false;
-	w->vdso = (u64)BPF_CORE_READ(mm, context.vdso);
-	utask = ushstk_own_utask();
-	w->instance = utask ? ushstk_returns(utask) : NULL;
-	if (utask)
-		w->frame.pc = ushstk_unstepped(w->frame.pc);
-	check_stamp(w, mm, c);
-	w->nr = 0;
-	w->signals = 0;
-	w->exact = true;
-	w->sp_known = true;
-	w->end = WALK_ROOM;
-	w->chain.guesses = 0;
-	w->records = c->records;
-	w->max = c->max - 1 < WALK_MAX ? c->max - 1 : WALK_MAX;
 	add_kernel(w, ctx, c);
 	w->entry[MASKED(w->first, WALK_ENTRIES)] = PERF_CONTEXT_USER;
 	w->entry[MASKED(w->first + 1, WALK_ENTRIES)] = w->frame.pc;
@@ -176,9 +86,36 @@ static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_c
 	return true;
 }
 
-static __always_inline bool is_whole(const struct walk *w)
+/* Counts the file in which the walk ended, if it should not have ended there. */
+static __always_inline void count_cut(struct walk *w)
 {
-	return w->end == WALK_WHOLE || w->end == WALK_ZERO;
+	const struct mapping *m = &w->mapping[MASKED(w->now, NR_MAPPINGS)];
+	const struct file *from = m->from;
+	struct walk_file file = m->id;
+	struct walk_cut first = { .count = 1 }, *known;
+
+	if ((w->end != WALK_NO_TABLE && w->end != WALK_NO_RULE && w->end != WALK_NO_KIND) ||
+	    !m->file)
+		return;
+	known = bpf_map_lookup_elem(&cuts, &file);
+	if (known) {
+		__sync_fetch_and_add(&known->count, 1);
+		return;
+	}
+	if (from)
+		bpf_probe_read_kernel_str(first.name, sizeof(first.name),
+					  BPF_CORE_READ(from, f_path.dentry, d_name.name));
+	bpf_map_update_elem(&cuts, &file, &first, BPF_NOEXIST);
+}
+
+/* Returns the identifier that samples of the event have: threads inherit events. */
+static __always_inline u64 event_id(void *ctx)
+{
+	const struct bpf_perf_event_data_kern *data = ctx;
+	const struct perf_event *event = BPF_CORE_READ(data, event);
+	const struct perf_event *parent = BPF_CORE_READ(event, parent);
+
+	return parent ? BPF_CORE_READ(parent, id) : BPF_CORE_READ(event, id);
 }
 
 /* Writes the chain. Returns true if it was written. */
@@ -189,6 +126,7 @@ static __always_inline bool send(struct walk *w, void *ctx, u64 period)
 	w->chain.end = w->end;
 	w->chain.nr = w->first + w->nr;
 	w->chain.period = period;
+	w->chain.id = event_id(ctx);
 	size = sizeof(w->chain) - sizeof(w->chain.size) + 8 * MASKED(w->chain.nr, WALK_ENTRIES);
 	if (!bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &w->chain.end, size))
 		return true;
@@ -200,20 +138,27 @@ static __always_inline bool send(struct walk *w, void *ctx, u64 period)
 SEC("perf_event")
 int walk_sample(struct bpf_perf_event_data *ctx)
 {
-	u32 zero = 0;
-	struct walk_config *c = bpf_map_lookup_elem(&config, &zero);
-	struct walk *w = bpf_map_lookup_elem(&walks, &zero);
+	u32 zero = 0, pid;
+	struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
+	struct walk *w = bpf_map_lookup_elem(&MAP(walks), &zero);
 
-	/* The places of an interpreter's frames among native ones are found in a copy. */
-	if (c && !(current->flags & PF_KTHREAD) && read_language(ctx, c))
-		return 1;
+	if (c && !(current->flags & PF_KTHREAD)) {
+		/* The places of an interpreter's frames among native ones are found in a copy. */
+		if (read_language(ctx, c))
+			return 1;
+		pid = visible_pid(c);
+		if (bpf_map_lookup_elem(&left, &pid)) {
+			bpf_tail_call(ctx, &next, 0);
+			return 1;
+		}
+	}
 	if (!c || !w || !begin(w, ctx, c)) {
 		if (w)
 			walk_count(WALK_REFUSED);
 		return 1;
 	}
-	bpf_loop(WALK_MAX + 1, pass, &w, 0);
-	walk_count(MASKED(w->end, 16));
+	walk_on(w);
+	count_cut(w);
 	if (!c->both && !is_whole(w))
 		return 1;
 	return !send(w, ctx, ctx->sample_period) || c->both;

@@ -17,6 +17,7 @@
 #define WALK_BLOCK 65536 /* bytes of an entry of a table's map */
 #define WALK_LEFT 4096 /* processes that are not walked */
 #define WALK_ASKED (1 << 16) /* bytes of the ring buffer of files that are asked for */
+#define WALK_CUTS 1024 /* files in which walks ended too early that can be known */
 
 #define WALK_GUESS (1ull << 63) /* set in a user-space entry that was found by a frame record */
 #define WALK_KERNEL 128 /* maximum entries of the kernel's part of a chain */
@@ -50,6 +51,16 @@ struct walk_asked {
 	__u32 reserved;
 };
 
+/**
+ * struct walk_cut - the walks that ended in a file without a rule for its code
+ * @count: number of these walks.
+ * @name: name of the file, without its folder, ended by 0.
+ */
+struct walk_cut {
+	__u64 count;
+	char name[56];
+};
+
 /*
  * What is counted on each CPU. The values of the map "walks" begin with these words. The counts of
  * how walks ended come first (enum walk_end).
@@ -73,7 +84,7 @@ enum walk_counter {
  *	record leads behind a call. Otherwise this is only done in code of no file, for which nobody
  *	can have rules.
  * @generation: changes after each change of a table.
- * @reserved: 0.
+ * @page: bytes of a page of memory.
  * @ns_dev: device of the PID namespace that process IDs belong to.
  * @ns_ino: inode of this namespace; 0: the first namespace, to which all processes belong.
  */
@@ -83,7 +94,7 @@ struct walk_config {
 	__u32 both;
 	__u32 records;
 	__u32 generation;
-	__u32 reserved;
+	__u32 page;
 	__u64 ns_dev;
 	__u64 ns_ino;
 };
@@ -95,6 +106,7 @@ struct walk_config {
  * @guesses: number of entries that have WALK_GUESS.
  * @nr: number of entries.
  * @period: period that the sample stands for.
+ * @id: identifier of the sample's event, as perf's own samples have it.
  *
  * The entries follow, 8 bytes each, as in a callchain of perf: PERF_CONTEXT_KERNEL and the kernel's
  * entries, if they are wanted; PERF_CONTEXT_USER, the program counter, and the return addresses.
@@ -105,6 +117,7 @@ struct walk_chain {
 	__u32 guesses;
 	__u32 nr;
 	__u64 period;
+	__u64 id;
 };
 
 #endif /* BPF_WALK_H */

@@ -35,7 +35,26 @@ typedef __s64 s64;
 
 #include "kernel.h"
 #include "walk.h"
+
+/*
+ * In the object that other programs are linked with (stack.bpf.c) maps have names that tell whose
+ * they are. Some are pinned under that name: all programs of the machine share them, and whoever
+ * fills them.
+ */
+#ifdef WALK_SHARED
+#define MAP(name) shstk_##name
+#define SHARED_MAP __uint(pinning, LIBBPF_PIN_BY_NAME);
+#else
+#define MAP(name) name
+#define SHARED_MAP
+#endif
 #include "kmod/walk_rule.h"
+
+#define current bpf_get_current_task_btf_()
+static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
+{
+	return (void *)bpf_get_current_task_btf();
+}
 
 #ifdef WALK_X86
 #define CONFIG_X86
@@ -43,8 +62,6 @@ typedef __s64 s64;
 #else
 #include "arch_arm64.h"
 #endif
-
-#define UPROBE_XOL_SLOT_BYTES 128
 
 #define NR_MAPPINGS 8 /* a power of two */
 
@@ -59,6 +76,8 @@ typedef __s64 s64;
  * @page_at: index of the table's list of pages (the first row of each), in words of 4 bytes.
  * @row_at: index of the table's first row, in words of 4 bytes.
  * @file: the mapping is of a file, or of the vDSO.
+ * @from: the file, which may be gone; to be read as any kernel memory.
+ * @id: identifies the file.
  * @key: passed to rules_cut(), which ignores it here.
  */
 struct mapping {
@@ -69,6 +88,8 @@ struct mapping {
 	u32 pages;
 	u32 page_at, row_at;
 	bool file;
+	const struct file *from;
+	struct walk_file id;
 	const void *key;
 };
 
@@ -87,11 +108,14 @@ struct stamp {
 /**
  * struct walk - the state of a walk
  * @count: counters of all walks on this CPU.
+ * @busy: a walk uses this; another one, which interrupted it, must not. Only where programs of
+ *	others walk, as those at perf events cannot interrupt each other.
  * @frame: the frame that the walk has reached.
  * @rule: unwind rule of this frame.
  * @regs: registers where the walk began, by their DWARF numbers.
  * @mm: the address space.
  * @pid: process ID.
+ * @page: bytes of a page of memory.
  * @instance: pending return probes of frames that were not passed yet.
  * @vdso: address of the vDSO.
  * @now: index in @mapping of the mapping that was used last.
@@ -112,6 +136,7 @@ struct stamp {
  */
 struct walk {
 	u64 count[NR_COUNTS];
+	u64 busy;
 	struct frame frame;
 	struct packed_rule rule;
 	u64 regs[WALK_REGISTERS];
@@ -119,6 +144,7 @@ struct walk {
 	const struct return_instance *instance;
 	u64 vdso;
 	u32 pid;
+	u32 page;
 	u32 now, mappings;
 	struct mapping mapping[NR_MAPPINGS];
 	struct stamp stamp;
@@ -157,12 +183,6 @@ struct walk {
 /* Both macros are used where a struct walk *w is in scope. */
 #define walk_count(what) (w->count[what]++)
 #define rules_cut(key, offset, why) ((void)(key), (void)(offset))
-
-#define current bpf_get_current_task_btf_()
-static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
-{
-	return (void *)bpf_get_current_task_btf();
-}
 
 #define get_kernel_nofault(value, from) bpf_core_read(&(value), sizeof(value), from)
 

@@ -27,7 +27,8 @@ static int step_return(struct walk *w, struct frame *f, const struct packed_rule
 	return GO_ON;
 }
 
-static int step_arch(struct walk *w, struct frame *f, const struct packed_rule *rule, bool careful)
+static int step_arch(struct walk *w, struct frame *f, const struct packed_rule *rule,
+		     bool careful __maybe_unused)
 {
 	return packed_kind(rule->cfa) == SHSTK_RULE_RETURN ? step_return(w, f, rule) : WALK_NO_KIND;
 }

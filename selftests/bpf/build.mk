@@ -23,11 +23,15 @@ $(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-sy
 
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o
+$(BPF_B)/shstk-stack.bpf.o: $(B)/shstk-stack.bpf.o
+$(BPF_B)/shstk_stack.bpf.h: bpf/shstk_stack.bpf.h
+$(BPF_B)/stacks.bpf.c: examples/stacks.bpf.c
 $(BPF_B)/shstk: $(B)/shstk
 $(BPF_B)/judge: $(B)/selftests/offline/judge
 $(BPF_B)/cases.sh: selftests/loader/cases.sh
 $(BPF_B)/walk.sh: selftests/bpf/walk.sh
-$(BPF_B)/shstk-walk.bpf.o $(BPF_B)/shstk $(BPF_B)/judge $(BPF_B)/cases.sh $(BPF_B)/walk.sh:
+$(addprefix $(BPF_B)/,shstk-walk.bpf.o shstk-stack.bpf.o shstk_stack.bpf.h stacks.bpf.c shstk judge \
+		cases.sh walk.sh):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -38,14 +42,32 @@ $(BPF_B)/walk_test.sh: selftests/bpf/walk_test.sh $(BPF_B)/chains $(BPF_B)/shstk
 
 CHECK += $(BPF_B)/walk_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)
 
-$(BPF_B)/spin: selftests/bpf/spin.c
+BPF_TARGET_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer -fno-optimize-sibling-calls
+$(addprefix $(BPF_B)/,spin naps changes): $(BPF_B)/%: selftests/bpf/%.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -fomit-frame-pointer \
-		-fno-optimize-sibling-calls -o $@ $<
+	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -o $@ $< -pthread
+$(BPF_B)/late_library.so: selftests/bpf/late_library.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -fPIC -shared -o $@ $<
 
-$(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/shstk $(BPF_B)/cases.sh \
+$(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/naps \
+		$(BPF_B)/changes $(BPF_B)/late_library.so \
+		$(BPF_B)/shstk $(BPF_B)/cases.sh \
 		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
 CHECK += $(BPF_B)/record_test.sh
+
+# The example, which is linked in the test. It needs libbpf's headers.
+$(BPF_B)/stacks: examples/stacks.c bpf/shstk_stack.bpf.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(WARN) -Ibpf -O2 -o $@ $< -lbpf
+
+$(BPF_B)/stack_test.sh: selftests/bpf/stack_test.sh $(addprefix $(BPF_B)/,spin stacks shstk cases.sh \
+		shstk_stack.bpf.h stacks.bpf.c) \
+		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-stack.bpf.o,$(TOOL_OBJECTS)))
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),$(BPF_B)/stack_test.sh)

@@ -4,40 +4,71 @@
 # defined the guests.
 #
 #   make check-bpf  run the BPF walk on other kernels (BPF_GUESTS): their verifiers, Debian's
-#                   programs and forged stacks; ten minutes a guest
+#                   programs and forged stacks; ten minutes a guest; leaves build/bpf.csv
 
-BPF_GUESTS ?= x86-qemu-6.12 x86-qemu-7.2
+BPF_GUESTS ?= x86-qemu-6.1 x86-qemu-6.12 x86-qemu-7.2 arm64-7.2
+BPF_ARM64 := $(B)/selftests/record/arm64
+# The programs that are sampled. Emulation is slow, so some guests have fewer.
 BPF_WORK := bash python3 perl sqlite3 xz git
-BPF_LIBBPF := $(firstword $(wildcard /usr/lib/$(MULTIARCH)/libbpf.so.1))
-BPF_FILES := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selftests/offline/judge $(BPF_B)/shstk-walk.bpf.o \
-	$(B)/selftests/loader/libprotobuf-c.so.1
+BPF_WORK_x86-qemu-7.2 := bash python3 sqlite3 perl gcc openssl git tar xz c++ node
+BPF_WORK_arm64-7.2 := bash python3 sqlite3 perl gcc xz
+BPF_LIBBPF_x86 := $(firstword $(wildcard /usr/lib/$(MULTIARCH)/libbpf.so.1)):/usr/lib/x86_64-linux-gnu/libbpf.so.1
+BPF_LIBBPF_arm64 := $(SHSTK_CACHE)/programs-arm64/usr/lib/aarch64-linux-gnu/libbpf.so.1:/usr/lib/aarch64-linux-gnu/libbpf.so.1
+BPF_FILES_x86 := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selftests/offline/judge $(BPF_B)/shstk-walk.bpf.o \
+	$(B)/selftests/loader/libprotobuf-c.so.1 $(B)/selftests/record/throw $(B)/selftests/kmod/x86/input.i
+BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains shstk judge shstk-walk.bpf.o) \
+	$(B)/selftests/kmod/arm64/input.i
+BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE)
+BPF_CC1_x86 := x86_64-linux-gnu
+BPF_CC1_arm64 := aarch64-linux-gnu
+
+# The program and the test for arm64, with the command that selftests/record builds for it.
+$(eval $(call walk_objects,$(BPF_ARM64),arm64,WALK_ARM64))
+$(BPF_ARM64)/bpf/%.o: selftests/bpf/%.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
+$(BPF_ARM64)/chains: $(BPF_ARM64)/bpf/chains.o $$(RECORD_TOOLS) $$(RECORD_SYMBOL) \
+		$(BPF_ARM64)/left_out.o $(B)/lib/arm64/libshstk.a
+	$(Q)$(ARM64)objcopy --weaken-symbol=main $(RECORD_ARM64)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $@-shstk.o \
+		$(filter-out $(RECORD_ARM64)/tools/shstk.o,$^) -Wl,--allow-shlib-undefined \
+		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
 
 BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py program.py judge.py) \
 	$(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 
-# $(1) guest
+# Writes the steps that only guests of an architecture have. $(1) is the architecture.
+define bpf_steps_x86
+echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
+echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\";
+endef
+
+# $(1) guest, $(2) its architecture, $(3) the programs
 define bpf_guest
 $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
-		$(if $(call guest_ready,$(1)),$(B)/guest/init-x86 $(BPF_FILES) $(BPF_LANGUAGE) $(BPF_B)/hostile_test)
+		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(BPF_FILES_$(2)) $$(BPF_STEPS_$(2)))
 	@mkdir -p $$(@D)
 	@{ echo '#!/bin/sh'; \
 	   echo "exec selftests/guest/run $(1) --out $(B)/guest/bpf-$(1) --memory 2048 \\"; \
-	   echo "	--sysroot $$(SHSTK_CACHE)/programs-x86 --lib $(B)/selftests/loader --timeout 1500 \\"; \
-	   echo "	--cpus 2 --append nohpet --add $$(BPF_LIBBPF):/usr/lib/x86_64-linux-gnu/libbpf.so.1 \\"; \
-	   for p in $$(BPF_WORK) cp mkdir rm env; do echo "	--prog programs-x86:/usr/bin/$$$$p \\"; done; \
-	   echo "	--add $$(SHSTK_CACHE)/programs-x86/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
-	   echo "	--prog programs-x86:/usr/lib/x86_64-linux-gnu/libffi.so.8 \\"; \
-	   echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
-	   echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\"; \
-	   echo "	'bpf:walk=selftests/bpf/walk.sh $$(BPF_WORK) $(BPF_FILES)'"; } >$$@
+	   echo "	--sysroot $$(SHSTK_CACHE)/programs-$(2) --lib $(B)/selftests/loader --timeout 1500 \\"; \
+	   echo "	$(if $(filter x86,$(2)),--cpus 2 --append nohpet) --add $$(BPF_LIBBPF_$(2)) --after csv=selftests/kmod/rules_csv \\"; \
+	   for p in $(filter-out gcc c++,$(3)) cp mkdir rm env; do echo "	--prog programs-$(2):/usr/bin/$$$$p \\"; done; \
+	   echo "	--prog programs-$(2):/usr/libexec/gcc/$$(BPF_CC1_$(2))/14/cc1 \\"; \
+	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
+	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/share/nodejs:/usr/share/nodejs \\"; \
+	   echo "	$(if $(filter x86,$(2)),--prog programs-x86:/usr/lib/x86_64-linux-gnu/libffi.so.8) \\"; \
+	   $$(bpf_steps_$(2)) \
+	   echo "	'bpf:walk=selftests/bpf/walk.sh $(3) $$(BPF_FILES_$(2))'"; } >$$@
 	@chmod +x $$@
 CHECK_BPF += $(B)/guest/check-bpf-$(1)
 endef
-$(foreach g,$(BPF_GUESTS),$(eval $(call bpf_guest,$(g))))
+$(foreach g,$(BPF_GUESTS),$(eval $(call bpf_guest,$(g),$(call guest_arch,$(g)),\
+	$(or $(BPF_WORK_$(g)),$(BPF_WORK)))))
 
 check-bpf:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup
+	$(Q)selftests/guest/setup kernel-x86-6.1
 	$(Q)+$(CHECK_MAKE) run-check-bpf
 run-check-bpf: $(CHECK_BPF)
 	$(Q)selftests/run --guests $(CHECK_BPF)

@@ -67,8 +67,32 @@ point $? "stacks of the whole system are walked in the kernel"
 whole
 point $? "the whole system: each stack of the program has all callers"
 
-t 'off-CPU time is refused' 2 'does not go with --via=bpf' \
-	"$shstk" record --via=bpf --off-cpu -- true
+record_walked --off-cpu -- "$here/naps"
+status=$?
+point $status "stacks at which a thread leaves its CPU are walked in the kernel"
+grep -q ';innermost;' out.folded &&
+	! grep ';innermost;' out.folded | grep -qv ';main;outer;middle;innermost;'
+point $? "off-CPU time: each wait has all callers"
+record_walked -- "$here/changes" "$here/late_library.so"
+point $? "stacks of threads, children, and what they become are walked in the kernel"
+# Each line is the function below which the time is, and what is above the common three.
+while read -r name place; do
+	grep -q ";$place;outer;middle;innermost " out.folded &&
+		! grep ";$name;" out.folded | grep ';innermost ' |
+			grep -qv ";$place;outer;middle;innermost "
+	point $? "$name: each stack has all callers"
+done <<-END
+	in_thread in_thread
+	in_child main;start_child;in_child
+	in_program main;in_program
+	in_late_library main;in_library;in_late_library
+	in_made_code main;in_made_code;[^;]*
+END
+record_walked -e page-faults,cpu-clock -- "$spin"
+point $? "stacks of the first event of two are walked in the kernel"
+timeout 60 "$shstk" record --via=bpf --cgroup=/nonexistent -o out.folded -- "$spin" >out 2>&1
+[ $? = 125 ]
+point $? "a recording that cannot begin ends at once"
 t 'a perf.data file is refused' 2 'does not go with --via=bpf' \
 	"$shstk" record --via=bpf --perf-data=x -- true
 echo "1..$count"

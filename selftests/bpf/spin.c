@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * spin.c - half a second of CPU time in a function that three others lead to.
+ * spin.c - CPU time in a function that three others lead to: half a second, or as many seconds as the
+ * argument says.
  */
+#include <stdlib.h>
 #include <time.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
@@ -34,11 +36,12 @@ static NOINLINE int outer(void)
 	return middle() + one;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const double seconds = argc > 1 ? atof(argv[1]) : 0.5;
 	int sum = 0;
 
-	while (used() < 0.5)
+	while (used() < seconds)
 		sum += outer();
 	return !sum;
 }

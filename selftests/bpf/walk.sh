@@ -44,6 +44,23 @@ sqlite_work='with recursive c(x) as (select 1 union all select x + 1 from c wher
 	insert into t select x * 7919 % 9001, x from c; create index i on t(a);
 	select count(*) from t u join t v on u.a = v.b;'
 
+node_work='
+function fib(n) { return n < 2 ? n : fib(n - 1) + fib(n - 2) }
+let s = 0;
+for (let i = 0; i < 12; i++) {
+	s += fib(22);
+	[...Array(3000).keys()].sort((a, b) => b - a);
+	s += "abcabc".repeat(2000).match(/b(c)a/g).length;
+	JSON.parse(JSON.stringify(Array(500).fill({ a: [i] })));
+}'
+
+openssl_work='
+openssl genrsa 2048 >key 2>/dev/null &&
+for a in sha1 sha256 sha512 sha3-256; do openssl dgst -$a big; done &&
+openssl enc -aes-128-cbc -pbkdf2 -k x -in big -out /dev/null'
+
+tar_work='for i in 1 2 3; do tar -cf x.tar -C /usr/lib/python3.13 . && tar -tvf x.tar; done'
+
 git_work='
 rm -rf repo && mkdir repo && cd repo && git init -q &&
 for i in 1 2 3 4 5 6; do printf "%s\n" $i {1..20000} >f$i; done && git add . &&
@@ -60,9 +77,21 @@ record() # PROGRAM
 	perl) set -- perl -e "$perl_work";;
 	sqlite3) set -- sqlite3 :memory: "$sqlite_work";;
 	git) set -- bash -c "$git_work";;
+	gcc) set -- /usr/libexec/gcc/*/14/cc1 -quiet -fpreprocessed -O2 input.i -o /dev/null;;
+	openssl) set -- bash -c "$openssl_work";;
+	tar) set -- bash -c "$tar_work";;
+	c++) set -- ./throw 1;;
+	node) set -- node -e "$node_work";;
 	xz) set -- xz -k -T2 -1 --block-size=400KiB -f big;;
 	esac
 	./chains both.data "$@" >said 2>&1
+}
+
+# Prints how many of 1000 chains must have no other frame than the stack's copy. In code that node
+# makes at run time, the caller of an innermost function without a frame is missing.
+least_right() # PROGRAM
+{
+	case $1 in node) echo 940;; *) echo 1000;; esac
 }
 
 # Prints how many walks ended in the way HOW.
@@ -80,9 +109,19 @@ judge()
 	[ -n "$samples" ] && [ -n "$differ" ]
 }
 
+# Returns whether the program is there. Two of them are run under another name.
+is_there() # PROGRAM
+{
+	case $1 in
+	gcc) [ -f input.i ] && ls /usr/libexec/gcc/*/14/cc1 >/dev/null 2>&1;;
+	c++) [ -x ./throw ];;
+	*) command -v "$1" >/dev/null;;
+	esac
+}
+
 one() # PROGRAM
 {
-	if ! command -v "$1" >/dev/null; then
+	if ! is_there "$1"; then
 		skip "$1 is walked by rules" "$1 is not installed"
 		return
 	fi
@@ -97,7 +136,7 @@ one() # PROGRAM
 	point $? "$1 is sampled with both stacks" || return
 	[ $status = 0 ] || return
 	cat verdict odd >out
-	[ "$differ" = 0 ]
+	[ $(((samples - differ) * 1000)) -ge $((samples * $(least_right "$1"))) ]
 	point $? "$1: no chain has another frame than the stack's copy"
 	passed=$(($(ended 'no table') + $(ended 'no memory')))
 	whole=$(($(ended whole) + $(ended zero)))
@@ -114,7 +153,8 @@ one() # PROGRAM
 	[ $(((whole + 3) * 1000)) -ge $(((whole + cut) * 995)) ] && [ "$whole" -gt 0 ]
 	point $? "$1: chains go to the outermost frame"
 	echo "# $1: $samples samples, $whole chains whole, $cut cut, $shorter shorter than the copy's," \
-		"$passed in files without a table yet"
+		"$differ different, $passed in files without a table yet"
+	echo "# bpf: $(uname -m)-$(uname -r),$1,$samples,$whole,$cut,$shorter,$differ,$passed"
 }
 
 prepare()

@@ -14,7 +14,7 @@ declare -A KERNEL_ARCH=(
 	[arm64-7.2]=arm64 [x86-7.2]=amd64 [x86-6.12]=amd64
 	[x86-6.12-deb12]=amd64 [riscv-7.2]=riscv64
 	[arm64-7.3]=arm64 [x86-7.3]=amd64
-	[arm64-6.18]=arm64 [x86-6.18]=amd64
+	[arm64-6.18]=arm64 [x86-6.18]=amd64 [x86-6.1]=amd64
 	[x86-6.12-rt]=amd64
 )
 # The folder whose apt knows the guest's packages and whose compiler builds its modules.
@@ -22,7 +22,7 @@ declare -A KERNEL_FOLDER=(
 	[arm64-7.2]=trixie [x86-7.2]=trixie [x86-6.12]=trixie
 	[x86-6.12-deb12]=trixie [riscv-7.2]=forky
 	[arm64-7.3]=trixie [x86-7.3]=trixie
-	[arm64-6.18]=trixie [x86-6.18]=trixie
+	[arm64-6.18]=trixie [x86-6.18]=trixie [x86-6.1]=trixie
 	[x86-6.12-rt]=trixie
 )
 declare -A KERNEL_IMAGE=(
@@ -34,12 +34,13 @@ declare -A KERNEL_IMAGE=(
 	[x86-7.3]='linux-binary-7\.3\.[0-9.]+\+deb13[0-9.]*-cloud-amd64'
 	[arm64-6.18]='linux-image-6\.18\.15\+deb13-cloud-arm64'
 	[x86-6.18]='linux-image-6\.18\.15\+deb13-cloud-amd64'
+	[x86-6.1]='linux-image-6\.1\.0-[0-9]+-cloud-amd64'
 	[x86-6.12-rt]='linux-image-6\.12\.[0-9.]+\+deb13[0-9.]*-rt-amd64'
 	[riscv-7.2]='linux-binary-7\.2\.[0-9.]+\+deb14[0-9.]*-riscv64'
 )
 GUESTS='arm64-7.2 x86-7.2 x86-6.12 x86-6.12-deb12 x86-6.12-rt riscv-7.2'
-# These guests are made only when asked for, by make check-kernels.
-MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18'
+# These guests are made only when asked for, by make check-kernels or make check-bpf.
+MORE_GUESTS='arm64-7.3 x86-7.3 arm64-6.18 x86-6.18 x86-6.1'
 
 # The archive has the headers of these kernels, but its index does not name them, so that apt cannot
 # check them by the index's signature. Therefore their SHA-256 is here: kernel, file, sum.

@@ -26,7 +26,8 @@ BUILD = os.environ.get('B') or 'build'
 # x86-qemu-V has the kernel of x86-V, more CPUs and more speed, but no shadow stacks.
 GUESTS = ('arm64-7.2', 'x86-7.2', 'x86-6.12', 'x86-6.12-deb12', 'x86-qemu-7.2', 'x86-qemu-6.12',
           'riscv-7.2', 'arm64-7.3', 'x86-7.3', 'x86-qemu-7.3', 'arm64-6.18', 'x86-6.18',
-          'x86-qemu-6.18', 'x86-6.12-rt', 'x86-qemu-6.12-rt', 'x86-qemu-6.12-deb12')
+          'x86-qemu-6.18', 'x86-6.12-rt', 'x86-qemu-6.12-rt', 'x86-qemu-6.12-deb12',
+          'x86-6.1', 'x86-qemu-6.1')
 
 # The parts of the cache that are whole systems.
 ROOTS = ('root-arm64', 'root-x86', 'programs-arm64', 'programs-x86')

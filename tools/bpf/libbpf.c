@@ -26,6 +26,7 @@ static bool find_all(void *handle, struct libbpf *lib)
 	FIND(map_update_elem, "bpf_map_update_elem");
 	FIND(map_lookup_elem, "bpf_map_lookup_elem");
 	FIND(map_delete_elem, "bpf_map_delete_elem");
+	FIND(map_get_next_key, "bpf_map_get_next_key");
 #undef FIND
 	return all;
 }

@@ -24,6 +24,7 @@ struct libbpf {
 	typeof(bpf_map_update_elem) *map_update_elem;
 	typeof(bpf_map_lookup_elem) *map_lookup_elem;
 	typeof(bpf_map_delete_elem) *map_delete_elem;
+	typeof(bpf_map_get_next_key) *map_get_next_key;
 };
 
 /*

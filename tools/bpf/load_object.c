@@ -29,6 +29,12 @@ int bpf_loaded_open(const char *what, const char *file, const char *name, struct
 	return -EOPNOTSUPP;
 }
 
+bool bpf_loaded_possible(const char *file)
+{
+	(void)file;
+	return false;
+}
+
 void bpf_loaded_close(struct bpf_loaded *l)
 {
 	(void)l;
@@ -60,8 +66,10 @@ int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool 
 }
 #else
 #include <stdio.h>
+#include <linux/capability.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -154,6 +162,8 @@ static int load_object(struct bpf_loaded *l, const char *name, struct reason *wh
 			*said ? said : strerror(-err));
 		return err;
 	}
+	if (!name)
+		return 0;
 	program = l->lib->object__find_program_by_name(l->object, name);
 	l->program = program ? l->lib->program__fd(program) : -1;
 	l->output = bpf_loaded_map(l, "output");
@@ -176,6 +186,32 @@ int bpf_loaded_open(const char *what, const char *file, const char *name, struct
 	}
 	err = open_object(ret, file, why);
 	return err ? err : load_object(ret, name, why);
+}
+
+static bool has_capability(const struct __user_cap_data_struct *data, int number)
+{
+	return data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number);
+}
+
+/* Returns whether this process may load programs that read memory and run at perf events. */
+static bool may_load(void)
+{
+	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
+
+	if (syscall(SYS_capget, &head, data))
+		return false;
+	return has_capability(data, CAP_SYS_ADMIN) ||
+	       (has_capability(data, CAP_BPF) && has_capability(data, CAP_PERFMON));
+}
+
+bool bpf_loaded_possible(const char *file)
+{
+	struct reason unused;
+	char path[4096];
+
+	return may_load() && !check_kernel("", &unused) && !find_object(file, path, sizeof(path)) &&
+	       libbpf_load();
 }
 
 void bpf_loaded_close(struct bpf_loaded *l)

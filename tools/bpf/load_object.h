@@ -32,7 +32,7 @@ struct bpf_loaded {
  * bpf_loaded_open() - load a program
  * @what: name of the program in messages; it must stay.
  * @file: name of the object file, which is beside the command or where it is installed.
- * @name: name of the program in that file.
+ * @name: name of the program in that file; NULL: only its maps are wanted.
  * @ret: receives the program.
  * @why: receives the reason of a failure.
  *
@@ -40,6 +40,12 @@ struct bpf_loaded {
  */
 int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
 		    struct reason *why);
+/*
+ * Returns whether bpf_loaded_open() can succeed, as far as that is known before the program is
+ * loaded. @file is the name of the object file.
+ */
+bool bpf_loaded_possible(const char *file);
+
 void bpf_loaded_close(struct bpf_loaded *l);
 
 /* Returns the descriptor of a map, or -1. */

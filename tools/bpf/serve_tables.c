@@ -20,6 +20,8 @@
 
 #include "libshstk/regular.h"
 #include "tools/bpf/serve_tables.h"
+#include "tools/elf/golang.h"
+#include "tools/java/jit_code.h"
 #include "tools/proc/maps.h"
 #include "tools/rules/device.h"
 #include "tools/rules/source.h"
@@ -137,6 +139,8 @@ static int make(struct served *s, const struct walk_file *file, int fd)
 
 	if (fstat(fd, &before) || !is_that(&before, file))
 		err = -ESTALE;
+	else if (s->leaves_go && golang_kind(fd) != GOLANG_NONE)
+		err = -EOPNOTSUPP;
 	else
 		err = source_table(&from, fd, &table, NULL);
 	if (err)
@@ -174,9 +178,15 @@ static void enqueue(struct served *s, struct queue *q, const struct walk_file *f
 	set_waiting(s, *s->nr_waiting + 1);
 }
 
+/*
+ * Opens the file that was asked for. A library that makes code at run time gets no table: only the
+ * process's memory has what describes that code, and all its threads begin in the library.
+ */
 static void open_asked(struct served *s, const struct walk_asked *a, const struct mapping *m)
 {
-	int fd = regular_open_mapped((pid_t)a->pid, m->start, m->end, m->path);
+	int fd = jit_is_known(m->path) ?
+			 -1 :
+			 regular_open_mapped((pid_t)a->pid, m->start, m->end, m->path);
 
 	if (fd >= 0)
 		enqueue(s, &s->missed, &a->file, fd);
@@ -191,7 +201,7 @@ static void open_ahead(struct served *s, pid_t pid, const struct mapping *m)
 	const __u32 none = 0;
 	struct walk_file file;
 	struct stat st;
-	int fd = regular_open_mapped(pid, m->start, m->end, m->path);
+	int fd = jit_is_known(m->path) ? -1 : regular_open_mapped(pid, m->start, m->end, m->path);
 
 	if (fd < 0)
 		return;

@@ -31,6 +31,7 @@ struct queue {
  * @told: the settings that are now in @config.
  * @asked: map of the ring buffer of files that are asked for.
  * @ring: the ring buffer, mapped.
+ * @leaves_go: programs of Go get no table.
  * @cache: folder in which tables are kept (cache_open()), or negative: none are kept.
  * @next: slot of the next table.
  * @missed: files that walks met.
@@ -45,6 +46,7 @@ struct served {
 	struct walk_config told;
 	int asked;
 	struct ring ring;
+	bool leaves_go;
 	int cache;
 	unsigned int next;
 	struct queue missed;

@@ -8,6 +8,11 @@
 #include "tools/bpf/walker.h"
 
 #if !__has_include(<bpf/libbpf.h>)
+bool walker_possible(void)
+{
+	return false;
+}
+
 int walker_create(const struct walker_opts *opts, struct walker **ret, struct reason *why)
 {
 	(void)opts;
@@ -41,6 +46,21 @@ int walker_leave(const struct walker *w, int pid)
 	return -EOPNOTSUPP;
 }
 
+int walker_set_next(const struct walker *w, int program)
+{
+	(void)w;
+	(void)program;
+	return -EOPNOTSUPP;
+}
+
+void walker_cuts(const struct walker *w, void (*fn)(void *arg, const struct walk_cut *cut),
+		 void *arg)
+{
+	(void)w;
+	(void)fn;
+	(void)arg;
+}
+
 bool walker_idle(const struct walker *w)
 {
 	(void)w;
@@ -66,6 +86,7 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #include "tools/bpf/load_object.h"
 #include "tools/bpf/serve_tables.h"
 #include "tools/rules/cache.h"
+#include "tools/rules/confine.h"
 #include "tools/shstk.h"
 
 #define OBJECT "shstk-walk.bpf.o"
@@ -83,13 +104,26 @@ struct walker {
 	pid_t server;
 };
 
+/*
+ * Keeps only the descriptors that the server needs. It must not hold the end of a pipe for whose
+ * closing somebody waits, such as a command that is not to begin after all.
+ */
+static void keep_own(const struct served *s)
+{
+	const int keep[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, s->tables,
+			     s->files,	   s->config,	  s->asked,	 s->cache };
+	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+		if (null >= 0)
+			dup2(null, fd);
+	sandbox_close_others(keep, sizeof(keep) / sizeof(*keep));
+}
+
 /* Runs the server: like helper.c of tools/rules, it prints nothing and ends with its parent. */
 static void be_server(struct walker *w, pid_t parent)
 {
-	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
-
-	if (null >= 0)
-		dup2(null, STDERR_FILENO);
+	keep_own(&w->served);
 	prctl(PR_SET_NAME, "shstk tables");
 	/* While files wait for their tables, stacks are copied. This may not be permitted. */
 	setpriority(PRIO_PROCESS, 0, NICE);
@@ -137,12 +171,15 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 	w->served.asked = bpf_loaded_map(&w->loaded, "asked");
 	w->served.config = bpf_loaded_map(&w->loaded, "config");
 	w->served.next = 1;
+	/* The recorder needs copies of Go's stacks, which lead to goroutines and their labels. */
+	w->served.leaves_go = true;
 	w->served.cache = opts->cache ? cache_open(opts->cache) : -1;
 	w->served.told = (struct walk_config){
 		.max = opts->max,
 		.kernel = opts->kernel,
 		.both = opts->both,
 		.records = opts->records,
+		.page = sysconf(_SC_PAGESIZE),
 	};
 	bpf_own_namespace(&ns_dev, &ns_ino);
 	w->served.told.ns_dev = ns_dev;
@@ -157,6 +194,11 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 	if (err)
 		because(why, "the BPF walk: %s", strerror(-err));
 	return err;
+}
+
+bool walker_possible(void)
+{
+	return bpf_loaded_possible(OBJECT);
 }
 
 int walker_create(const struct walker_opts *opts, struct walker **ret, struct reason *why)
@@ -198,7 +240,7 @@ void walker_destroy(struct walker *w)
 
 int walker_begin(const struct walker *w, struct perf_rings *rings)
 {
-	return bpf_loaded_begin(&w->loaded, rings, false);
+	return bpf_loaded_begin(&w->loaded, rings, true);
 }
 
 const struct bpf_loaded *walker_loaded(const struct walker *w)
@@ -211,6 +253,31 @@ int walker_leave(const struct walker *w, int pid)
 	__u32 key = pid, value = 1;
 
 	return bpf_loaded_set(&w->loaded, "left", &key, &value);
+}
+
+int walker_set_next(const struct walker *w, int program)
+{
+	__u32 key = 0, value = program;
+
+	return bpf_loaded_set(&w->loaded, "next", &key, &value);
+}
+
+void walker_cuts(const struct walker *w, void (*fn)(void *arg, const struct walk_cut *cut),
+		 void *arg)
+{
+	const struct libbpf *lib = w->loaded.lib;
+	int map = bpf_loaded_map(&w->loaded, "cuts");
+	struct walk_file file, *before = NULL;
+	struct walk_cut cut;
+
+	/* Nothing is removed from the map, so its keys have an end. */
+	for (unsigned int i = 0; i < WALK_CUTS && !lib->map_get_next_key(map, before, &file); i++) {
+		if (!lib->map_lookup_elem(map, &file, &cut)) {
+			cut.name[sizeof(cut.name) - 1] = '\0';
+			fn(arg, &cut);
+		}
+		before = &file;
+	}
 }
 
 bool walker_idle(const struct walker *w)

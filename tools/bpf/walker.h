@@ -34,6 +34,12 @@ struct walker_opts {
 
 struct walker;
 
+/*
+ * Returns whether stacks can be walked, as far as that is known before the program is loaded: this
+ * build has it, and the kernel and the rights of this process suffice.
+ */
+bool walker_possible(void);
+
 /**
  * walker_create() - load the program and start the process that makes tables
  * @opts: options of the walk.
@@ -49,7 +55,7 @@ int walker_create(const struct walker_opts *opts, struct walker **ret, struct re
 void walker_destroy(struct walker *w);
 
 /*
- * Has the stacks of all samples of PERF_MAIN in @rings walked from now on, see perf_rings_walk().
+ * Has the stacks of all samples in @rings walked from now on, see perf_rings_walk().
  * The chains go only to these rings from now on. Returns 0, or a negative errno if it does not walk.
  */
 int walker_begin(const struct walker *w, struct perf_rings *rings);
@@ -62,6 +68,19 @@ const struct bpf_loaded *walker_loaded(const struct walker *w);
  * negative errno.
  */
 int walker_leave(const struct walker *w, int pid);
+
+/*
+ * Has another BPF program, @program, run at samples of excluded processes. Returns 0 or a negative
+ * errno.
+ */
+int walker_set_next(const struct walker *w, int program);
+
+/*
+ * Calls @fn for each file in which walks ended because it has no table or no rule for its code.
+ * Without BPF it is called for none.
+ */
+void walker_cuts(const struct walker *w, void (*fn)(void *arg, const struct walk_cut *cut),
+		 void *arg);
 
 /* Returns true if each file that was asked for has its table, as far as it can have one. */
 bool walker_idle(const struct walker *w);

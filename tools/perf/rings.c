@@ -27,6 +27,7 @@
 #include <unistd.h>
 
 #include "bpf/language.h"
+#include "bpf/walk.h"
 #include "tools/perf/borrow.h"
 #include "tools/perf/regs.h"
 #include "tools/perf/rings.h"
@@ -37,6 +38,7 @@
 #define MAX_RING (16u << 20)
 #define MIN_RING (64u << 10) /* smallest size of a ring that may shrink */
 #define MEMORY_PART 16 /* all rings that may shrink take at most 1 / MEMORY_PART of the memory */
+#define BODY 32 /* bytes of a sample in front of its body: header, identifier, thread, time */
 #define TRAILER 24 /* bytes: thread, time, identifier */
 #define AHEAD 512 /* bytes of the next record that are prefetched: all but most of the stack */
 #define LINE 64
@@ -1138,16 +1140,25 @@ static int which_of(const struct perf_rings *r, uint64_t id)
 	return found ? found->which : PERF_MAIN;
 }
 
-/* Tells what a walker wrote: the word behind the size of its record says it. */
-static void read_walker_word(const uint8_t *at, size_t size, struct perf_record *ret)
+/*
+ * Tells what a walker wrote: the word behind the size of its record says it. A chain tells the event
+ * whose sample it stands for.
+ */
+static void read_walker_word(const struct perf_rings *r, const uint8_t *at, size_t size,
+			 struct perf_record *ret)
 {
+	const uint8_t *body = at + BODY;
 	uint32_t kind = 0;
 
-	if (size >= 40)
-		memcpy(&kind, at + 36, sizeof(kind));
+	if (size >= BODY + 2 * sizeof(kind))
+		memcpy(&kind, body + sizeof(kind), sizeof(kind));
 	ret->which = PERF_MAIN;
 	ret->language = kind >= LANGUAGE_MOMENT;
 	ret->walked = !ret->language;
+	if (ret->walked && size >= BODY + sizeof(struct walk_chain))
+		ret->which = which_of(r, word(body + offsetof(struct walk_chain, id)));
+	if (ret->which == WALKED)
+		ret->which = PERF_MAIN;
 }
 
 static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_record *ret)
@@ -1166,10 +1177,10 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 		ret->time = word(at + 24);
 		ret->which = which_of(r, word(at + 8));
 		if (ret->which == WALKED)
-			read_walker_word(at, head->size, ret);
+			read_walker_word(r, at, head->size, ret);
 		ret->period = r->periods[ret->which];
-		ret->body = at + 32;
-		ret->size = end - at - 32;
+		ret->body = at + BODY;
+		ret->size = end - at - BODY;
 	} else {
 		memcpy(ids, end - TRAILER, sizeof(ids));
 		ret->time = word(end - 16);

@@ -82,7 +82,8 @@ static bool parse_walked(const struct perf_record *record, struct perf_sample *r
 	if (record->size < sizeof(*c) || c->nr > (record->size - sizeof(*c)) / sizeof(*ret->chain))
 		return false;
 	ret->walked = true;
-	ret->period = c->period;
+	if (!ret->period)
+		ret->period = c->period;
 	ret->guesses = c->guesses;
 	ret->end = c->end;
 	ret->max_chain = SIZE_MAX;

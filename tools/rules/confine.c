@@ -87,13 +87,12 @@ static unsigned int next_kept(const int *keep, size_t n, unsigned int fd)
 	unsigned int next = ~0U;
 
 	for (size_t i = 0; i < n; i++)
-		if ((unsigned int)keep[i] >= fd && (unsigned int)keep[i] < next)
+		if (keep[i] >= 0 && (unsigned int)keep[i] >= fd && (unsigned int)keep[i] < next)
 			next = keep[i];
 	return next;
 }
 
-/* Closes all descriptors except those in @keep. Returns 0 or a negative errno. */
-static int close_others(const int *keep, size_t n)
+int sandbox_close_others(const int *keep, size_t n)
 {
 	unsigned int from = 0, next;
 
@@ -125,7 +124,7 @@ int sandbox_enter(const int *keep, size_t n)
 	int err;
 
 	be_killed_first();
-	err = close_others(keep, n);
+	err = sandbox_close_others(keep, n);
 	if (!err)
 		err = become_nobody();
 	if (err)

@@ -29,6 +29,12 @@ struct sandbox_limits {
  */
 int sandbox_limit(const struct sandbox_limits *limits);
 
+/*
+ * Closes all descriptors except the @n ones in @keep, of which negative ones do not count. Returns 0
+ * or a negative errno.
+ */
+int sandbox_close_others(const int *keep, size_t n);
+
 /**
  * sandbox_enter() - give up all rights, for good
  * @keep: descriptors that stay open; all others are closed.

@@ -18,4 +18,14 @@
  */
 int rules_serve(int device, int cache, int ready);
 
+/**
+ * rules_serve_bpf() - give tables to BPF programs that walk stacks, as these ask for them
+ * @cache: directory of the cache (cache_open()), or -1.
+ *
+ * tools/bpf/ has this function. It runs until a signal ends it.
+ *
+ * Return: an exit status; a failure was reported.
+ */
+int rules_serve_bpf(int cache);
+
 #endif

@@ -27,6 +27,7 @@
  * struct options - what the user asked for, and what was done
  * @all: the files of all running processes (load), or all tables (drop).
  * @vdso: the vdso.
+ * @bpf: for BPF programs, not for the module (serve).
  * @quiet: do not report success.
  * @pid: only the files of this process; 0 if no process is named.
  * @packages: all programs and libraries (compile).
@@ -39,7 +40,7 @@
  * @failed: something failed.
  */
 struct options {
-	bool all, vdso, quiet, packages;
+	bool all, vdso, quiet, packages, bpf;
 	pid_t pid;
 	const char *output, *folder;
 	int device, cache;
@@ -50,12 +51,15 @@ struct options {
 enum {
 	OPT_PACKAGES = 256,
 	OPT_CACHE,
+	OPT_BPF,
 };
 
 static const struct argp_option option_table[] = {
 	{ "all", 'a', NULL, 0, "load: the files of all running processes; drop: all tables", 0 },
 	{ "all-packages", OPT_PACKAGES, NULL, 0,
 	  "compile: fill the cache for all programs and libraries of this system", 0 },
+	{ "bpf", OPT_BPF, NULL, 0,
+	  "serve: BPF programs that are linked with shstk-stack.bpf.o, without the module", 0 },
 	{ "cache", OPT_CACHE, "DIR", 0, "serve, compile: keep tables in DIR (" CACHE_FOLDER ")",
 	  0 },
 	{ "output", 'o', "FILE", 0, "compile: write the table of one file to FILE", 0 },
@@ -75,6 +79,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_PACKAGES:
 		o->packages = true;
+		return 0;
+	case OPT_BPF:
+		o->bpf = true;
 		return 0;
 	case OPT_CACHE:
 		o->folder = arg;
@@ -101,7 +108,7 @@ const struct argp rules_argp = {
 	.parser = parse,
 	.args_doc = "compile [-v] [-o FILE] FILE...\n"
 		    "compile --all-packages|--cache=DIR [FILE...]\nload [-av] [-p PID] [FILE...]\n"
-		    "serve [--cache=DIR]\nlist\ndrop [-av] [FILE...]\nstatus",
+		    "serve [--bpf] [--cache=DIR]\nlist\ndrop [-av] [FILE...]\nstatus",
 	.doc = "Callchains of perf and BPF for programs without shadow stacks, by the unwind "
 	       "rules of their files, in the kernel.\v"
 	       "Exit status: 0 done, 1 something failed, 2 wrong options.",
@@ -329,7 +336,9 @@ static int fill_cache(struct options *o, char **files)
 static int action_serve(struct options *o, char **files)
 {
 	if (*files || o->output || o->pid || o->all || o->vdso || o->packages)
-		return usage_error("serve takes no files, and no option but --cache");
+		return usage_error("serve takes no files, and no option but --bpf and --cache");
+	if (o->bpf)
+		return open_cache(o) && o->folder ? EXIT_FAILED : rules_serve_bpf(o->cache);
 	o->device = rules_device();
 	/* Tables are made without a cache, too. Only a directory that the user named must open. */
 	return o->device < 0 || (open_cache(o) && o->folder) ? EXIT_FAILED :

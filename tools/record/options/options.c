@@ -481,9 +481,6 @@ static int check_targets(const struct record_opts *o)
 		complain("%s does not go with --heap", against_heap(o) ? against_heap(o) :
 						       o->wall	       ? "--wall" :
 									 "--via");
-	else if (o->walk && o->off_cpu)
-		complain(
-			"--off-cpu does not go with --via=bpf, which walks samples on the CPU only");
 	else if (o->walk && o->perf_data)
 		complain(
 			"--perf-data does not go with --via=bpf: the file needs copies of all stacks");

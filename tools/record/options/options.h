@@ -38,6 +38,7 @@
  * @via: who takes the samples.
  * @walk: with VIA_COPIES: a BPF program walks the stacks, and a stack is copied where the walk does
  *	not reach its end.
+ * @may_walk: the same, if the kernel accepts that program. sampler_choose() sets it.
  * @why: why nothing better than the agent was chosen, or NULL. sampler_choose() sets it.
  * @targets: the running processes or threads that are recorded.
  * @cgroup: path of the cgroup that is recorded, or NULL.
@@ -77,6 +78,7 @@ struct record_opts {
 	char *const *command;
 	enum via via;
 	bool walk;
+	bool may_walk;
 	const char *why;
 	struct targets targets;
 	const char *cgroup;

@@ -160,6 +160,15 @@ static void widen(struct perf_recording *d)
 /* ---- CHANGE_MOMENTS ---- */
 
 /*
+ * Has the program for Go run at the samples of processes that the walker leaves alone, if there is a
+ * walker. Returns 0 or a negative errno.
+ */
+static int run_behind_walker(const struct perf_recording *d)
+{
+	return d->walker ? walker_set_next(d->walker, gomoments_program(d->moments)) : 0;
+}
+
+/*
  * Returns whether there is a Go program whose stacks are copied. The BPF program is not loaded
  * before, because loading takes time and so does each sample of other programs. If the program that
  * reads frames of interpreters runs already, this one runs behind it, in the same rings.
@@ -169,13 +178,16 @@ static bool has_go(struct perf_recording *d, struct perf_opts *opts)
 	if (!d->convert->learnt.go || d->moments || !stacks_are_copied(&d->convert->stacks))
 		return false;
 	d->moments = gomoments_create(opts->freq);
-	if (!d->moments)
+	if (!d->moments || run_behind_walker(d)) {
+		gomoments_destroy(d->moments);
+		d->moments = NULL;
 		d->adapt.refused |= 1u << CHANGE_MOMENTS;
-	else if (d->reading)
+	} else if (!d->walker && d->reading) {
 		languages_then(d->languages, gomoments_program(d->moments));
-	else
+	} else if (!d->walker) {
 		opts->program = gomoments_program(d->moments);
-	return d->moments && !d->reading;
+	}
+	return d->moments && !d->reading && !d->walker;
 }
 
 /* ---- CHANGE_READING ---- */
@@ -186,10 +198,13 @@ static bool wants_reading(const struct perf_recording *d)
 	       stacks_are_copied(&d->convert->stacks);
 }
 
-/* Returns whether an interpreter was met when the program for Go runs already. */
+/*
+ * Returns whether an interpreter was met when the program for Go runs already. The walker reads
+ * frames itself.
+ */
 static bool has_both(struct perf_recording *d, struct perf_opts *opts)
 {
-	if (!d->moments || !wants_reading(d))
+	if (!d->moments || d->walker || !wants_reading(d))
 		return false;
 	if (languages_then(d->languages, gomoments_program(d->moments))) {
 		d->adapt.refused |= 1u << CHANGE_READING;
@@ -273,7 +288,7 @@ static int make_change(struct perf_recording *d, enum change change)
 
 void read_languages(struct perf_recording *d)
 {
-	if (!d->moments && wants_reading(d))
+	if ((!d->moments || d->walker) && wants_reading(d))
 		begin_reading(d);
 }
 

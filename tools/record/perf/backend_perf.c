@@ -199,9 +199,9 @@ static bool may_see_all(struct perf_opts opts)
 }
 
 /* Returns a text that says where the stacks come from. */
-static const char *how(const struct record_opts *o)
+static const char *how(const struct record_opts *o, const struct walker *walker)
 {
-	if (o->walk)
+	if (walker)
 		return "stacks walked by unwind rules in the kernel (BPF), or copied and unwound here";
 	if (o->via == VIA_COPIES)
 		return module_loaded() ?
@@ -224,7 +224,7 @@ static bool has_rules(const struct record_opts *o)
 
 /*
  * Creates the walker if stacks are to be walked by BPF. Returns false, after printing the reason,
- * if that is not possible.
+ * if that is not possible but was asked for.
  */
 static bool start_walker(const struct record_opts *o, struct walker **ret)
 {
@@ -234,11 +234,11 @@ static bool start_walker(const struct record_opts *o, struct walker **ret)
 		.cache = CACHE_FOLDER,
 	};
 	struct reason why;
-	int err = o->walk ? walker_create(&opts, ret, &why) : 0;
+	int err = o->walk || o->may_walk ? walker_create(&opts, ret, &why) : 0;
 
-	if (err)
+	if (err && o->walk)
 		complain("--via=bpf: %s", why.text);
-	return !err;
+	return !err || !o->walk;
 }
 
 /*
@@ -351,7 +351,7 @@ static int start(struct recording *r, const struct target *target)
 	if (r->opts->quiet)
 		return 0;
 	complain("sampling by perf events%s, %s%s",
-		 perf_recording_borrowed(state->perf) ? BY_BROKER : "", how(r->opts),
+		 perf_recording_borrowed(state->perf) ? BY_BROKER : "", how(r->opts, state->walker),
 		 perf_recording_user_only(state->perf) ?
 			 "; user mode only (kernel.perf_event_paranoid)" :
 			 "");
@@ -539,10 +539,55 @@ static void report_languages(struct recording *r, const struct perf_counts *more
 		       more->refused);
 }
 
+#define CUTS_NAMED 3
+
+/* The files in which most walks ended too early, and how many there are. */
+struct cuts {
+	struct walk_cut most[CUTS_NAMED];
+	unsigned int nr;
+};
+
+static void add_cut(void *arg, const struct walk_cut *cut)
+{
+	struct cuts *all = arg;
+	struct walk_cut it = *cut;
+
+	all->nr++;
+	for (int i = 0; i < CUTS_NAMED; i++) {
+		struct walk_cut other = all->most[i];
+
+		if (it.count <= other.count)
+			continue;
+		all->most[i] = it;
+		it = other;
+	}
+}
+
+/* Reports what became of the walks in the kernel. */
+static void report_walks(struct recording *r, const struct walker *walker, uint64_t walked,
+			 uint64_t samples)
+{
+	struct cuts cuts = { .nr = 0 };
+	char text[256] = "";
+	int len = 0;
+
+	walker_cuts(walker, add_cut, &cuts);
+	for (int i = 0; i < CUTS_NAMED && cuts.most[i].count; i++)
+		len += snprintf(text + len, sizeof(text) - len, "%s%s %llu", i ? ", " : "",
+				cuts.most[i].name, (unsigned long long)cuts.most[i].count);
+	remark(r, "%llu of %llu stacks were walked in the kernel, the others copied",
+	       (unsigned long long)walked, (unsigned long long)samples);
+	if (cuts.nr)
+		remark(r,
+		       "walks ended in %u files without unwind rules at that time, of all processes that ran: %s%s",
+		       cuts.nr, text, cuts.nr > CUTS_NAMED ? ", ..." : "");
+}
+
 /* Reports stacks that are not complete, or whose parts come from different sources. */
 static void report_stacks(struct recording *r, const struct sample_counts *c,
 			  const struct perf_counts *more)
 {
+	const struct perf_state *state = r->state;
 	const uint64_t known = more->stacks.cut + more->stacks.too_short + more->stacks.elsewhere +
 			       more->stacks.no_shadow;
 
@@ -562,9 +607,8 @@ static void report_stacks(struct recording *r, const struct sample_counts *c,
 		remark(r,
 		       "%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
 		       (unsigned long long)more->stacks.no_shadow, (unsigned long long)c->samples);
-	if (r->opts->walk)
-		remark(r, "%llu of %llu stacks were walked in the kernel, the others copied",
-		       (unsigned long long)more->stacks.walked, (unsigned long long)c->samples);
+	if (state->walker)
+		report_walks(r, state->walker, more->stacks.walked, c->samples);
 	report_languages(r, more);
 	report_outer(r, more->stacks.read, c->samples, OUTER_READ);
 	report_outer(r, more->stacks.continued, c->samples, OUTER_BEFORE);

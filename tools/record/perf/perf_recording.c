@@ -20,14 +20,15 @@
 /* ---- Records ---- */
 
 /*
- * For Go programs the goroutine's stack and labels are wanted too, and only a copy leads to them.
- * So a Go process is not walked by the BPF program any more.
+ * For Go programs the goroutine's stack and labels are wanted too, and for Java's the tables of the
+ * code that was made. Only a copy leads to them. So such a process is not walked by the BPF program
+ * any more.
  */
-static void leave_go(struct perf_recording *d, const struct perf_record *r)
+static void leave(struct perf_recording *d, const struct perf_record *r)
 {
 	const struct task *t = population_find_task(&d->convert->all, r->tid);
 
-	if (t && layout_has_go(t->process->layout))
+	if (t && (layout_has_go(t->process->layout) || layout_has_jit(t->process->layout)))
 		walker_leave(d->walker, r->pid);
 }
 
@@ -44,8 +45,8 @@ static int take_sample(struct perf_recording *d, const struct perf_record *r)
 		return 0;
 	more.nr = gomoments_find(d->moments, r, &sample, pieces);
 	ret = convert_sample(d->convert, r->which, &sample, &more);
-	if (sample.walked)
-		leave_go(d, r);
+	if (d->walker)
+		leave(d, r);
 	return ret;
 }
 
@@ -274,9 +275,6 @@ int perf_recording_create(const struct perf_record_opts *opts, struct shstk_symb
 	d->languages = opts->languages;
 	if (!opts->may_coarsen)
 		d->adapt.refused |= 1u << CHANGE_PERIOD;
-	/* An event has room for one BPF program. */
-	if (opts->walker)
-		d->adapt.refused |= 1u << CHANGE_MOMENTS;
 	d->convert = create_converter(opts, symbols, profile);
 	err = d->convert ? scope_init(&d->scope, opts) : -ENOMEM;
 	if (!err)

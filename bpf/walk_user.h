@@ -1,0 +1,156 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * walk_user.h - walks the user stack of the task that runs, by unwind rules.
+ *
+ * It is the same walk as kmod/walk.c, for kernels into which no module is to be loaded: the same
+ * tables, the same steps (kmod/walk_special.h), the same ends.
+ *
+ * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
+ */
+#ifndef BPF_WALK_USER_H
+#define BPF_WALK_USER_H
+
+#include "program.h"
+
+enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
+
+#include "mapping.h"
+#include "table.h"
+
+#include "kmod/return_probe_read.h"
+#include "kmod/walk_special.h"
+
+#ifdef WALK_X86
+#include "loop_x86.h"
+#else
+#include "loop_arm64.h"
+#endif
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct walk);
+} MAP(walks) SEC(".maps");
+
+/* Adds the frame to the chain. @guess is WALK_GUESS or 0. Returns GO_ON, or how the walk ends. */
+static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 guess)
+{
+	if (!f->pc)
+		return WALK_ZERO;
+	if (w->nr >= w->max)
+		return WALK_ROOM;
+	w->entry[MASKED(w->first + w->nr, WALK_ENTRIES)] = f->pc | guess;
+	w->nr++;
+	return GO_ON;
+}
+
+/*
+ * Ends the walk at an address without code. A return address that leads there is no return address
+ * and is removed. A program counter may be there after a signal that followed a wild jump, but it
+ * is not in the kernel's addresses, which a forged signal frame may hold.
+ */
+static __always_inline int no_code(struct walk *w)
+{
+	if (w->exact && (w->frame.pc < TASK_SIZE_MAX || !w->nr))
+		return WALK_NO_TABLE;
+	if (w->nr)
+		w->nr--;
+	return WALK_NO_CODE;
+}
+
+static __always_inline bool is_unknown(const struct packed_rule *rule)
+{
+	return rule->cfa & PACKED_SPECIAL && packed_kind(rule->cfa) == SHSTK_RULE_NONE;
+}
+
+/* Passes from a frame to its caller's frame. Returns GO_ON, or how the walk ends. */
+static __always_inline int pass_frame(struct walk *w)
+{
+	struct frame *f = &w->frame;
+	const u64 records = w->count[COUNT_RECORD];
+	u64 at = f->pc - !w->exact;
+	struct mapping *m = find_mapping(w, at);
+	u64 guesses;
+	int ret;
+
+	if (!m)
+		return no_code(w);
+	find_rule(w, m, at);
+	if (m->file && !w->records && is_unknown(&w->rule))
+		return m->table ? WALK_NO_RULE : WALK_NO_TABLE;
+	if (w->rule.cfa & PACKED_SPECIAL)
+		ret = step_special(w, f, m, &w->rule, true);
+	else
+		ret = step_plain(w, f, &w->rule);
+	if (ret >= 0)
+		return ret;
+	guesses = w->count[COUNT_RECORD] - records;
+	w->chain.guesses += guesses;
+	if (w->instance && !w->exact)
+		f->pc = through_trampoline(w, f->pc, f->sp);
+	return add_entry(w, f, guesses << 63);
+}
+
+/* Makes one round of bpf_loop(). */
+static long pass(u32 i, struct walk **of)
+{
+	struct walk *w = *of;
+	int ret = pass_frame(w);
+
+	(void)i;
+	if (ret == GO_ON)
+		return 0;
+	w->end = ret;
+	return 1;
+}
+
+/*
+ * Begins a walk that makes at most @max entries, with the program counter. The caller sets
+ * @w->first. Returns false if the task has no user space, or no code that can be walked.
+ */
+static __always_inline bool begin_walk(struct walk *w, const struct walk_config *c, u32 max)
+{
+	struct task_struct *task = current;
+	struct mm_struct *mm = task->mm;
+	const struct uprobe_task *utask;
+	struct pt_regs *pt;
+
+	w->mm = mm;
+	w->pid = visible_pid(c);
+	if (!mm || task->flags & PF_KTHREAD)
+		return false;
+	pt = (void *)bpf_task_pt_regs((void *)task);
+	if (!walk_arch_start(&w->frame, w->regs, (void *)pt))
+		return false;
+	w->vdso = (u64)BPF_CORE_READ(mm, context.vdso);
+	utask = ushstk_own_utask();
+	w->instance = utask ? ushstk_returns(utask) : NULL;
+	if (utask)
+		w->frame.pc = ushstk_unstepped(w->frame.pc);
+	check_stamp(w, mm, c);
+	w->nr = 0;
+	w->signals = 0;
+	w->exact = true;
+	w->sp_known = true;
+	w->end = WALK_ROOM;
+	w->chain.guesses = 0;
+	w->records = c->records;
+	w->page = c->page;
+	w->max = max - 1 < WALK_MAX ? max - 1 : WALK_MAX;
+	return true;
+}
+
+/* Walks to the end, and counts how it ended. */
+static __always_inline void walk_on(struct walk *w)
+{
+	bpf_loop(WALK_MAX + 1, pass, &w, 0);
+	walk_count(MASKED(w->end, 16));
+}
+
+static __always_inline bool is_whole(const struct walk *w)
+{
+	return w->end == WALK_WHOLE || w->end == WALK_ZERO;
+}
+
+#endif /* BPF_WALK_USER_H */

@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * changes.c - CPU time in a function that the same three lead to, in all that a process may become:
+ * in a thread, in a child, in a program that was executed, in a library that was loaded late, and
+ * below code that was made at run time.
+ *
+ *	changes LIBRARY
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define NOINLINE __attribute__((noinline, noclone))
+#define SECONDS 0.3
+
+volatile unsigned long turns;
+volatile int one = 1;
+
+static double used(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+static NOINLINE int innermost(void)
+{
+	for (unsigned int i = 0; i < 100000; i++)
+		turns++;
+	return one;
+}
+
+static NOINLINE int middle(void)
+{
+	return innermost() + one;
+}
+
+static NOINLINE int outer(void)
+{
+	const double end = used() + SECONDS;
+	int sum = 0;
+
+	while (used() < end)
+		sum += middle();
+	return sum;
+}
+
+static NOINLINE void *in_thread(void *arg)
+{
+	one += outer() < 0;
+	return arg;
+}
+
+static NOINLINE int in_child(void)
+{
+	return outer() + one;
+}
+
+static NOINLINE int in_program(void)
+{
+	return outer() + one;
+}
+
+/* Code with a frame record that calls what its argument points to. */
+static NOINLINE int in_made_code(void)
+{
+#ifdef __x86_64__
+	static const unsigned char code[] = {
+		0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3, /* push, mov, call *rdi, pop, ret */
+	};
+#else
+	static const unsigned int code[] = {
+		0xa9bf7bfd, 0x910003fd, 0xd63f0000, /* stp x29, x30; mov x29, sp; blr x0 */
+		0xa8c17bfd, 0xd65f03c0, /* ldp; ret */
+	};
+#endif
+	void *page = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	int (*made)(int (*fn)(void));
+
+	if (page == MAP_FAILED)
+		return -1;
+	memcpy(page, code, sizeof(code));
+	__builtin___clear_cache(page, (char *)page + sizeof(code));
+	if (mprotect(page, 4096, PROT_READ | PROT_EXEC))
+		return -1;
+	made = (int (*)(int (*)(void)))page;
+	return made(outer) + one;
+}
+
+static int in_library(const char *path)
+{
+	void *library = dlopen(path, RTLD_NOW);
+	int (*pass)(int (*fn)(void)) = NULL;
+
+	if (library)
+		pass = (int (*)(int (*)(void)))dlsym(library, "in_late_library");
+	if (!pass) {
+		fprintf(stderr, "%s\n", dlerror());
+		return -1;
+	}
+	return pass(outer) + one;
+}
+
+static int start_child(char **argv, int (*fn)(void))
+{
+	pid_t pid = fork();
+	int status;
+
+	if (!pid && fn)
+		_exit(fn() < 0);
+	if (!pid) {
+		execl("/proc/self/exe", *argv, "again", (char *)NULL);
+		_exit(127);
+	}
+	return waitpid(pid, &status, 0) == pid && !status ? 0 : -1;
+}
+
+int main(int argc, char **argv)
+{
+	pthread_t thread;
+
+	if (argc != 2)
+		return 2;
+	if (!strcmp(argv[1], "again"))
+		return in_program() < 0;
+	if (pthread_create(&thread, NULL, in_thread, NULL) || pthread_join(thread, NULL))
+		return 1;
+	return start_child(argv, in_child) || start_child(argv, NULL) || in_library(argv[1]) < 0 ||
+	       in_made_code() < 0;
+}

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * shared.c - give tables to all BPF programs that are linked with shstk-stack.bpf.o. They share
+ * pinned maps, which stay when this process ends: the next one goes on with them.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "tools/rules/daemon.h"
+#include "tools/shstk.h"
+
+#if !__has_include(<bpf/libbpf.h>)
+int rules_serve_bpf(int cache)
+{
+	(void)cache;
+	complain("serve --bpf is not part of this build: install libbpf-dev and build again");
+	return EXIT_FAILURE;
+}
+#else
+#include <linux/magic.h>
+#include <linux/types.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include "bpf/shstk_stack.bpf.h"
+#include "tools/bpf/load_object.h"
+#include "tools/bpf/serve_tables.h"
+#include "tools/rules/notify.h"
+
+#define OBJECT "shstk-stack.bpf.o"
+#define FOLDER "/sys/fs/bpf"
+#define NAME "shstk-rules-bpf" /* of an abstract socket, which only one process can have */
+
+/* Returns whether this is the only process that serves, and stays so until it ends. */
+static bool is_only_one(void)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+
+	memcpy(addr.sun_path + 1, NAME, sizeof(NAME) - 1);
+	return fd >= 0 &&
+	       !bind(fd, (void *)&addr, offsetof(struct sockaddr_un, sun_path) + sizeof(NAME));
+}
+
+/* Returns whether maps can be pinned. */
+static bool has_folder(void)
+{
+	struct statfs fs;
+
+	return !statfs(FOLDER, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC;
+}
+
+/* Returns the first slot that no table has. Slots are given in their order. */
+static unsigned int first_free(const struct served *s)
+{
+	__u32 slot, id;
+
+	for (slot = 1; slot < WALK_SLOTS; slot++)
+		if (s->lib->map_lookup_elem(s->tables, &slot, &id))
+			break;
+	return slot;
+}
+
+/*
+ * Forgets files that were asked for and have no table: whoever served them may have ended before.
+ * Walks ask for them again.
+ */
+static void forget_asked(const struct served *s)
+{
+	struct walk_file file, next;
+	bool more = !s->lib->map_get_next_key(s->files, NULL, &next);
+	__u32 slot;
+
+	for (unsigned int i = 0; more && i < WALK_FILES; i++) {
+		file = next;
+		more = !s->lib->map_get_next_key(s->files, &file, &next);
+		if (!s->lib->map_lookup_elem(s->files, &file, &slot) && !slot)
+			s->lib->map_delete_elem(s->files, &file);
+	}
+}
+
+/* Sets the settings of the programs, which go on with the generation that they have. */
+static void settings(struct served *s)
+{
+	struct walk_config before = { 0 };
+	uint64_t ns_dev, ns_ino;
+	__u32 zero = 0;
+
+	s->lib->map_lookup_elem(s->config, &zero, &before);
+	bpf_own_namespace(&ns_dev, &ns_ino);
+	s->told = (struct walk_config){
+		.max = SHSTK_STACK_MAX,
+		.generation = before.generation + 1,
+		.page = sysconf(_SC_PAGESIZE),
+		.ns_dev = ns_dev,
+		.ns_ino = ns_ino,
+	};
+}
+
+static int begin(const struct bpf_loaded *l, struct served *s, unsigned int *nr_waiting)
+{
+	const struct walk_file vdso = { 0 };
+	__u32 slot = 0;
+	int err;
+
+	s->lib = l->lib;
+	s->tables = bpf_loaded_map(l, "shstk_tables");
+	s->files = bpf_loaded_map(l, "shstk_files");
+	s->asked = bpf_loaded_map(l, "shstk_asked");
+	s->config = bpf_loaded_map(l, "shstk_config");
+	s->nr_waiting = nr_waiting;
+	err = ring_map(s->asked, WALK_ASKED, &s->ring);
+	if (err)
+		return err;
+	s->next = first_free(s);
+	forget_asked(s);
+	settings(s);
+	/* Without it chains end in the vDSO. */
+	if (s->lib->map_lookup_elem(s->files, &vdso, &slot) || !slot)
+		serve_vdso(s);
+	return serve_config(s);
+}
+
+int rules_serve_bpf(int cache)
+{
+	struct served *s = calloc(1, sizeof(*s));
+	unsigned int nr_waiting = 0;
+	struct bpf_loaded loaded;
+	struct reason why;
+	int err;
+
+	if (!s)
+		return EXIT_FAILURE;
+	s->cache = cache;
+	if (!is_only_one()) {
+		complain("BPF programs are served already, by another process");
+		return EXIT_FAILURE;
+	}
+	if (!has_folder()) {
+		complain("%s is not there to pin maps: mount -t bpf bpf %s", FOLDER, FOLDER);
+		return EXIT_FAILURE;
+	}
+	if (bpf_loaded_open("serving BPF programs", OBJECT, NULL, &loaded, &why)) {
+		complain("%s", why.text);
+		return EXIT_FAILURE;
+	}
+	err = begin(&loaded, s, &nr_waiting);
+	if (!err) {
+		complain("serving BPF programs by the maps %s/shstk_*", FOLDER);
+		notify_state("READY=1\n");
+		err = serve_asked(s);
+	}
+	complain("serving BPF programs: %s", strerror(-err));
+	bpf_loaded_close(&loaded);
+	return EXIT_FAILURE;
+}
+#endif
