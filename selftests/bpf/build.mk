@@ -64,7 +64,11 @@ $(BPF_B)/stacks: examples/stacks.c bpf/shstk_stack.bpf.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(WARN) -Ibpf -O2 -o $@ $< -lbpf
 
-$(BPF_B)/stack_test.sh: selftests/bpf/stack_test.sh $(addprefix $(BPF_B)/,spin stacks shstk cases.sh \
+$(BPF_B)/forge: selftests/bpf/forge.c bpf/walk.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -I. -O2 -o $@ $< -lbpf
+
+$(BPF_B)/stack_test.sh: selftests/bpf/stack_test.sh $(addprefix $(BPF_B)/,spin stacks forge shstk cases.sh \
 		shstk_stack.bpf.h stacks.bpf.c) \
 		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-stack.bpf.o,$(TOOL_OBJECTS)))
 	@mkdir -p $(@D)

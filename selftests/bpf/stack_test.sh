@@ -47,13 +47,15 @@ serve()
 	return 1
 }
 
-# Samples the program for a second. Counts in $all the stacks, in $whole those that have all callers.
+# Samples the program for a second. Counts in $all the stacks, in $whole those that begin at the
+# outermost frame, and in $called those of the innermost function that have all callers.
 sample()
 {
 	timeout 60 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1 || return 1
 	at='+0x[0-9a-f]*'
 	all=$(grep -c . out)
-	whole=$(grep -c "^spin$at;\(libc[^;]*;\)*spin$at;spin$at;spin$at;spin$at$" out)
+	whole=$(grep -c "^spin$at;\(libc[^;]*;\)*spin$at" out)
+	called=$(grep -c "^spin$at;\(libc[^;]*;\)*spin$at;spin$at;spin$at;spin$at$" out)
 }
 
 echo TAP version 13
@@ -81,7 +83,7 @@ status=$?
 cp served out
 point $status "tables are served, by maps that a program made before"
 tries=60
-until sample && [ "$whole" -gt 0 ]; do
+until sample && [ "$called" -gt 0 ]; do
 	tries=$((tries - 1))
 	[ $tries -gt 0 ] || break
 done
@@ -92,9 +94,16 @@ point $? "stacks of a program reach its outermost frame"
 point $? "a second process that serves is refused"
 kill $server
 wait $server 2>/dev/null
-sample && [ "$all" -gt 0 ] && [ "$whole" = "$all" ]
-point $? "tables stay when the process ends that served them: all stacks are whole"
-serve && sample && [ "$all" -gt 0 ] && [ "$whole" = "$all" ]
+sample && [ "$called" -gt 0 ] && [ $((whole * 10)) -ge $((all * 9)) ]
+point $? "tables stay when the process ends that served them: stacks are whole at once"
+serve && sample && [ "$called" -gt 0 ] && [ $((whole * 10)) -ge $((all * 9)) ]
 point $? "the next one that serves goes on with these tables"
+status=0
+for seed in 1 2 3 4 5 6; do
+	"$here/forge" $seed >out 2>&1 &&
+		timeout 60 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1 &&
+		awk -F ";" '{ sub(/^\[truncated\];/, "") } NF > 127 { exit 1 }' out || status=1
+done
+point $status "tables of nonsense: each walk ends, and has no more entries than there is room for"
 echo "1..$count"
 exit $failed
