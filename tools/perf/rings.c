@@ -1145,7 +1145,7 @@ static int which_of(const struct perf_rings *r, uint64_t id)
  * whose sample it stands for.
  */
 static void read_walker_word(const struct perf_rings *r, const uint8_t *at, size_t size,
-			 struct perf_record *ret)
+			     struct perf_record *ret)
 {
 	const uint8_t *body = at + BODY;
 	uint32_t kind = 0;
