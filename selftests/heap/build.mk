@@ -27,6 +27,9 @@ $(HEAP_STEADY): selftests/heap/steady.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) $(if $(findstring -st,$@),-static) \
 		$(if $(findstring stripped,$@),-s) -o $@ $<
+$(HEAP_B)/holes: selftests/heap/holes.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -pthread -o $@ $<
 # This needs no C library of 32 bits.
 $(HEAP_B)/narrow: selftests/heap/narrow.S
 	@mkdir -p $(@D)
@@ -35,7 +38,7 @@ HEAP_NARROW	:= $(if $(filter x86,$(ARCH)),$(HEAP_B)/narrow)
 $(HEAP_B)/cases.sh: selftests/loader/cases.sh
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
-$(HEAP_B)/probed_test: selftests/heap/probed_test.sh $(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/cases.sh \
+$(HEAP_B)/probed_test: selftests/heap/probed_test.sh $(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/holes $(HEAP_B)/cases.sh \
 		$(B)/selftests/record/nobody all
 	$(Q)cp $< $@
 
@@ -156,7 +159,7 @@ endif
 
 # A guest with two CPUs and a kernel that preempts programs at probes.
 HEAP_PROBED_x86	:= selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
-	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY) $(HEAP_NARROW)
+	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/holes
 ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-qemu-7.2	+= heap:stack=$(HEAP_B)/stack_test,$(B)/shstk-heap.bpf.o \
 	heap:probed=selftests/heap/probed_test.sh$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))

@@ -22,7 +22,9 @@ else
 	trap 'cd /; rm -rf "$dir"' EXIT
 	cp "$here/steady" "$here/steady-static" "$here/steady-stripped" "$here/cases.sh" \
 		"$here/../record/nobody" .
-	[ ! -e "$here/narrow" ] || cp "$here/narrow" .
+	for file in narrow holes; do
+		[ ! -e "$here/$file" ] || cp "$here/$file" .
+	done
 	ln -s "$build/shstk" shstk
 	[ ! -e "$build/shstk-heap.bpf.o" ] || ln -s "$build/shstk-heap.bpf.o" .
 fi
@@ -245,6 +247,26 @@ another_program()
 	finish 'the other program ends as ever'
 }
 
+# Stacks that were never used in parts: the callers lie behind these. Copies are small at first, until
+# the recorder has seen that several are too short; on a busy machine that takes a while.
+holes()
+{
+	[ -e holes ] || return
+	./holes >ready &
+	pid=$!
+	await grep -q ready ready
+	for seconds in 1 2 4 8 16; do
+		./shstk record --heap -p $pid --duration=$seconds --heap-show=alloc_objects \
+			-o holes.folded >out 2>&1
+		cat holes.folded >>out
+		grep -q ';outer;inner;allocate ' holes.folded && break
+	done
+	kill $pid
+	wait $pid 2>/dev/null
+	grep -q ';outer;inner;allocate ' holes.folded
+	point $? 'stacks with pages that were never used are whole'
+}
+
 # Whether the program of 32 bits has begun, or failed to.
 narrow_began()
 {
@@ -326,6 +348,7 @@ all()
 	sampled
 	snapshots
 	another_program
+	holes
 	refusals
 	filtered
 }

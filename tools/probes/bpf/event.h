@@ -113,7 +113,9 @@ struct probe_event {
  * @event: the head of the record.
  * @comm: name of the thread.
  * @words: the user-space registers.
- * @stack_size: number of bytes that were copied to @stack.
+ * @stack_size: number of bytes from the stack pointer to the end of the last part in @stack.
+ * @missing: parts of @stack that were not in memory, a bit for each: part 0 ends where the page of
+ *	the stack pointer does, each further one is 4096 bytes.
  * @stack: copy of the stack, from the stack pointer on.
  */
 struct probe_call {
@@ -121,6 +123,7 @@ struct probe_call {
 	char comm[PROBE_COMM];
 	__u64 words[PROBE_WORDS];
 	__u64 stack_size;
+	__u64 missing;
 	__u8 stack[];
 };
 

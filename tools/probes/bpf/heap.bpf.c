@@ -173,23 +173,29 @@ INLINE void count_unseen(const struct allocator_call *call)
 }
 
 /*
- * Copies the stack, at once if all @max bytes are in memory, else page by page up to the first page
- * that is not. @max is a constant, which the verifier needs. Returns the number of bytes.
+ * Copies the stack, at once if all @max bytes are in memory, else page by page. A page that is not
+ * there may be one of a large array that was never used, and the callers lie behind it. @max is a
+ * constant, which the verifier needs.
  */
-INLINE u64 copy_stack(__u8 *to, u64 sp, const u64 max)
+INLINE void copy_stack(struct probe_call *r, u64 sp, const u64 max)
 {
 	u64 done = 4096 - (sp & 4095);
 
-	if (!read_user(to, max, (void *)sp))
-		return max;
-	if (read_user(to, done & 4095 ? done & 4095 : 4096, (void *)sp))
-		return 0;
-	for (int i = 0; i < (int)(max / 4096); i++) {
-		if (done > max - 4096 || read_user(to + done, 4096, (void *)(sp + done)))
-			break;
+	r->missing = 0;
+	r->stack_size = max;
+	if (!read_user(r->stack, max, (void *)sp))
+		return;
+	r->stack_size = 0;
+	if (read_user(r->stack, done & 4095 ? done & 4095 : 4096, (void *)sp))
+		return;
+	r->stack_size = done;
+	for (int i = 1; i <= (int)(max / 4096) && done <= max - 4096; i++) {
+		if (read_user(r->stack + done, 4096, (void *)(sp + done)))
+			r->missing |= 1ull << i;
+		else
+			r->stack_size = done + 4096;
 		done += 4096;
 	}
-	return done;
 }
 
 INLINE int send_call(const u64 *words, u64 process, u64 size, const u64 max)
@@ -204,7 +210,7 @@ INLINE int send_call(const u64 *words, u64 process, u64 size, const u64 max)
 #pragma unroll
 	for (int i = 0; i < PROBE_WORDS; i++)
 		r->words[i] = word(words, i);
-	r->stack_size = copy_stack(r->stack, word(words, STACK_POINTER), max);
+	copy_stack(r, word(words, STACK_POINTER), max);
 	submit(r, BPF_RB_NO_WAKEUP);
 	return 1;
 }

@@ -30,6 +30,9 @@
 
 #define OBJECT "shstk-heap.bpf.o"
 #define START_SIZE 512
+#define PART 4096 /* bytes of a part of a stack's copy, struct probe_call */
+#define PIECES \
+	(PROBE_LARGE_COPY / PART / 2 + 1) /* most pieces, as each lies behind a missing part */
 
 /**
  * struct probe_recording_process - a process that is recorded
@@ -180,12 +183,44 @@ static void count_end(struct probe_recording *p, const struct unwound *u)
 	programs_set(&p->programs, PROBE_MAP_CONFIG, 0, &p->config);
 }
 
+/*
+ * Divides the copy of a stack into its beginning and @pieces, between which pages are missing. Where
+ * there are such, all parts of the copy end where pages do.
+ */
+static void divide(const struct probe_call *call, struct stack_copy *copy,
+		   struct memory_piece pieces[PIECES])
+{
+	const uint64_t sp = copy->regs->r[perf_regs_arch() == SHSTK_ARCH_X86 ? 7 : 31];
+	size_t from = PART - sp % PART;
+	bool behind = true; /* the part before this one is there */
+
+	copy->more = pieces;
+	copy->nr_more = 0;
+	copy->size = call->stack_size;
+	if (!call->missing)
+		return;
+	copy->size = from < call->stack_size ? from : call->stack_size;
+	for (unsigned int i = 1; i < 64 && from + PART <= call->stack_size; i++, from += PART) {
+		const bool there = !(call->missing >> i & 1);
+
+		if (there && behind && !copy->nr_more)
+			copy->size += PART;
+		else if (there && behind)
+			pieces[copy->nr_more - 1].size += PART;
+		else if (there && copy->nr_more < PIECES)
+			pieces[copy->nr_more++] =
+				(struct memory_piece){ sp + from, call->stack + from, PART };
+		behind = there;
+	}
+}
+
 /* Returns the site of a call, or NULL if there is no memory. */
 static struct site *find_site(struct probe_recording *p, const struct probe_call *call)
 {
 	struct probe_recording_process *target = &p->targets[call->event.process];
+	struct memory_piece pieces[PIECES];
 	struct shstk_regs regs;
-	struct stack_copy copy = { .regs = &regs, .bytes = call->stack, .size = call->stack_size };
+	struct stack_copy copy = { .regs = &regs, .bytes = call->stack };
 	struct unwound u = { .pcs = p->pcs, .marks = p->marks, .max = p->opts.heap.max_depth };
 	struct site_stack stack = {
 		.process = call->event.process,
@@ -194,6 +229,7 @@ static struct site *find_site(struct probe_recording *p, const struct probe_call
 	};
 
 	take_words(call, &regs);
+	divide(call, &copy, pieces);
 	if (unwind(p, target, &copy, &u))
 		return NULL;
 	count_end(p, &u);
