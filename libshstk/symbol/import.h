@@ -12,6 +12,11 @@
 #include "budget.h"
 #include "export.h"
 
+/* What is said of a file whose format is none of those that are read. */
+#define SHSTK_IMPORT_UNKNOWN                                                               \
+	"is not a profile that can be read here: neither pprof's nor OpenTelemetry's (in " \
+	"protobuf), nor a .shstk or perf.data file, nor folded stacks"
+
 /*
  * About the number of bytes that the output formats with trees and tables take for a frame that no
  * other stack shares.

@@ -45,10 +45,10 @@ struct folded {
 
 static int wrong(struct folded *f, const char *line, size_t len)
 {
-	return shstk_import_fail(
-		f->in, -EINVAL,
-		"is not a profile that can be read here: neither pprof's format nor folded stacks (line %lu has no number at its end: '%.*s')",
-		f->line, len < SHOWN ? (int)len : SHOWN, line);
+	return shstk_import_fail(f->in, -EINVAL,
+				 SHSTK_IMPORT_UNKNOWN
+				 " (line %lu has no number at its end: '%.*s')",
+				 f->line, len < SHOWN ? (int)len : SHOWN, line);
 }
 
 static const char *copy_of(struct folded *f, const char *text, size_t len)
@@ -136,9 +136,14 @@ static size_t take_name(const char **text, const char *end, const char **ret)
 static int read_stack(struct folded *f, const char *text, const char *end,
 		      struct shstk_sample *sample)
 {
-	size_t nr = count_names(text, end);
 	const char *name;
+	size_t nr;
 	int err = 0;
+
+	/* heaptrack_print writes a semicolon behind the last name, too. */
+	if (text < end && end[-1] == ';')
+		end--;
+	nr = count_names(text, end);
 
 	if (nr > UINT32_MAX / 2 || !make_room(f, nr))
 		return -ENOMEM;

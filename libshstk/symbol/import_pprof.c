@@ -521,11 +521,7 @@ int shstk_import_pprof(struct shstk_import *in, const uint8_t *data, size_t size
 	int err;
 
 	if (!from)
-		return *in->why ?
-			       -E2BIG :
-			       shstk_import_fail(
-				       in, -EINVAL,
-				       "is not a profile that can be read here: neither pprof's format nor folded stacks");
+		return *in->why ? -E2BIG : shstk_import_fail(in, -EINVAL, SHSTK_IMPORT_UNKNOWN);
 	err = read_message(in, from);
 	if (err == -ENOMEM && !*in->why)
 		shstk_import_fail(in, err, "%s", strerror(ENOMEM));

@@ -19,7 +19,7 @@ sys.dont_write_bytecode = True
 SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export')]
 from pprof import Decoded  # noqa: E402
-from cases import case, equal, main, need  # noqa: E402
+from cases import Skip, case, equal, main, need, run  # noqa: E402
 from export_test import Profile  # noqa: E402
 from harness import SHSTK, on_terminal, stack_lines  # noqa: E402
 
@@ -234,6 +234,28 @@ def folded_of_others(_variant, folder):
     table = shstk('report', '-', input=text)
     equal([line.split(maxsplit=4)[4] for line in table.splitlines()[2:]],
           ['std::map<int, a b>::find', 'work'], 'the thread is no function')
+
+
+@native_case
+def from_heaptrack(_variant, folder):
+    """heaptrack's recording, by the folded stacks that heaptrack_print makes of it"""
+    need('heaptrack', 'heaptrack_print', 'cc')
+    put(f'{folder}/prog.c', '#include <stdlib.h>\nvoid *volatile keep;\n'
+        '__attribute__((noinline)) void grow(void) { keep = malloc(1000); }\n'
+        'int main(void) { for (int i = 0; i < 50; i++) grow(); return 0; }\n')
+    run('cc', '-O1', '-g', '-o', f'{folder}/prog', f'{folder}/prog.c')
+    done = subprocess.run(['heaptrack', '-o', f'{folder}/heap', f'{folder}/prog'], cwd=folder,
+                          capture_output=True, text=True, check=False)
+    made = [name for name in os.listdir(folder) if name.startswith('heap.')]
+    if done.returncode or not made:
+        raise Skip(f'heaptrack records nothing here: {done.stderr.strip():.200}')
+    run('heaptrack_print', '-f', f'{folder}/{made[0]}', '-F', f'{folder}/heap.folded',
+        '--flamegraph-cost-type', 'leaked')
+    shstk('report', '-q', '--frames-only', '-o', f'{folder}/x.folded', f'{folder}/heap.folded')
+    # Each line ends in a semicolon, behind which there is no function.
+    stacks_ = stack_lines(content(f'{folder}/x.folded').decode())
+    equal({value for stack, value in stacks_ if re.search(r';grow \(prog\.c\)$', stack)}, {50000})
+    assert not any('[no name]' in stack for stack, _ in stacks_), stacks_
 
 
 # ---- Choosing ----
