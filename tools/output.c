@@ -12,6 +12,7 @@
 #include "libshstk/symbol/keep.h"
 #include "tools/output.h"
 #include "tools/read_limit.h"
+#include "tools/report/screen_name.h"
 #include "tools/shstk.h"
 
 #define DEFAULT_TOP 20
@@ -320,9 +321,12 @@ static int finish_keep(struct output *o, struct shstk_profile *profile, const ch
 static bool write_one(struct output *o, unsigned int i, struct shstk_profile *profile,
 		      const struct shstk_write_opts *opts)
 {
+	struct shstk_write_opts fitting = *opts;
 	char text[512];
 	int err;
 
+	if (!strcmp(o->paths[i], "-"))
+		fitting.width = screen_limit();
 	if (shstk_profile_empty(profile) && holds_something(o->paths[i])) {
 		complain("nothing was recorded: %s is left as it was", o->paths[i]);
 		o->left[i] = true;
@@ -331,7 +335,7 @@ static bool write_one(struct output *o, unsigned int i, struct shstk_profile *pr
 	if (o->keep && i == o->kept)
 		err = finish_keep(o, profile, o->paths[i], text, sizeof(text));
 	else
-		err = shstk_profile_write(profile, o->paths[i], o->formats[i], opts, text,
+		err = shstk_profile_write(profile, o->paths[i], o->formats[i], &fitting, text,
 					  sizeof(text));
 	if (!err)
 		return true;
@@ -361,6 +365,7 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 	for (unsigned int i = 0; i < o->nr; i++)
 		ok &= write_one(o, i, profile, &opts);
 	if (o->top) {
+		opts.width = screen_limit();
 		shstk_profile_print(profile, stdout, o->json ? "json" : "top", &opts);
 		ok &= end_output() == EXIT_OK;
 	}

@@ -10,6 +10,7 @@
 #include "json.h"
 
 #define LINES 20
+#define NUMBERS 42 /* columns before the names */
 #define HOTTEST_ROOM 60 /* bytes of a name in a line of progress */
 
 struct top_entry {
@@ -26,6 +27,7 @@ struct top_entry {
  * @entries: one entry for each function.
  * @whole: value that counts as 100 %: the sum of all values, without their signs.
  * @full_names: names are not shortened.
+ * @width: columns of a line, or 0.
  * @lines: the entries are source lines of functions.
  */
 struct top_table {
@@ -33,6 +35,7 @@ struct top_table {
 	struct top_entry *entries;
 	int64_t whole;
 	bool full_names;
+	unsigned int width;
 	bool lines;
 };
 
@@ -160,10 +163,53 @@ static void put_json(const struct shstk_profile *profile, FILE *out, const struc
 	shstk_json_close(&json);
 }
 
+/* Returns how many bytes of @text the next line takes, if @room are left. */
+static size_t line_length(const char *text, size_t room)
+{
+	size_t n = strlen(text), i;
+
+	if (n <= room)
+		return n;
+	for (i = room; i && text[i] != ' '; i--)
+		;
+	if (i)
+		return i;
+	/* A word that is longer than a line. In UTF-8 bytes within characters begin with 10. */
+	for (i = room; i > 1 && (text[i] & 0xc0) == 0x80; i--)
+		;
+	return i;
+}
+
+void shstk_put_caution(FILE *out, const char *text, unsigned int width)
+{
+	const char *begin = "caution: ";
+	const size_t indent = strlen(begin);
+
+	do {
+		size_t n = width > indent ? line_length(text, width - indent) : strlen(text);
+
+		fprintf(out, "%*s%.*s\n", (int)indent, begin, (int)n, text);
+		text += n;
+		text += strspn(text, " ");
+		begin = "";
+	} while (*text);
+}
+
+/* Returns the name of an entry as the table shows it. */
+static const char *shown_name(const struct top_table *table, const struct top_entry *entry,
+			      char *label)
+{
+	if (table->width && !table->full_names)
+		return shstk_short_name(entry->name,
+					table->width > NUMBERS ? table->width - NUMBERS : 0, label);
+	return shstk_label(entry->name,
+			   table->full_names || table->lines ? SIZE_MAX : SHSTK_LABEL_ROOM, label,
+			   SHSTK_LABEL_MAX);
+}
+
 static void put_table(const struct shstk_profile *profile, FILE *out, const struct top_table *table,
 		      unsigned int type, unsigned int lines)
 {
-	const size_t room = table->full_names || table->lines ? SIZE_MAX : SHSTK_LABEL_ROOM;
 	char label[SHSTK_LABEL_MAX];
 	const struct shstk_value_type *shown = shown_type(profile, type);
 	const char *unit = shown->unit;
@@ -171,9 +217,10 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	struct top_entry *entry;
 
 	for (size_t i = 0; i < profile->nr_cautions; i++)
-		fprintf(out, "caution: %s\n", profile->cautions[i]);
+		shstk_put_caution(out, profile->cautions[i], table->width);
 	shstk_format_value(total, sizeof(total), shstk_profile_total(profile, type), unit);
-	fputs(shown->type, out);
+	fputs(table->width ? shstk_short_name(shown->type, table->width / 2, label) : shown->type,
+	      out);
 	if (shown->note)
 		fprintf(out, " (%s)", shown->note);
 	fprintf(out, ", %s in all\n%12s %6s %12s %6s  %s\n", total, "self", "%", "with callees",
@@ -183,8 +230,7 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 		shstk_format_value(total, sizeof(total), entry->total, unit);
 		fprintf(out, "%12s %6.2f %12s %6.2f  %s\n", self,
 			percent(entry->self, table->whole), total,
-			percent(entry->total, table->whole),
-			shstk_label(entry->name, room, label, sizeof(label)));
+			percent(entry->total, table->whole), shown_name(table, entry, label));
 	}
 }
 
@@ -208,7 +254,11 @@ static int write_by(put_fn put, const struct shstk_profile *profile, FILE *out,
 		    const struct shstk_write_opts *opts)
 {
 	unsigned int type = shstk_shown_type(profile, opts);
-	struct top_table table = { .full_names = opts->full_names, .lines = opts->lines };
+	struct top_table table = {
+		.full_names = opts->full_names,
+		.lines = opts->lines,
+		.width = opts->width,
+	};
 	size_t i;
 	int err = 0;
 

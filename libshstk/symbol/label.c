@@ -15,6 +15,7 @@
 
 #define ANONYMOUS "(anonymous namespace)"
 #define CUT ".."
+#define LEAST_ROOM 8 /* characters that a short name has at least */
 
 /* The place in a name, and the brackets around it. */
 struct label_reader {
@@ -207,4 +208,46 @@ const char *shstk_label(const char *name, size_t room, char *buf, size_t size)
 	buf[label.len] = '\0';
 	/* A text of which nothing is left is no name. */
 	return label.len ? buf : name;
+}
+
+static size_t characters(const char *text)
+{
+	size_t n = 0;
+
+	for (; *text; text++)
+		n += (*text & 0xc0) != 0x80;
+	return n;
+}
+
+/* Returns the place behind the first @n characters. */
+static const char *behind(const char *text, size_t n)
+{
+	for (; *text; text++)
+		if ((*text & 0xc0) != 0x80 && !n--)
+			break;
+	return text;
+}
+
+const char *shstk_short_name(const char *name, size_t room, char *buf)
+{
+	const char *label, *tail;
+	size_t all, keep, head;
+
+	if (room < LEAST_ROOM)
+		room = LEAST_ROOM;
+	if (characters(name) <= room)
+		return name;
+	label = shstk_label(name, room, buf, SHSTK_LABEL_MAX);
+	all = characters(label);
+	if (all <= room)
+		return label;
+	keep = room - strlen(CUT);
+	tail = behind(label, all - keep / 2);
+	head = behind(label, keep - keep / 2) - label;
+	if (head + strlen(CUT) + strlen(tail) >= SHSTK_LABEL_MAX)
+		return label;
+	memmove(buf, label, head);
+	memmove(buf + head + strlen(CUT), tail, strlen(tail) + 1);
+	memcpy(buf + head, CUT, strlen(CUT));
+	return buf;
 }

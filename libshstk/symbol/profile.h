@@ -104,6 +104,8 @@ struct shstk_sample {
  *	stand above it.
  * @type: the value type that formats with one value use, counted from 1; 0: the default one.
  * @full_names: names in tables are not shortened.
+ * @width: columns of a line of the "top" format, in which names are shortened to fit and cautions go
+ *	on in further lines; 0: no limit.
  * @top: number of lines of the "top" format, and of functions in "json"; 0: 20.
  * @by_total: functions in "top" and "json" are sorted by their value with callees, not by their
  *	own.
@@ -122,6 +124,7 @@ struct shstk_write_opts {
 	bool full_names;
 	unsigned int type;
 	unsigned int top;
+	unsigned int width;
 	const struct shstk_profile *base;
 	bool by_total;
 	bool lines;
@@ -489,6 +492,14 @@ int shstk_profile_print(struct shstk_profile *profile, FILE *out, const char *fo
  * Return: 0 or -ENOMEM.
  */
 int shstk_profile_hottest(const struct shstk_profile *profile, FILE *out);
+
+/**
+ * shstk_put_caution() - print a caution for people
+ * @out: where to.
+ * @text: the caution.
+ * @width: columns of a line; the text goes on in further lines. 0: it is one line.
+ */
+void shstk_put_caution(FILE *out, const char *text, unsigned int width);
 
 /**
  * shstk_format_value() - format a value in its unit, for people

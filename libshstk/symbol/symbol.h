@@ -475,6 +475,18 @@ const struct shstk_symbol *shstk_symproc_lookup(struct shstk_symproc *proc, uint
 const char *shstk_label(const char *name, size_t room, char *buf, size_t size);
 
 /**
+ * shstk_short_name() - shorten a function's name so that it fits
+ * @name: the function's name, in UTF-8.
+ * @room: characters that fit; at least 8 are used.
+ * @buf: buffer for the shortened name, SHSTK_LABEL_MAX bytes.
+ *
+ * The name is shortened as by shstk_label(); if it is still too long, it is cut in its middle.
+ *
+ * Return: @name or @buf.
+ */
+const char *shstk_short_name(const char *name, size_t room, char *buf);
+
+/**
  * shstk_debug_find() - find unwind information that is not mapped: a shstk_debug_fn
  * @debug_dirs: as in struct shstk_symbols_opts (a const char *).
  * @path: the file.

@@ -10,5 +10,6 @@ $(COMMAND_B)/target: selftests/command/target.c
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -pthread -o $@ $<
 
 selftests/command/command_test.py: | $(COMMAND_B)/target all
+selftests/command/width_test.py: | $(B)/selftests/record/long_names all
 
-CHECK	+= selftests/command/command_test.py
+CHECK	+= selftests/command/command_test.py selftests/command/width_test.py

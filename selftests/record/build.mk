@@ -32,6 +32,9 @@ $(RECORD_B)/cancel: selftests/record/cancel.c
 $(RECORD_B)/names: selftests/record/names.cc
 	@mkdir -p $(@D)
 	$(call say,CXX,$@)$(CXX) -O1 -g $(WARN) -o $@ $<
+$(RECORD_B)/long_names: selftests/record/long_names.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
 $(RECORD_B)/deep: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
@@ -122,7 +125,7 @@ $(RECORD_B)/split: selftests/record/split.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)cd $(@D) && $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -gsplit-dwarf -c -o split.o \
 		$(abspath $<) && rm -f split.dwo && $(CC) -o split split.o
-selftests/record/top_test.py: | $(RECORD_B)/target $(RECORD_B)/split all
+selftests/record/top_test.py: | $(RECORD_B)/target $(RECORD_B)/split $(RECORD_B)/long_names all
 
 selftests/record/sums_test.py: | $(RECORD_B)/sums all
 

@@ -118,7 +118,7 @@ int calltree_print(const struct shstk_profile *profile, const struct shstk_write
 	if (v.least < 1)
 		v.least = 1;
 	for (size_t i = 0; i < profile->nr_cautions; i++)
-		printf("caution: %s\n", profile->cautions[i]);
+		shstk_put_caution(stdout, profile->cautions[i], screen_limit());
 	shstk_format_value(total, sizeof(total), v.whole, v.unit);
 	printf("%s, %s in all; what has less than %g %% is left out\n", profile->types[type].type,
 	       total, share);

@@ -294,7 +294,7 @@ static void put_table(struct diff *d)
 
 	HASH_SORT(d->table, by_change);
 	for (size_t i = 0; i < d->profile->nr_cautions; i++)
-		printf("caution: %s\n", d->profile->cautions[i]);
+		shstk_put_caution(stdout, d->profile->cautions[i], screen_limit());
 	shstk_format_value(before, sizeof(before), d->total[BEFORE], type->unit);
 	shstk_format_value(after, sizeof(after), d->total[AFTER], type->unit);
 	format_change(by, sizeof(by), change(&whole), type->unit);

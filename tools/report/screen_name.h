@@ -5,9 +5,9 @@
 #ifndef TOOLS_REPORT_SCREEN_NAME_H
 #define TOOLS_REPORT_SCREEN_NAME_H
 
-#include <stddef.h>
+#include "libshstk/symbol/symbol.h"
 
-#define SCREEN_NAME_MAX 16384
+#define SCREEN_NAME_MAX SHSTK_LABEL_MAX
 
 /*
  * Returns the number of columns of a line on standard output: of the terminal, or 80 for anything
@@ -15,16 +15,13 @@
  */
 unsigned int screen_width(void);
 
-/**
- * screen_name() - shorten a function's name so that it fits
- * @name: the name, of a profile.
- * @room: number of characters that fit; at least 8 are used.
- * @buf: memory for the shortened name, SCREEN_NAME_MAX bytes.
- *
- * The name is shortened as in tables; if it is still too long, it is cut in its middle.
- *
- * Return: @name or @buf.
- */
-const char *screen_name(const char *name, size_t room, char *buf);
+/* As screen_width(), but 0, no limit, for anything else than a terminal. */
+unsigned int screen_limit(void);
+
+/* Shortens a function's name so that it fits: shstk_short_name(). */
+static inline const char *screen_name(const char *name, size_t room, char *buf)
+{
+	return shstk_short_name(name, room, buf);
+}
 
 #endif

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "tools/java/jit_code.h"
+#include "tools/report/screen_name.h"
 #include "tools/shstk.h"
 #include "tools/trace/fold.h"
 #include "tools/trace/group.h"
@@ -203,35 +204,91 @@ static uint64_t address_of(const struct shstk_symbol *sym, uint64_t pc)
 	return sym->map && sym->map->kind == SHSTK_SYMMAP_LANGUAGE ? 0 : pc;
 }
 
+/* Returns how many columns the lines of stacks have; 0: they are as long as they are. */
+static unsigned int columns(const struct trace_opts *o)
+{
+	return o->full_names ? 0 : screen_limit();
+}
+
+/* Writes where a frame is: " at FILE:LINE", or " in MODULE". */
+static void format_place(const struct shstk_symbol *sym, const struct shstk_symframe *f, char *buf,
+			 size_t size)
+{
+	if (f->file && f->line)
+		snprintf(buf, size, " at %s:%u", f->file, f->line);
+	else if (f->file)
+		snprintf(buf, size, " at %s", f->file);
+	else
+		snprintf(buf, size, " in %s", sym->map->name);
+}
+
+/* Shortens what format_place() wrote to @room bytes: the end of a path tells most. */
+static void shorten_place(char *place, size_t room)
+{
+	const size_t head = strlen(" at ..");
+	size_t size = strlen(place), from;
+
+	if (size <= room || room <= head)
+		return;
+	from = size - (room - head);
+	while ((place[from] & 0xc0) == 0x80)
+		from++;
+	place[head - 2] = place[head - 1] = '.';
+	memmove(place + head, place + from, size - from + 1);
+}
+
+/*
+ * Prints a function and its place. Where both do not fit into @room bytes, the place gets what the
+ * name leaves, but half of them at least.
+ */
+static void print_names(const char *name, const char *offset, char *place, size_t room)
+{
+	char label[SHSTK_LABEL_MAX];
+	size_t size = strlen(name) + strlen(offset);
+
+	if (size + strlen(place) > room)
+		shorten_place(place, size < room / 2 ? room - size : room / 2);
+	size = strlen(place) + strlen(offset);
+	printf("%s%s%s", shstk_short_name(name, room > size ? room - size : 0, label), offset,
+	       place);
+}
+
+static const char *mark_text(const struct shstk_symframe *f, uint8_t mark)
+{
+	if (f->inlined)
+		return " [inlined]";
+	if (mark & SHSTK_MARK_SIGNAL)
+		return " [signal]";
+	return mark & SHSTK_MARK_GUESS ? " [guess]" : "";
+}
+
 static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, int *number,
 			uint64_t pc, uint8_t mark)
 {
 	const struct shstk_symbol *sym = shstk_symproc_lookup(proc, pc, how_to_name(mark));
 	const size_t room = o->full_names ? SIZE_MAX : SHSTK_LABEL_ROOM;
-	char label[SHSTK_LABEL_MAX];
+	char label[SHSTK_LABEL_MAX], place[SHSTK_LABEL_MAX + 32];
 
 	for (unsigned int i = 0; i < sym->nr; i++) {
 		const struct shstk_symframe *f = &sym->frames[i];
+		const char *what = mark_text(f, mark);
+		char offset[32] = "";
+		size_t used = strlen(what);
 
-		printf("  #%-3d ", (*number)++);
+		used += printf("  #%-3d ", (*number)++);
 		if (o->addresses)
-			printf("0x%016llx ", (unsigned long long)address_of(sym, pc));
-		fputs(shstk_label(f->function, room, label, sizeof(label)), stdout);
+			used += printf("0x%016llx ", (unsigned long long)address_of(sym, pc));
 		if (!f->inlined && sym->start)
-			printf("+0x%llx", (unsigned long long)sym->offset);
-		if (f->file && f->line)
-			printf(" at %s:%u", f->file, f->line);
-		else if (f->file)
-			printf(" at %s", f->file);
+			snprintf(offset, sizeof(offset), "+0x%llx",
+				 (unsigned long long)sym->offset);
+		format_place(sym, f, place, sizeof(place));
+		if (columns(o))
+			print_names(f->function, offset, place,
+				    columns(o) > used ? columns(o) - used : 0);
 		else
-			printf(" in %s", sym->map->name);
-		if (f->inlined)
-			fputs(" [inlined]", stdout);
-		else if (mark & SHSTK_MARK_SIGNAL)
-			fputs(" [signal]", stdout);
-		else if (mark & SHSTK_MARK_GUESS)
-			fputs(" [guess]", stdout);
-		putchar('\n');
+			printf("%s%s%s", shstk_label(f->function, room, label, sizeof(label)),
+			       offset, place);
+		puts(what);
 	}
 }
 
