@@ -159,15 +159,16 @@ static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
 static void handle_terminal(const struct recording *r, struct progress *p, int signo)
 {
 	siginfo_t q = { .si_signo = SIGINT };
-	int key = p->top.screen ? screen_key() : 0;
+	enum top_wish wish;
 
 	if (signo == SIGTSTP)
 		screen_suspend();
 	if (signo == SIGTSTP || signo == SIGWINCH)
 		top_draw(&p->top, r);
-	if (key == 'q')
+	wish = top_keys(&p->top, r);
+	if (wish == TOP_END)
 		on_interrupt(r, p, &q);
-	if (key < 0)
+	if (wish == TOP_GONE)
 		p->stopped = true;
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * screen.c - draws a text on the terminal again and again, reads keys, and restores the terminal
+ * screen.c - draws lines on the terminal again and again, reads keys, and restores the terminal
  * in every case but SIGKILL. See screen.h.
  */
 #include <errno.h>
@@ -13,6 +13,8 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include "tools/record/top/ncurses_screen.h"
+#include "tools/record/top/keys.h"
 #include "tools/record/top/screen.h"
 #include "tools/shortened.h"
 
@@ -20,9 +22,12 @@
 #define PIECE 256 /* bytes of one write: a terminal that is ready to take any takes this many */
 #define MAX_SIDE 1000 /* rows and columns of a terminal, at most */
 
-/* Escape sequences: @enter selects the second screen and hides the cursor, @leave undoes that. */
-static const char enter[] = "\033[?1049h\033[?25l";
-static const char leave[] = "\033[?25h\033[?1049l";
+/*
+ * Escape sequences: @enter selects the second screen, where the terminal has one, and hides the
+ * cursor, @leave undoes that.
+ */
+static char enter[2 * CURSES_TEXT];
+static char leave[3 * CURSES_TEXT];
 
 /*
  * Whether the terminal was taken, whether its settings for keys were changed, and the settings
@@ -32,15 +37,25 @@ static volatile sig_atomic_t taken;
 static volatile sig_atomic_t keys;
 static struct termios before;
 
-bool screen_possible(void)
+/* Whether the terminal shows something else than what was drawn last. */
+static bool stale;
+
+bool screen_wanted(void)
 {
 	const char *term = getenv("TERM");
 
 	return isatty(STDOUT_FILENO) && term && *term && strcmp(term, "dumb");
 }
 
-/* Writes @text to the terminal. Signal handlers may call it. */
-static void put(const char *text, size_t size)
+bool screen_possible(void)
+{
+	return screen_wanted() && curses_open();
+}
+
+/*
+ * Writes @text to the terminal. Returns whether it took all of that. Signal handlers may call it.
+ */
+static bool put(const char *text, size_t size)
 {
 	struct pollfd out = { .fd = STDOUT_FILENO, .events = POLLOUT };
 
@@ -48,13 +63,14 @@ static void put(const char *text, size_t size)
 		ssize_t n = size < PIECE ? size : PIECE;
 
 		if (poll(&out, 1, PATIENCE) != 1 || !(out.revents & POLLOUT))
-			return;
+			return false;
 		n = write(STDOUT_FILENO, text, n);
 		if (n <= 0)
-			return;
+			return false;
 		text += n;
 		size -= n;
 	}
+	return true;
 }
 
 /* Signal handlers may call it. */
@@ -64,7 +80,7 @@ void screen_leave(void)
 
 	if (taken) {
 		taken = 0;
-		put(leave, sizeof(leave) - 1);
+		put(leave, strlen(leave));
 		if (keys)
 			tcsetattr(STDIN_FILENO, TCSANOW, &before);
 	}
@@ -96,12 +112,30 @@ static void catch_deadly(void)
 	shortened_otherwise(screen_leave);
 }
 
+/* Asks how this terminal is taken and given back. */
+static void find_sequences(void)
+{
+	char text[4][CURSES_TEXT];
+
+	curses_sequence("smcup", text[0]);
+	curses_sequence("civis", text[1]);
+	snprintf(enter, sizeof(enter), "%s%s", text[0], text[1]);
+	curses_sequence("sgr0", text[0]);
+	curses_sequence("cnorm", text[1]);
+	curses_sequence("rmcup", text[2]);
+	/* Where there is one screen only, it is emptied. */
+	curses_sequence("clear", text[3]);
+	snprintf(leave, sizeof(leave), "%s%s%s", text[0], text[1], *text[2] ? text[2] : text[3]);
+}
+
 void screen_enter(void)
 {
 	static bool prepared;
 	struct termios raw;
 
 	if (!prepared) {
+		find_sequences();
+		keys_prepare();
 		atexit(screen_leave);
 		catch_deadly();
 		prepared = true;
@@ -115,7 +149,8 @@ void screen_enter(void)
 		raw.c_cc[VTIME] = 0;
 		tcsetattr(STDIN_FILENO, TCSADRAIN, &raw);
 	}
-	put(enter, sizeof(enter) - 1);
+	put(enter, strlen(enter));
+	stale = true;
 }
 
 void screen_suspend(void)
@@ -162,47 +197,29 @@ size_t screen_fit(const char *line, size_t size, unsigned int columns)
 	return n;
 }
 
-void screen_draw(const char *text, size_t size)
+void screen_begin(unsigned int *rows, unsigned int *columns)
 {
-	const char *end = text + size;
-	unsigned int rows, columns;
-	char *frame = NULL;
-	size_t length;
-	FILE *out = open_memstream(&frame, &length);
+	screen_size(rows, columns);
+	curses_resize(*rows, *columns);
+	curses_clear();
+}
 
-	if (!out)
-		return;
-	screen_size(&rows, &columns);
-	fputs("\033[H", out);
-	for (unsigned int row = 0; row < rows && text < end; row++) {
-		const char *stop = memchr(text, '\n', end - text);
-		size_t line = (stop ? stop : end) - text;
+void screen_line(unsigned int row, const char *text, enum curses_style style)
+{
+	curses_put(row, text, style);
+}
 
-		/*
-		 * Characters may be two columns wide: line wrapping is off, so that they do not go
-		 * on in the next line.
-		 */
-		fprintf(out, "%s\033[?7l%.*s\033[?7h\033[K", row ? "\r\n" : "",
-			(int)screen_fit(text, line, columns), text);
-		text += line + 1;
-	}
-	fputs("\033[J", out);
-	fclose(out);
-	if (frame)
-		put(frame, length);
-	free(frame);
+void screen_end(void)
+{
+	size_t size;
+	char *text = curses_show(stale, &size);
+
+	/* If the terminal takes no more, the rest is left out, and all is drawn the next time. */
+	stale = !text || !put(text, size);
+	free(text);
 }
 
 int screen_key(void)
 {
-	struct pollfd in = { .fd = STDIN_FILENO, .events = POLLIN };
-	unsigned char key;
-	ssize_t n;
-
-	if (!keys || poll(&in, 1, 0) != 1)
-		return 0;
-	n = read(STDIN_FILENO, &key, 1);
-	if (n == 1)
-		return key;
-	return in.revents & (POLLHUP | POLLERR) ? -1 : 0;
+	return keys ? keys_read(STDIN_FILENO) : 0;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * screen.h - draws a text on the terminal again and again, and reads the keys that are pressed
+ * screen.h - draws lines on the terminal again and again, and reads the keys that are pressed
  * meanwhile.
  *
  * The text is shown on the terminal's second screen (the alternate screen). The first screen and
@@ -13,7 +13,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Returns whether standard output is a terminal that can be drawn on. */
+#include "tools/record/top/ncurses_screen.h"
+
+/* Returns whether standard output is a terminal that may be drawn on. */
+bool screen_wanted(void);
+
+/* Returns whether, besides, there is what is needed to draw on it (curses_open()). */
 bool screen_possible(void);
 
 /* Switches the terminal to the second screen and standard input to single keys without echo. */
@@ -37,17 +42,19 @@ size_t screen_fit(const char *line, size_t size, unsigned int columns);
 /* Returns the present size of the terminal on standard output. */
 void screen_size(unsigned int *rows, unsigned int *columns);
 
-/**
- * screen_draw() - show a text in the place of the one before
- * @text: lines in UTF-8, without control characters. What does not fit on the screen is left out.
- * @size: bytes in @text.
- *
- * If the terminal takes no more (Ctrl-S), the function does not wait for it and leaves out the
- * rest.
- */
-void screen_draw(const char *text, size_t size);
+/* Begins a new picture, and returns the present size of the terminal. */
+void screen_begin(unsigned int *rows, unsigned int *columns);
 
-/* Returns the key that was pressed, 0 if there was none, -1 if the terminal is gone. */
+/* Puts a line of UTF-8 into the picture. What does not fit is left out. */
+void screen_line(unsigned int row, const char *text, enum curses_style style);
+
+/*
+ * Shows the picture. If the terminal takes no more (Ctrl-S), this does not wait for it and leaves
+ * out the rest.
+ */
+void screen_end(void);
+
+/* Returns the next byte or key that was pressed (enum screen_key), without waiting. */
 int screen_key(void);
 
 #endif

@@ -12,12 +12,14 @@
 #include <unistd.h>
 
 #include "tools/record/series.h"
+#include "tools/record/top/keys.h"
 #include "tools/record/top/screen.h"
 #include "tools/record/top/top.h"
+#include "tools/report/screen_name.h"
 #include "tools/shstk.h"
 
 #define RENEW_NS (600 * 1000000000ull) /* how long names of functions are kept */
-#define AROUND 3 /* lines of the screen that do not show functions */
+#define AROUND 3 /* lines of the screen that do not show functions of the table that stays */
 
 static unsigned int lines(const struct top *t)
 {
@@ -31,7 +33,7 @@ static unsigned int lines(const struct top *t)
 
 static int make_table(struct top *t, const struct recording *r)
 {
-	struct shstk_write_opts opts = { .top = lines(t) };
+	struct shstk_write_opts opts = { .top = lines(t), .width = screen_limit() };
 	char *text = NULL;
 	size_t size;
 	FILE *out = open_memstream(&text, &size);
@@ -51,28 +53,38 @@ static int make_table(struct top *t, const struct recording *r)
 	return 0;
 }
 
-void top_draw(const struct top *t, const struct recording *r)
+int top_draw(struct top *t, const struct recording *r)
 {
-	char line[200], *text = NULL;
-	size_t size;
-	FILE *out = t->screen ? open_memstream(&text, &size) : NULL;
+	char line[200];
 
-	if (!out)
-		return;
+	if (!t->screen)
+		return 0;
 	r->backend->describe(r, line, sizeof(line));
-	fprintf(out, "q: end   %s\n", line);
-	fwrite(t->text, 1, t->text ? t->size : 0, out);
-	fclose(out);
-	if (text)
-		screen_draw(text, size);
-	free(text);
+	return view_draw(&t->view, t->shot, line);
+}
+
+/* Keeps the interval for the screen, unless another one is to stay. */
+static int take_shot(struct top *t, const struct recording *r)
+{
+	struct top_shot *shot;
+
+	if (t->view.paused)
+		return 0;
+	shot = shot_take(r->profile);
+	if (!shot)
+		return -ENOMEM;
+	shot_drop(t->shot);
+	t->shot = shot;
+	return 0;
 }
 
 static int show(struct top *t, const struct recording *r)
 {
+	int err;
+
 	if (t->screen) {
-		top_draw(t, r);
-		return 0;
+		err = take_shot(t, r);
+		return err ? err : top_draw(t, r);
 	}
 	fwrite(t->text, 1, t->size, stdout);
 	putchar('\n');
@@ -86,10 +98,35 @@ void top_begin(struct top *t, const struct recording *r)
 		.next = r->began + (uint64_t)(r->opts->delay * 1e9),
 		.renewed = r->began,
 	};
+	if (!t->screen && screen_wanted())
+		complain(
+			"tables instead of a screen: libncursesw6 is not installed, or the terminal '%s' is not known to it",
+			getenv("TERM"));
 	if (!t->screen)
 		return;
+	view_init(&t->view);
 	screen_enter();
 	top_draw(t, r);
+}
+
+enum top_wish top_keys(struct top *t, const struct recording *r)
+{
+	bool changed = false;
+	int key;
+
+	if (!t->screen)
+		return TOP_GO_ON;
+	while ((key = screen_key()) != KEY_NONE) {
+		if (key == KEY_GONE)
+			return TOP_GONE;
+		if (view_key(&t->view, key))
+			changed = true;
+		else if (key == 'q')
+			return TOP_END;
+	}
+	if (changed)
+		top_draw(t, r);
+	return TOP_GO_ON;
 }
 
 /*
@@ -140,5 +177,8 @@ int top_end(struct top *t, struct recording *r)
 	}
 	free(t->text);
 	t->text = NULL;
+	shot_drop(t->shot);
+	if (t->screen)
+		view_deinit(&t->view);
 	return end_output() ? -EPIPE : ret;
 }

@@ -10,6 +10,8 @@
 #include <stdint.h>
 
 #include "tools/record/backend.h"
+#include "tools/record/top/shot.h"
+#include "tools/record/top/top_view.h"
 
 /**
  * struct top - what `shstk top` shows
@@ -18,6 +20,8 @@
  * @renewed: CLOCK_MONOTONIC in ns, when the symbols were last thrown away and begun anew.
  * @text: the last table, or NULL.
  * @size: bytes in @text.
+ * @shot: the interval that the screen shows, or NULL.
+ * @view: what the screen shows of it.
  */
 struct top {
 	bool screen;
@@ -25,6 +29,8 @@ struct top {
 	uint64_t renewed;
 	char *text;
 	size_t size;
+	struct top_shot *shot;
+	struct top_view view;
 };
 
 /* Begins the first interval. Takes the terminal if standard output can be drawn on. */
@@ -41,9 +47,19 @@ void top_begin(struct top *t, const struct recording *r);
 int top_update(struct top *t, struct recording *r, uint64_t at);
 
 /*
- * Draws the table again, because the size of the screen has changed. Does nothing without a screen.
+ * Draws the screen again, because its size has changed. Does nothing without a screen. Returns 0 or
+ * -ENOMEM.
  */
-void top_draw(const struct top *t, const struct recording *r);
+int top_draw(struct top *t, const struct recording *r);
+
+/* What the keys that were pressed ask the caller to do. */
+enum top_wish { TOP_GO_ON, TOP_END, TOP_GONE };
+
+/*
+ * Does what the keys stand for that were pressed. Returns TOP_END for q, TOP_GONE if there is no
+ * terminal any more.
+ */
+enum top_wish top_keys(struct top *t, const struct recording *r);
 
 /* Gives the terminal back and leaves the last table on it. Called before recording is complete. */
 void top_leave(struct top *t);
