@@ -16,7 +16,7 @@ from harness import (  # noqa: E402
 COLUMNS = 80
 LONG = 'n' * 1000
 COMMANDS = ('record', 'top', 'report', 'diff', 'trace', 'unwind', 'run', 'check', 'events',
-            'rules', 'broker', 'status')
+            'rules', 'broker', 'status', 'push')
 # A program that works for ever in functions with long names.
 PROGRAM = os.path.join(BUILD, 'selftests', 'record', 'long_names')
 

@@ -24,6 +24,7 @@ PATH = re.compile(r'`((?:kmod|uapi|libshstk|bindings|tools|selftests|Documentati
                   r'/[\w./-]+)`')
 LINK = re.compile(r'\]\(([^)#:]+)\)')      # Markdown's, within the tree
 MANUAL = re.compile(r'\.[1-8]\.rst$')
+PICTURE = re.compile(r'^\.\. image::.*?^$', re.M | re.S)    # left out of manual pages, as make does
 
 
 def read(path):
@@ -38,8 +39,11 @@ def builds(names, publish):
             said = io.StringIO()
             settings = {'halt_level': 1, 'report_level': 1, 'warning_stream': said,
                         'traceback': True}
+            text = read(page)
+            if writer == 'manpage':
+                text = PICTURE.sub('', text)
             try:
-                publish(read(page), source_path=page, writer_name=writer,
+                publish(text, source_path=page, writer_name=writer,
                         settings_overrides=settings)
             except Exception as error:          # pylint: disable=broad-except
                 yield f'{page}, as {writer}: {said.getvalue().strip() or error}'
