@@ -133,7 +133,7 @@ void stepped_find(struct stepped *s, const struct layout_files *files, pid_t pid
 	char path[32];
 	int pagemap;
 
-	if (s->read_at && now - s->read_at < AGAIN)
+	if (!stepped_is_known(files->arch) || (s->read_at && now - s->read_at < AGAIN))
 		return;
 	s->nr = 0;
 	s->read_at = now;
