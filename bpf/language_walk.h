@@ -18,6 +18,7 @@
 #include "program.h"
 
 #define WORDS 32 /* a power of two */
+#define REPEATS 32 /* functions that a sample remembers, a power of two */
 
 /*
  * Keeps the compiler from testing another value in place of this one: the verifier would not know
@@ -34,10 +35,18 @@ struct language_identity {
 	u64 tail;
 };
 
+/* A function that a sample met: as long as that lasts, its object stays what it is. */
+struct language_repeat {
+	u64 code;
+	u64 id;
+	u64 sample;
+};
+
 /**
  * struct language_walk - the state of a walk, in a map
  * @at: address of the element of a list that is next.
  * @last_id: number that the last function on this CPU got, without that of the CPU.
+ * @sample: number of this sample.
  * @live_frame: address of the frame whose instruction is @live; 0: there is none.
  * @live: see &struct language_live.
  * @met: functions that this sample copied.
@@ -45,12 +54,14 @@ struct language_identity {
  * @identity: the words of its function.
  * @words: words of the function's object.
  * @tail: last bytes of a text.
+ * @repeats: functions that samples met, by their address.
  * @moment: the record.
  * @entries: its entries; they follow it.
  */
 struct language_walk {
 	u64 at;
 	u64 last_id;
+	u64 sample;
 	u64 live_frame;
 	u64 live;
 	u32 met;
@@ -59,6 +70,7 @@ struct language_walk {
 	struct language_identity identity;
 	u64 words[WORDS];
 	u64 tail[LANGUAGE_TAIL / 8];
+	struct language_repeat repeats[REPEATS];
 	struct language_moment moment;
 	struct language_entry entries[LANGUAGE_ENTRIES];
 };
@@ -248,19 +260,13 @@ static noinline u64 sum_tail(struct language_run *run)
 	return sum;
 }
 
-/* Returns the number of the function whose object is at @code, 0: it is not known. */
-static noinline u64 identify(struct language_run *run, u64 code)
+/* Returns the number of the function whose words were read, which is at @code; 0: it is not known. */
+static noinline u64 look_up(struct language_run *run, u64 code)
 {
 	const struct language_target *t = run->t;
 	struct language_walk *l = run->l;
 	u64 *id;
 
-	if (!code)
-		return LANGUAGE_NO_FUNCTION;
-	if (bpf_probe_read_user(l->words, 8 * LANGUAGE_CODE_WORDS, (void *)(code + t->code_from)))
-		return 0;
-	if ((l->words[MASKED(t->type_word, WORDS)] & t->type_mask) != t->type)
-		return 0;
 	l->identity.code = code;
 	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
 		l->identity.words[i] = l->words[i + 1] * (t->key_words >> i & 1);
@@ -272,6 +278,30 @@ static noinline u64 identify(struct language_run *run, u64 code)
 	l->identity.tail = t->tail.head ? sum_tail(run) : 0;
 	id = bpf_map_lookup_elem(&language_ids, &l->identity);
 	return id ? *id : introduce(run);
+}
+
+/*
+ * Returns the number of the function whose object is at @code, 0: it is not known. One that this
+ * sample met before is not looked up again; its words are read where instructions have lines.
+ */
+static noinline u64 identify(struct language_run *run, u64 code)
+{
+	const struct language_target *t = run->t;
+	struct language_walk *l = run->l;
+	struct language_repeat *r = &l->repeats[MASKED(code >> 5, REPEATS)];
+	const bool met = r->sample == l->sample && r->code == code;
+
+	if (!code)
+		return LANGUAGE_NO_FUNCTION;
+	if (met && !t->lines.unit)
+		return r->id;
+	if (bpf_probe_read_user(l->words, 8 * LANGUAGE_CODE_WORDS, (void *)(code + t->code_from)))
+		return 0;
+	if ((l->words[MASKED(t->type_word, WORDS)] & t->type_mask) != t->type)
+		return 0;
+	if (!met)
+		*r = (struct language_repeat){ code, look_up(run, code), l->sample };
+	return r->id;
 }
 
 /*
@@ -375,6 +405,7 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 	struct language_walk *l = run->l;
 
 	l->met = 0;
+	l->sample++;
 	l->identity.space = BPF_CORE_READ(task, mm, context.ctx_id);
 	l->moment.kind = LANGUAGE_MOMENT;
 	l->moment.target = number;
