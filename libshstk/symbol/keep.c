@@ -72,7 +72,7 @@ int shstk_keep_create_for(const struct shstk_profile *profile, const struct shst
 		return err;
 	(*ret)->take = take;
 	(*ret)->arg = arg;
-	if (getrandom((*ret)->id, SHSTK_OTLP_ID, 0) == SHSTK_OTLP_ID)
+	if (getrandom((*ret)->id, SHSTK_OTLP_ID - 4, 0) == SHSTK_OTLP_ID - 4)
 		return 0;
 	shstk_keep_drop(*ret);
 	*ret = NULL;
@@ -180,13 +180,10 @@ static int put_plain(struct shstk_keep *keep, const uint8_t *plain, size_t size)
 	return err;
 }
 
-/*
- * Hands a message to the function that takes them. The next one has another id; the last byte
- * belongs to the kinds of values.
- */
+/* Hands a message to the function that takes them. The next one has another id. */
 static int hand_over(struct shstk_keep *keep, const uint8_t *plain, size_t size)
 {
-	for (size_t i = SHSTK_OTLP_ID - 2; i && !++keep->id[i]; i--)
+	for (size_t i = SHSTK_OTLP_ID - 5; i && !++keep->id[i]; i--)
 		;
 	return size > SHSTK_KEEP_SENT ? -E2BIG : keep->take(keep->arg, plain, size);
 }
@@ -221,7 +218,7 @@ static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *mes
 	message->profile = keep->profile;
 	message->about = &keep->about;
 	if (keep->take) {
-		message->named = true;
+		message->named = !keep->about.no_names;
 		message->id = keep->id;
 	}
 	err = shstk_otlp_pack(message, &plain, &size);

@@ -14,6 +14,7 @@
 #include "language.h"
 #include "otlp.h"
 #include "otlp.pb-c.h"
+#include "otlp_resource.h"
 
 typedef Shstk__Otlp__AnyValue AnyValue;
 typedef Shstk__Otlp__KeyValue KeyValue;
@@ -28,6 +29,7 @@ typedef Shstk__Otlp__Profile Profile;
 typedef Shstk__Otlp__ValueType ValueType;
 
 #define MOST_ATTRIBUTES 8 /* attributes of a thing besides labels */
+#define MOST_RESOURCE 16 /* attributes of a resource besides those of the caller */
 
 /**
  * struct number - the number of an element in a table of the message
@@ -61,6 +63,26 @@ struct shared {
 };
 
 /**
+ * struct otlp_group - the samples of one resource
+ * @hh: link in the builder's table.
+ * @key: the process that the resource is, or NULL: all of them.
+ * @first: the first of its records, or NULL.
+ * @number: number of the group, from 0.
+ * @profiles: a Profile of each kind of values.
+ * @samples: the samples of each.
+ * @scope: what holds the Profiles.
+ */
+struct otlp_group {
+	UT_hash_handle hh;
+	const struct shstk_symproc *key;
+	const struct shstk_record *first;
+	uint32_t number;
+	Profile *profiles[SHSTK_PROFILE_MAX_TYPES];
+	struct shstk_message_items samples[SHSTK_PROFILE_MAX_TYPES];
+	Shstk__Otlp__ScopeProfiles *scope;
+};
+
+/**
  * struct otlp_builder - a message being built
  * @message: what it is made of.
  * @profile: the profile of the samples.
@@ -73,6 +95,8 @@ struct shared {
  * @locations: locations.
  * @stacks: stacks.
  * @records: what the records have in the message.
+ * @groups: groups of samples by their keys.
+ * @resources: their resources.
  */
 struct otlp_builder {
 	const struct shstk_otlp_message *message;
@@ -86,6 +110,8 @@ struct otlp_builder {
 	struct otlp_table locations;
 	struct otlp_table stacks;
 	struct shared *records;
+	struct otlp_group *groups;
+	struct shstk_message_items resources;
 };
 
 /* ---- Labels ---- */
@@ -517,10 +543,12 @@ static int64_t clock_of(const struct shstk_profile *profile)
 	return (uint64_t)profile->start - profile->origin;
 }
 
+static struct otlp_group *group_of(struct otlp_builder *b, const struct shstk_record *record);
+
 /* Adds a sample to the Profile of each kind of values. */
-static void add_sample(struct otlp_builder *b, const struct shstk_otlp_sample *from,
-		       Profile *const *profiles)
+static void add_sample(struct otlp_builder *b, const struct shstk_otlp_sample *from)
 {
+	struct otlp_group *group = group_of(b, from->record);
 	const struct shared *shared = get_shared(b, from->record);
 	uint64_t *time = from->time ? shstk_builder_alloc(&b->memory, sizeof(*time)) : NULL;
 	int32_t *attributes;
@@ -542,17 +570,17 @@ static void add_sample(struct otlp_builder *b, const struct shstk_otlp_sample *f
 		new->values = (int64_t *)&from->values[t];
 		new->n_timestamps_unix_nano = time != NULL;
 		new->timestamps_unix_nano = time;
-		profiles[t]->samples[profiles[t]->n_samples++] = new;
+		shstk_builder_push(&b->memory, &group->samples[t], new);
 	}
 }
 
-static void add_samples(struct otlp_builder *b, Profile *const *profiles)
+static void add_samples(struct otlp_builder *b)
 {
 	const struct shstk_otlp_message *m = b->message;
 	const size_t size = shstk_otlp_sample_size(b->profile->nr_types);
 
 	for (size_t i = 0; i < m->nr && !b->memory.failed; i++)
-		add_sample(b, (const struct shstk_otlp_sample *)(m->samples + i * size), profiles);
+		add_sample(b, (const struct shstk_otlp_sample *)(m->samples + i * size));
 	for (size_t i = 0; i < m->nr_names && !b->memory.failed; i++)
 		location_number(b, m->first_name + i);
 }
@@ -571,18 +599,21 @@ static ValueType *make_type(struct otlp_builder *b, const struct shstk_value_typ
 }
 
 /* Gives a Profile its id. */
-static void add_id(struct otlp_builder *b, Profile *to, unsigned int type)
+static void add_id(struct otlp_builder *b, Profile *to, uint32_t group, unsigned int type)
 {
 	uint8_t *id = shstk_builder_alloc(&b->memory, SHSTK_OTLP_ID);
 
 	if (!id)
 		return;
 	memcpy(id, b->message->id, SHSTK_OTLP_ID);
-	id[SHSTK_OTLP_ID - 1] += type;
+	id[SHSTK_OTLP_ID - 4] = group >> 16;
+	id[SHSTK_OTLP_ID - 3] = group >> 8;
+	id[SHSTK_OTLP_ID - 2] = group;
+	id[SHSTK_OTLP_ID - 1] = type;
 	to->profile_id = (ProtobufCBinaryData){ SHSTK_OTLP_ID, id };
 }
 
-static Profile *make_profile(struct otlp_builder *b, unsigned int type)
+static Profile *make_profile(struct otlp_builder *b, uint32_t group, unsigned int type)
 {
 	const struct shstk_profile *profile = b->profile;
 	const struct shstk_write_opts opts = { .type = b->message->about->type };
@@ -599,9 +630,7 @@ static Profile *make_profile(struct otlp_builder *b, unsigned int type)
 	new->time_unix_nano = profile->start;
 	new->duration_nano = profile->duration;
 	if (b->message->id)
-		add_id(b, new, type);
-	new->samples =
-		shstk_builder_alloc(&b->memory, (b->message->nr + 1) * sizeof(*new->samples));
+		add_id(b, new, group, type);
 	if (shstk_shown_type(profile, &opts) == type)
 		add(&list, true_attribute(b, SHSTK_OTLP_DEFAULT));
 	if (note)
@@ -694,31 +723,148 @@ static void add_own(struct otlp_builder *b, KeyValue **list, size_t *nr, const c
 	add_pair(b, list, nr, key, make_value(b, pool_text(b, text), 0, false));
 }
 
+/* Returns a label of a record, or NULL. */
+static const char *label_of(const struct shstk_record *record, const char *key)
+{
+	const struct shstk_labels *labels = record ? record->labels : NULL;
+
+	for (size_t i = 0; labels && i < labels->nr; i += 2)
+		if (!strcmp(labels->text[i], key))
+			return labels->text[i + 1];
+	return NULL;
+}
+
+/* Returns the name of the command that was recorded, which is the service then; NULL: there is none. */
+static const char *command_of(const struct otlp_builder *b)
+{
+	const char *title = title_of(b), *slash = title ? strrchr(title, '/') : NULL;
+
+	if (!title || !strcmp(title, SHSTK_TITLE_NO_COMMAND))
+		return NULL;
+	return slash && slash[1] ? slash + 1 : title;
+}
+
+/* Says of which process the samples are, and of which service. */
+static void add_process(struct otlp_builder *b, KeyValue **list, size_t *nr,
+			const struct shstk_record *first)
+{
+	const char *cgroup = label_of(first, "cgroup"), *name = label_of(first, "process");
+	const char *container = label_of(first, "container"), *service = command_of(b);
+	char unit[SHSTK_RESOURCE_TEXT], pod[SHSTK_RESOURCE_TEXT];
+
+	if (!service && cgroup && !container && shstk_resource_unit(cgroup, unit))
+		service = unit;
+	add_own(b, list, nr, "service.name", service ? service : name ? name : "unknown_service");
+	if (first && shstk_symproc_pid(first->proc) >= 0)
+		add_pair(b, list, nr, SHSTK_OTLP_PID,
+			 make_value(b, NULL, shstk_symproc_pid(first->proc), false));
+	if (name)
+		add_own(b, list, nr, "process.executable.name", name);
+	if (container)
+		add_own(b, list, nr, "container.id", container);
+	if (cgroup && shstk_resource_pod(cgroup, pod))
+		add_own(b, list, nr, "k8s.pod.uid", pod);
+}
+
+/* Says on which machine the samples were taken. */
+static void add_machine(struct otlp_builder *b, KeyValue **list, size_t *nr)
+{
+	struct utsname *host = shstk_builder_alloc(&b->memory, sizeof(*host));
+	char id[SHSTK_MACHINE_ID];
+
+	if (!host || uname(host))
+		return;
+	if (b->message->id && shstk_resource_machine(id))
+		add_own(b, list, nr, "host.id", id);
+	add_own(b, list, nr, "host.name", host->nodename);
+	add_own(b, list, nr, "host.arch", host->machine);
+	add_own(b, list, nr, "os.type", "linux");
+	add_own(b, list, nr, "os.version", host->release);
+}
+
 /* Says on which machine the samples were taken, and of what. */
-static Shstk__Otlp__Resource *make_resource(struct otlp_builder *b)
+static Shstk__Otlp__Resource *make_resource(struct otlp_builder *b,
+					    const struct shstk_record *first)
 {
 	Shstk__Otlp__Resource *resource =
 		SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Resource, shstk__otlp__resource__init);
 	const struct shstk_otlp_about *about = b->message->about;
-	const char *title = title_of(b);
-	KeyValue **list =
-		shstk_builder_alloc(&b->memory, (about->nr_resource / 2 + 8) * sizeof(*list));
-	struct utsname *host = shstk_builder_alloc(&b->memory, sizeof(*host));
+	KeyValue **list = shstk_builder_alloc(&b->memory, (about->nr_resource / 2 + MOST_RESOURCE) *
+								  sizeof(*list));
 	size_t nr = 0;
 
-	if (!resource || !list || !host || uname(host))
+	if (!resource || !list)
 		return resource;
-	add_own(b, list, &nr, "service.name", title ? title : "shstk");
-	add_own(b, list, &nr, "host.name", host->nodename);
-	add_own(b, list, &nr, "host.arch", host->machine);
-	add_own(b, list, &nr, "os.type", "linux");
-	add_own(b, list, &nr, "os.version", host->release);
+	if (b->message->id)
+		add_process(b, list, &nr, first);
+	else
+		add_own(b, list, &nr, "service.name", title_of(b) ? title_of(b) : "shstk");
+	add_machine(b, list, &nr);
 	for (size_t i = 0; i < about->nr_resource; i += 2)
 		add_pair(b, list, &nr, about->resource[i],
 			 make_value(b, about->resource[i + 1], 0, false));
 	resource->attributes = list;
 	resource->n_attributes = nr;
 	return resource;
+}
+
+/* ---- Groups ---- */
+
+/* Makes what the message says once for each resource. Returns false when memory runs out. */
+static bool fill_group(struct otlp_builder *b, struct otlp_group *group)
+{
+	struct {
+		Shstk__Otlp__ScopeProfiles *scope;
+	} *list = shstk_builder_alloc(&b->memory, sizeof(*list));
+	Shstk__Otlp__ResourceProfiles *resource = SHSTK_BUILDER_NEW(
+		&b->memory, Shstk__Otlp__ResourceProfiles, shstk__otlp__resource_profiles__init);
+	Shstk__Otlp__ScopeProfiles *scope = SHSTK_BUILDER_NEW(
+		&b->memory, Shstk__Otlp__ScopeProfiles, shstk__otlp__scope_profiles__init);
+
+	for (unsigned int t = 0; t < b->profile->nr_types; t++)
+		group->profiles[t] = make_profile(b, group->number, t);
+	if (b->memory.failed)
+		return false;
+	scope->scope = make_scope(b);
+	scope->profiles = group->profiles;
+	scope->n_profiles = b->profile->nr_types;
+	list->scope = scope;
+	resource->resource = make_resource(b, group->first);
+	resource->scope_profiles = &list->scope;
+	resource->n_scope_profiles = 1;
+	return shstk_builder_push(&b->memory, &b->resources, resource) && !b->memory.failed;
+}
+
+/* Returns the group of a record's samples, or NULL when memory runs out. */
+static struct otlp_group *group_of(struct otlp_builder *b, const struct shstk_record *record)
+{
+	const struct shstk_symproc *key = b->message->id && record ? record->proc : NULL;
+	struct otlp_group *group;
+
+	HASH_FIND_PTR(b->groups, &key, group);
+	if (group)
+		return group;
+	group = shstk_builder_alloc(&b->memory, sizeof(*group));
+	if (!group)
+		return NULL;
+	group->key = key;
+	group->first = b->message->id ? record : NULL;
+	group->number = b->resources.nr;
+	if (!fill_group(b, group))
+		return NULL;
+	HASH_ADD_PTR(b->groups, key, group);
+	b->memory.failed |= !group->hh.tbl;
+	return b->memory.failed ? NULL : group;
+}
+
+/* Gives the Profiles their samples, when these are complete. */
+static void finish_groups(struct otlp_builder *b)
+{
+	for (struct otlp_group *group = b->groups; group; group = group->hh.next)
+		for (unsigned int t = 0; t < b->profile->nr_types; t++) {
+			group->profiles[t]->n_samples = group->samples[t].nr;
+			group->profiles[t]->samples = (Sample **)group->samples[t].v;
+		}
 }
 
 /* Puts the empty first element into each table. */
@@ -768,33 +914,20 @@ static Shstk__Otlp__ProfilesData *build(struct otlp_builder *b)
 {
 	Shstk__Otlp__ProfilesData *out = SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__ProfilesData,
 							   shstk__otlp__profiles_data__init);
-	Shstk__Otlp__ResourceProfiles *resource = SHSTK_BUILDER_NEW(
-		&b->memory, Shstk__Otlp__ResourceProfiles, shstk__otlp__resource_profiles__init);
-	Shstk__Otlp__ScopeProfiles *scope = SHSTK_BUILDER_NEW(
-		&b->memory, Shstk__Otlp__ScopeProfiles, shstk__otlp__scope_profiles__init);
-	struct {
-		Profile *profiles[SHSTK_PROFILE_MAX_TYPES];
-		Shstk__Otlp__ResourceProfiles *resource;
-		Shstk__Otlp__ScopeProfiles *scope;
-	} *lists = shstk_builder_alloc(&b->memory, sizeof(*lists));
 
 	begin_tables(b);
 	if (b->memory.failed)
 		return NULL;
-	for (unsigned int t = 0; t < b->profile->nr_types; t++)
-		lists->profiles[t] = make_profile(b, t);
+	/* A message without samples has a resource, too; only in one with ids that is a process. */
+	if (!b->message->id || !b->message->nr)
+		group_of(b, NULL);
 	if (!b->memory.failed)
-		add_samples(b, lists->profiles);
-	scope->scope = make_scope(b);
-	scope->profiles = lists->profiles;
-	scope->n_profiles = b->profile->nr_types;
-	lists->scope = scope;
-	resource->resource = make_resource(b);
-	resource->scope_profiles = &lists->scope;
-	resource->n_scope_profiles = 1;
-	lists->resource = resource;
-	out->resource_profiles = &lists->resource;
-	out->n_resource_profiles = 1;
+		add_samples(b);
+	if (b->memory.failed)
+		return NULL;
+	finish_groups(b);
+	out->resource_profiles = (Shstk__Otlp__ResourceProfiles **)b->resources.v;
+	out->n_resource_profiles = b->resources.nr;
 	out->dictionary = make_dictionary(b);
 	return b->memory.failed ? NULL : out;
 }
@@ -807,6 +940,11 @@ static void table_deinit(struct otlp_table *table)
 
 static void builder_deinit(struct otlp_builder *b)
 {
+	for (struct otlp_group *group = b->groups; group; group = group->hh.next)
+		for (unsigned int t = 0; t < SHSTK_PROFILE_MAX_TYPES; t++)
+			free(group->samples[t].v);
+	HASH_CLEAR(hh, b->groups);
+	free(b->resources.v);
 	HASH_CLEAR(hh, b->records);
 	table_deinit(&b->texts);
 	table_deinit(&b->attributes);

@@ -80,6 +80,7 @@ static inline size_t shstk_otlp_sample_size(unsigned int nr_types)
  * struct shstk_otlp_about - what all messages of a recording say of it
  * @title: title of flame graphs; NULL: that of the profile, if it was read.
  * @type: kind of values that is shown where one is, from 1; 0: the last one.
+ * @no_names: with ids: functions in files have no names.
  * @resource: attributes of the resource: a name, its value, the next name, and so on. One that has
  *	the name of an attribute that messages have anyway takes its place.
  * @nr_resource: number of elements of @resource, twice that of attributes.
@@ -87,6 +88,7 @@ static inline size_t shstk_otlp_sample_size(unsigned int nr_types)
 struct shstk_otlp_about {
 	const char *title;
 	unsigned int type;
+	bool no_names;
 	const char *const *resource;
 	size_t nr_resource;
 };
@@ -104,8 +106,9 @@ struct shstk_otlp_about {
  * @so_far: what was counted so far, or NULL.
  * @end: this is the last message.
  * @names_at: with @end: where the messages begin that only name locations; 0: there are none.
- * @id: SHSTK_OTLP_ID bytes that tell its Profiles from all others, or NULL: they have no id. The
- *	number of the kind of values is added to the last byte.
+ * @id: SHSTK_OTLP_ID bytes that tell its Profiles from all others, or NULL: they have no id. The last
+ *	four bytes are 0: the number of the process and of the kind of values are put there. With ids,
+ *	each process is a resource of its own.
  */
 struct shstk_otlp_message {
 	const struct shstk_profile *profile;

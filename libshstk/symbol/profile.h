@@ -31,6 +31,9 @@
 
 struct shstk_profile;
 
+/* Title of a recording that is not of a command: each process belongs to a service of its own. */
+#define SHSTK_TITLE_NO_COMMAND "shstk record"
+
 /**
  * enum shstk_note - a frame that stands for something that is not on the stack
  * @SHSTK_NOTE_NONE: no such frame.

@@ -7,7 +7,12 @@ $(B)/selftests/push/allocate: selftests/push/allocate.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fno-builtin -o $@ $<
 
+$(B)/selftests/push/resource_test: selftests/push/resource_test.c $(B)/symbol/native/otlp_resource.o
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o,$^)
+
 selftests/push/push_test.py: | $(B)/shstk $(TOOL_PROGRAMS)
 selftests/push/spool_test.py: | $(B)/shstk $(TOOL_OBJECTS) $(TOOL_PROGRAMS) $(B)/selftests/push/allocate
 
-CHECK += selftests/push/push_test.py selftests/push/spool_test.py
+CHECK += selftests/push/push_test.py selftests/push/spool_test.py $(B)/selftests/push/resource_test

@@ -57,10 +57,14 @@ def unpacked(request):
     return request.body
 
 
+def kept(requests):
+    """A file of the format shstk with what the requests have."""
+    return b''.join(struct.pack('>I', len(body)) + body for body in map(unpacked, requests))
+
+
 def same(requests, path):
     """What the requests have is what the file has."""
-    kept = b''.join(struct.pack('>I', len(body)) + body for body in map(unpacked, requests))
-    equal(stacks(write('received.shstk', kept)), stacks(path), 'received')
+    equal(stacks(write('received.shstk', kept(requests))), stacks(path), 'received')
 
 
 def walk(data, *numbers):

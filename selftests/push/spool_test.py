@@ -20,8 +20,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 from harness import LIMIT, Skip, check, equal, main, test  # noqa: E402
-from received import (ENVIRONMENT, certificates, ids, need_sender, place,  # noqa: E402
-                      same, write)
+from received import (ENVIRONMENT, certificates, ids, kept, need_sender, place,  # noqa: E402
+                      same, stacks, unpacked, walk, write)
 from server import Server, answer, raw, silent  # noqa: E402
 
 OWN = 125       # exit status where a profile was lost
@@ -123,6 +123,50 @@ def no_file():
     with Server() as server:
         run = harness.shstk(*spool.command(server), env=ENVIRONMENT, cwd=folder)
     equal([run.returncode, os.listdir(folder), len(server.requests)], [0, [], 1], 'files')
+
+
+def numbers_of(request, name):
+    """The numbers that an attribute has in the resources of a request, each once for a resource."""
+    return [value for resource in walk(unpacked(request), 1, 1)
+            for pair in walk(resource, 1) if list(walk(pair, 1)) == [name]
+            for value in walk(pair, 2, 3)]
+
+
+@test
+def resources():
+    """each process is a resource: with its number, its service, and Profiles with ids of their own"""
+    spool = Spool()
+    command = spool.command('URL')
+    program = command[-1]
+    with Server() as server:
+        command[command.index('--push=URL')] = f'--push={server.url}'
+        run = harness.shstk(*command[:-1], 'sh', '-c', f'{program}; {program}; :', env=ENVIRONMENT)
+    equal(run.returncode, 0, run.stderr)
+    (request,) = server.requests
+    pids = numbers_of(request, b'process.pid')
+    check(len(pids) >= 2, f'processes: {pids}')
+    equal(len(set(pids)), len(pids), 'a process is a resource once')
+    every = ids(request)
+    equal([len(set(every)), len(every) % len(pids)], [len(every), 0], 'ids')
+    services = {value for resource in walk(unpacked(request), 1, 1) for pair in walk(resource, 1)
+                if list(walk(pair, 1)) == [b'service.name'] for value in walk(pair, 2, 1)}
+    equal(services, {b'sh'}, 'services')
+
+
+@test
+def no_names():
+    """--no-names sends no functions, but build ids and addresses, by which a reader finds them"""
+    spool, path = Spool(), place('names.pb.gz')
+    with Server() as server:
+        spool.record(server, '-o', path)
+        spool.record(server, '--no-names')
+    named, bare = (list(walk(unpacked(r), 2, 5)) for r in server.requests)
+    check(b'job' in named and b'job' not in bare, 'names')
+    check(b'process.executable.build_id.gnu' in bare, 'no build ids')
+    same(server.requests[:1], path)
+    equal(sum(value for _, value in stacks(write('bare.shstk', kept(server.requests[1:])))),
+          sum(value for _, value in stacks(path)), 'sums')
+    check(any('job' in stack for stack, _ in stacks(place('bare.shstk'))), 'no names are found')
 
 
 @test

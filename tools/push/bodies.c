@@ -128,13 +128,22 @@ static int failed(const char *path, int err)
 	return EXIT_FAILED;
 }
 
+/* Says what all messages have. */
+static struct shstk_otlp_about about_of(const struct push *push, const char *title)
+{
+	return (struct shstk_otlp_about){
+		.title = title,
+		.type = push->type,
+		.no_names = push->no_names,
+		.resource = (const char *const *)push->attributes,
+		.nr_resource = push->nr_attributes,
+	};
+}
+
 /* Messages of OpenTelemetry are made while the file is read. */
 static int make_otlp(struct making *m, struct shstk_profile *profile, const char *path)
 {
-	const struct shstk_otlp_about about = {
-		.resource = (const char *const *)m->push->attributes,
-		.nr_resource = m->push->nr_attributes,
-	};
+	const struct shstk_otlp_about about = about_of(m->push, NULL);
 	struct shstk_keep *keep;
 	int err = shstk_keep_create_for(profile, &about, take_message, m, &keep), status;
 
@@ -154,12 +163,7 @@ static int make_otlp(struct making *m, struct shstk_profile *profile, const char
 /* Messages of a profile in memory. */
 static int make_otlp_of(struct making *m, struct shstk_profile *profile, const char *title)
 {
-	const struct shstk_otlp_about about = {
-		.title = title,
-		.type = m->push->type,
-		.resource = (const char *const *)m->push->attributes,
-		.nr_resource = m->push->nr_attributes,
-	};
+	const struct shstk_otlp_about about = about_of(m->push, title);
 	struct shstk_keep *keep;
 	int err = shstk_keep_create_for(profile, &about, take_message, m, &keep);
 

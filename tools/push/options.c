@@ -20,6 +20,7 @@ enum {
 	OPT_COMPRESS,
 	OPT_SERVICE,
 	OPT_ATTRIBUTE,
+	OPT_NO_NAMES,
 	OPT_TOKEN,
 	OPT_TENANT,
 	OPT_CACERT,
@@ -42,6 +43,8 @@ static const struct argp_option options[] = {
 	  "the service that the profile is of; by default its title", 0 },
 	{ "attribute", OPT_ATTRIBUTE, "NAME=VALUE", 0,
 	  "an attribute of the profile, such as host.id=7; may be given several times", 0 },
+	{ "no-names", OPT_NO_NAMES, NULL, 0,
+	  "send no names of functions that are in files, but addresses and build ids (otlp)", 0 },
 	{ "token-file", OPT_TOKEN, "FILE", 0, "send the bearer token that is in FILE", 0 },
 	{ "tenant", OPT_TENANT, "ID", 0,
 	  "whose data it is, for a server with several tenants (X-Scope-OrgID)", 0 },
@@ -212,6 +215,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_ATTRIBUTE:
 		parse_attribute(state, p, arg);
+		return 0;
+	case OPT_NO_NAMES:
+		p->no_names = true;
 		return 0;
 	case OPT_TENANT:
 		p->tenant = parse_tenant(state, arg);

@@ -73,6 +73,7 @@ enum push_packing {
  * @timeout: seconds that a request may take.
  * @retries: how often one is sent again.
  * @max_wait: seconds between two at most.
+ * @no_names: functions in files have no names.
  * @type: kind of values that is shown where one is, from 1; 0: the last one.
  * @given: one of these options was given: those of push_way_argp or push_spool_argp.
  * @quiet: no summary.
@@ -98,6 +99,7 @@ struct push {
 	unsigned int timeout;
 	unsigned int retries;
 	unsigned int max_wait;
+	bool no_names;
 	unsigned int type;
 	bool given;
 	bool quiet;

@@ -139,7 +139,7 @@ int backend_perf_probe(const struct record_opts *o, bool *user_only, struct reas
 /* Returns the title for flame graphs. */
 static inline const char *record_title(const struct record_opts *o)
 {
-	return o->command ? *o->command : "shstk record";
+	return o->command ? *o->command : SHSTK_TITLE_NO_COMMAND;
 }
 
 /* Returns the time between two samples in ns. */
