@@ -43,6 +43,7 @@ INSTALLED = \
 	$(foreach n,shstk-config shstk-config-version,\
 		$(call to_filled,packaging/$(n).cmake.in,$(CMAKEDIR)/$(n).cmake)) \
 	$(call to_filled,tools/rules/shstkd.service,$(UNITDIR)/shstkd.service) \
+	$(call to_filled,tools/record/shstkd-profile.service,$(UNITDIR)/shstkd-profile.service) \
 	$(call to_filled,tools/broker/shstk-broker.service,$(UNITDIR)/shstk-broker.service) \
 	$(call to,644,tools/broker/shstk-broker.socket,$(UNITDIR)) \
 	$(call to_file,644,$(B)/completion.bash,$(BASHDIR)/shstk) \

@@ -754,6 +754,9 @@ static void add_process(struct otlp_builder *b, KeyValue **list, size_t *nr,
 
 	if (!service && cgroup && !container && shstk_resource_unit(cgroup, unit))
 		service = unit;
+	/* Of a process that ended soon only the names of its threads are known. */
+	if (!name && first && *first->comm)
+		name = first->comm;
 	add_own(b, list, nr, "service.name", service ? service : name ? name : "unknown_service");
 	if (first && shstk_symproc_pid(first->proc) >= 0)
 		add_pair(b, list, nr, SHSTK_OTLP_PID,

@@ -14,6 +14,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 
 sys.dont_write_bytecode = True
@@ -77,6 +78,13 @@ def finish(child, wait):
     said = child.communicate(timeout=LIMIT)[1]
     equal(child.returncode, 0, said)
     return said
+
+
+def wake(child, path):
+    """When a process has ended, says so to a socket."""
+    child.wait()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.sendto(b'END', path)
 
 
 def nobody_listens():
@@ -495,6 +503,40 @@ def two_recordings():
     bodies = [r.body for r in server.requests]
     equal([len(set(bodies)), spool.counts()['put']], [len(bodies), len(bodies)], 'requests')
     equal(spool.requests(), [], 'requests that wait')
+
+
+@test
+def service():
+    """systemd is told when a recording of what runs already begins, how it goes, and when it ends"""
+    need_sender()
+    place_of_socket = os.path.join(harness.make_folder('/tmp'), 'notify')    # short enough
+    told = []
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener, Server() as server, \
+            subprocess.Popen([sys.executable, '-c', 'while True: pass'],
+                             preexec_fn=harness.end_with_parent) as busy:
+        listener.bind(place_of_socket)
+        listener.settimeout(LIMIT)
+        # pylint: disable-next=consider-using-with
+        child = subprocess.Popen(
+            [harness.SHSTK, 'record', '-q', f'--push={server.url}', f'--spool={place("service")}',
+             '--spool-wait=150', '--every=500ms', '-p', str(busy.pid)], stderr=subprocess.PIPE,
+            text=True, env={**ENVIRONMENT, 'NOTIFY_SOCKET': place_of_socket},
+            preexec_fn=harness.end_with_parent)
+        threading.Thread(target=wake, args=(child, place_of_socket), daemon=True).start()
+        while 'END' not in told and not any('requests wait' in text for text in told):
+            told.append(listener.recv(4096).decode())
+        if 'END' not in told:
+            child.terminate()
+            while 'END' not in told:
+                told.append(listener.recv(4096).decode())
+        said = child.communicate(timeout=LIMIT)[1]
+        busy.kill()
+    if len(told) == 1:
+        raise Skip(f'nothing can be recorded here: {said.strip()}')
+    equal(child.returncode, 0, said)
+    check(told[0].startswith('READY=1\n'), told)
+    check(any(text.startswith('WATCHDOG=1\nSTATUS=') for text in told), told)
+    equal(told[-2], 'STOPPING=1', 'the last message')
 
 
 if __name__ == '__main__':

@@ -42,7 +42,7 @@ for file in bin/shstk lib/shstk/shstk-push lib/shstk/libshstk-agent.so lib/libsh
 	share/man/man1/shstk-record.1 share/man/man1/shstk-trace.1 \
 	share/man/man1/shstk-report.1 share/man/man1/shstk-diff.1 \
 	share/man/man1/shstk-push.1 share/man/man1/shstk-unwind.1 share/man/man1/shstk-broker.1 \
-	lib/systemd/system/shstk-broker.socket lib/systemd/system/shstk-broker.service \
+	lib/systemd/system/shstkd-profile.service lib/systemd/system/shstk-broker.socket lib/systemd/system/shstk-broker.service \
 	share/man/man3/libshstk.3 share/man/man3/shstk_capture.3 share/man/man3/shstk_unwind.3 \
 	share/man/man3/shstk_status_set.3 share/man/man3/shstk_symbolize.3 share/man/man3/shstk_marker.3 share/bash-completion/completions/shstk; do
 	if ! [ -s "$top/usr/$file" ]; then

@@ -40,6 +40,7 @@
  * @realtime: CLOCK_REALTIME in ns at @started.
  * @flushed: CLOCK_MONOTONIC in ns, when samples that are kept were last written.
  * @followed: CLOCK_MONOTONIC in ns before which follow() of the back end is not called again.
+ * @told: CLOCK_MONOTONIC in ns, when systemd was last told how it goes (service.h).
  * @memory: the most private memory that the recorder had so far, in KiB.
  * @shared: the most memory that the recorder shared so far (@shared of struct backend), in KiB.
  * @kept: files of the profiles that are kept (output_list()), a ring of as many entries as profiles
@@ -62,6 +63,7 @@ struct recording {
 	uint64_t started;
 	uint64_t realtime;
 	uint64_t flushed;
+	uint64_t told;
 	uint64_t followed;
 	unsigned long memory;
 	unsigned long shared;

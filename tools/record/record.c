@@ -22,6 +22,7 @@
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/series.h"
+#include "tools/record/service.h"
 #include "tools/record/top/hottest.h"
 #include "tools/record/top/screen.h"
 #include "tools/record/top/top.h"
@@ -265,6 +266,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 			if (r->backend->watch)
 				r->backend->watch(r);
 			show_progress(r, p, at);
+			service_watch(r, at);
 			note_memory(r);
 			watch = at;
 			ret = keep_samples(r, at);
@@ -387,6 +389,7 @@ static int run(struct recording *r)
 	own = start(r);
 	if (own)
 		return own;
+	service_ready(r);
 	series_begin(r);
 	progress.shown = !r->opts->quiet && !r->opts->live && isatty(STDERR_FILENO);
 	if (r->opts->live)
@@ -396,6 +399,7 @@ static int run(struct recording *r)
 	top_leave(&progress.top);
 	if (own == -ENOMEM)
 		complain("out of memory: recording stops here");
+	service_ends(r);
 	own = finish(r, &progress.top, ended, &usage);
 	if (!ended && r->pid) {
 		if (progress.interrupted)
