@@ -208,14 +208,14 @@ $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 
 CHECK	+= $(RECORD_ALONE)
 
-# The line about how much was sampled.
-$(RECORD_B)/sum_line_test: selftests/record/sum_line_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+# The line about how much was sampled; what outlives a profile.
+$(RECORD_B)/sum_line_test $(RECORD_B)/renew_test: $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) -o $@ $< \
 		$@-shstk.o $(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
-CHECK	+= $(RECORD_B)/sum_line_test
+CHECK	+= $(RECORD_B)/sum_line_test $(RECORD_B)/renew_test
 
 # The recorder with stand-ins for the clock, the rings and the command.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \

@@ -304,6 +304,11 @@ struct live *live_create(struct shstk_symbols *symbols)
 	return live;
 }
 
+void live_renew(struct live *live, struct shstk_symbols *symbols)
+{
+	live->symbols = symbols;
+}
+
 void live_destroy(struct live *live)
 {
 	struct open_file *k, *next;

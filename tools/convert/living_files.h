@@ -17,6 +17,9 @@ struct live;
  */
 struct live *live_create(struct shstk_symbols *symbols);
 
+/* Has what is read of processes from now on draw from another store. */
+void live_renew(struct live *live, struct shstk_symbols *symbols);
+
 /* Closes all files and releases @live, which may be NULL. */
 void live_destroy(struct live *live);
 

@@ -165,6 +165,8 @@ void population_renew(struct population *all, struct shstk_symbols *symbols)
 	struct task *t, *next_t;
 
 	all->symbols = symbols;
+	if (all->live)
+		live_renew(all->live, symbols);
 	HASH_ITER(hh, all->processes, p, next_p)
 	{
 		p->proc = NULL;
