@@ -29,11 +29,11 @@ enum {
 
 static const struct argp_option options[] = {
 	{ "output", 'o', "FILE", 0,
-	  "write the profile to FILE (" OUTPUT_DEFAULT
-	  "); the suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .firefox.json .callgrind .perf .txt .json .shstk; - is standard output; may be repeated",
+	  "write it to FILE (" OUTPUT_DEFAULT
+	  "); its suffix chooses the format: .pb.gz .pb .folded .svg .html .speedscope.json .firefox.json .trace.json .callgrind .perf .txt .json .shstk; - is standard output; may be repeated",
 	  0 },
 	{ "format", OPT_FORMAT, "FORMAT", 0,
-	  "pprof, pb, folded, svg, html, speedscope, firefox, callgrind, perf, top, json or shstk, whatever the suffix",
+	  "pprof, pb, folded, svg, html, speedscope, firefox, trace, callgrind, perf, top, json or shstk, whatever the suffix",
 	  0 },
 	{ "per-thread", OPT_PER_THREAD, NULL, 0,
 	  "keep threads apart in flame graphs and folded stacks", 0 },
@@ -190,7 +190,10 @@ size_t output_wants_times(const struct output *o)
 {
 	if (wants(o, "perf") || (wants(o, "shstk") && !o->streams))
 		return SIZE_MAX;
-	return wants(o, "html") || wants(o, "speedscope") || wants(o, "firefox") ? PAGE_TIMES : 0;
+	return wants(o, "html") || wants(o, "speedscope") || wants(o, "firefox") ||
+			       wants(o, "trace") ?
+		       PAGE_TIMES :
+		       0;
 }
 
 bool output_follows(const struct output *o)
@@ -205,7 +208,8 @@ static bool wants_pprof(const struct output *o)
 
 bool output_wants_labels(const struct output *o)
 {
-	return o->sent || wants_pprof(o) || wants(o, "shstk");
+	return o->sent || wants_pprof(o) || wants(o, "shstk") || wants(o, "html") ||
+	       wants(o, "firefox") || wants(o, "trace");
 }
 
 bool output_wants_lines(const struct output *o)

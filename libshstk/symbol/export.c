@@ -13,9 +13,11 @@
 
 /* All formats. The first one whose suffix fits a name is taken, so longer suffixes come first. */
 static const struct shstk_format *const formats[] = {
-	&shstk_format_pprof, &shstk_format_folded,     &shstk_format_svg,	&shstk_format_perf,
-	&shstk_format_top,   &shstk_format_speedscope, &shstk_format_firefox,	&shstk_format_json,
-	&shstk_format_pb,    &shstk_format_html,       &shstk_format_callgrind, &shstk_format_shstk,
+	&shstk_format_pprof,   &shstk_format_folded, &shstk_format_svg,
+	&shstk_format_perf,    &shstk_format_top,    &shstk_format_speedscope,
+	&shstk_format_firefox, &shstk_format_trace,  &shstk_format_json,
+	&shstk_format_pb,      &shstk_format_html,   &shstk_format_callgrind,
+	&shstk_format_shstk,
 };
 
 #define NR_FORMATS (sizeof(formats) / sizeof(formats[0]))
@@ -63,7 +65,7 @@ const char *shstk_format_suffix(const char *format, int *len)
 
 const char *shstk_format_list(void)
 {
-	return "pprof, pb, folded, svg, html, speedscope, firefox, callgrind, perf, top, json, shstk";
+	return "pprof, pb, folded, svg, html, speedscope, firefox, trace, callgrind, perf, top, json, shstk";
 }
 
 void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit)
@@ -124,7 +126,7 @@ static const struct shstk_format *choose(const char *path, const char *format, c
 	else
 		snprintf(
 			err, err_size,
-			"cannot tell a format from the name '%s' (.shstk, .pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .firefox.json, .callgrind, .perf, .txt, .json)",
+			"cannot tell a format from the name '%s' (.shstk, .pb.gz, .pb, .folded, .svg, .html, .speedscope.json, .firefox.json, .trace.json, .callgrind, .perf, .txt, .json)",
 			path);
 	return NULL;
 }

@@ -280,6 +280,7 @@ extern const struct shstk_format shstk_format_json;
 extern const struct shstk_format shstk_format_html;
 extern const struct shstk_format shstk_format_speedscope;
 extern const struct shstk_format shstk_format_firefox;
+extern const struct shstk_format shstk_format_trace;
 extern const struct shstk_format shstk_format_callgrind;
 extern const struct shstk_format shstk_format_shstk;
 

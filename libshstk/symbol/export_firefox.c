@@ -12,6 +12,9 @@
  *   resourceTable  the modules
  *   stringArray    all texts
  *   samples        stack, time and weight
+ *   markers        why and how long the thread was off the CPU
+ *
+ * Values that are changes of a level, such as of the memory in use, are a counter of each process.
  *
  * Each thread is made and written before the next one, so there is memory for one at a time. The
  * names are final, so no addresses and no libraries are given.
@@ -24,10 +27,12 @@
 #include "json.h"
 #include "kind.h"
 #include "format_rows.h"
+#include "waits.h"
 
 #define VERSION 55 /* of the processed profile format */
 #define GECKO_VERSION 31 /* of the browser's own format at that time; readers want some number */
 #define RESOURCE_LIBRARY 1 /* type of a resource */
+#define PHASE_INTERVAL 1 /* of a marker */
 
 /* The categories have the numbers of the kinds. One has to be grey: it is the default. */
 static const struct {
@@ -380,6 +385,70 @@ static void put_empty(struct firefox *f, const char *name, const char *const *co
 	close_table(f, 0);
 }
 
+/* Writes what a marker says of a time off the CPU. */
+static void put_wait(struct firefox *f, const struct shstk_record *record)
+{
+	const char *waker = shstk_record_label(record, "waker");
+
+	shstk_json_open(&f->json, NULL, '{');
+	shstk_json_string(&f->json, "type", "Wait");
+	shstk_json_string(&f->json, "in", shstk_record_place(f->profile, record));
+	if (waker)
+		shstk_json_string(&f->json, "waker", waker);
+	shstk_json_close(&f->json);
+}
+
+/* Lists the samples from @from to before @to that are off the CPU. Returns their number. */
+static size_t list_waits(const struct shstk_items *items, size_t from, size_t to,
+			 const struct shstk_value_type *type, const struct shstk_item **list)
+{
+	size_t nr = 0;
+
+	for (size_t i = from; i < to; i++)
+		if (shstk_record_state(type, items->v[i].record))
+			list[nr++] = &items->v[i];
+	return nr;
+}
+
+/* Writes a marker for each of @nr times off the CPU. */
+static void put_markers(struct firefox *f, const struct shstk_item *const *waits, size_t nr,
+			const struct shstk_value_type *type)
+{
+	shstk_json_open(&f->json, "markers", '{');
+	shstk_json_open(&f->json, "data", '[');
+	for (size_t i = 0; i < nr; i++)
+		put_wait(f, waits[i]->record);
+	shstk_json_close(&f->json);
+	shstk_json_open(&f->json, "name", '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_int(&f->json, NULL,
+			       text_number(f, keep(f, shstk_record_state(type, waits[i]->record))));
+	shstk_json_close(&f->json);
+	shstk_json_open(&f->json, "startTime", '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_millionth(&f->json, NULL, waits[i]->time);
+	shstk_json_close(&f->json);
+	shstk_json_open(&f->json, "endTime", '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_millionth(&f->json, NULL, waits[i]->time + waits[i]->value);
+	shstk_json_close(&f->json);
+	put_equal(f, "phase", nr, PHASE_INTERVAL);
+	put_equal(f, "category", nr, SHSTK_KIND_NOTE);
+	close_table(f, nr);
+}
+
+static void put_waits(struct firefox *f, const struct shstk_items *items, size_t from, size_t to,
+		      const struct shstk_value_type *type)
+{
+	const struct shstk_item **list = calloc(to - from + 1, sizeof(*list));
+
+	if (list)
+		put_markers(f, list, list_waits(items, from, to, type, list), type);
+	else
+		f->failed = true;
+	free(list);
+}
+
 static void put_tables(struct firefox *f)
 {
 	put_stacks(f);
@@ -388,9 +457,6 @@ static void put_tables(struct firefox *f)
 	put_resources(f);
 	put_empty(f, "nativeSymbols",
 		  (const char *const[]){ "libIndex", "address", "name", "functionSize", NULL });
-	put_empty(f, "markers",
-		  (const char *const[]){ "data", "name", "startTime", "endTime", "phase",
-					 "category", NULL });
 	shstk_json_strings(&f->json, "stringArray", f->strings.v, f->strings.rows.nr);
 }
 
@@ -555,11 +621,102 @@ static void put_threads(struct firefox *f, const struct shstk_items *items,
 		shstk_json_open(&f->json, NULL, '{');
 		put_thread_head(f, items, from);
 		put_samples(f, items, from, to, type, stacks);
+		put_waits(f, items, from, to, type);
 		put_tables(f);
 		shstk_json_close(&f->json);
 		reset(f);
 	}
 	shstk_json_close(&f->json);
+}
+
+/* Returns the number of the first thread of a process, among those that are written. */
+static size_t thread_of(const struct shstk_items *items, int pid)
+{
+	size_t number = 0, to;
+
+	for (size_t from = 0; from < items->nr; from = to, number++) {
+		if (pid_of(items, from) == pid)
+			return number;
+		to = shstk_items_end(items, from);
+	}
+	return 0;
+}
+
+/*
+ * Writes the changes of a process, @list[0] to @list[nr - 1], in order of time: what changed at the
+ * same time is one row.
+ */
+static void put_changes(struct firefox *f, const struct shstk_moment *const *list, size_t nr,
+			uint64_t first, unsigned int type)
+{
+	int64_t sum = 0;
+	size_t rows = 0;
+
+	shstk_json_open(&f->json, "samples", '{');
+	shstk_json_open(&f->json, "time", '[');
+	for (size_t i = 0; i < nr; i++) {
+		if (i + 1 < nr && list[i + 1]->time == list[i]->time)
+			continue;
+		shstk_json_millionth(&f->json, NULL, list[i]->time - first);
+		rows++;
+	}
+	shstk_json_close(&f->json);
+	shstk_json_open(&f->json, "count", '[');
+	for (size_t i = 0; i < nr; i++) {
+		sum = shstk_add(sum, list[i]->values[type]);
+		if (i + 1 < nr && list[i + 1]->time == list[i]->time)
+			continue;
+		shstk_json_int(&f->json, NULL, sum);
+		sum = 0;
+	}
+	shstk_json_close(&f->json);
+	close_table(f, rows);
+}
+
+/* Writes the counter of the process whose moments are @list[0] to @list[nr - 1]. */
+static void put_counter(struct firefox *f, const struct shstk_items *items,
+			const struct shstk_moment *const *list, size_t nr, uint64_t first,
+			unsigned int type)
+{
+	const int pid = shstk_symproc_pid(list[0]->record->proc);
+	const struct shstk_value_type *kind = &f->profile->types[type];
+	char text[16];
+
+	snprintf(text, sizeof(text), "%d", pid < 0 ? 0 : pid);
+	shstk_json_open(&f->json, NULL, '{');
+	shstk_json_string(&f->json, "name", kind->type);
+	shstk_json_string(&f->json, "category", strcmp(kind->unit, "bytes") ? "Other" : "Memory");
+	shstk_json_string(&f->json, "description", "");
+	shstk_json_string(&f->json, "pid", text);
+	shstk_json_int(&f->json, "mainThreadIndex", thread_of(items, pid < 0 ? 0 : pid));
+	put_changes(f, list, nr, first, type);
+	shstk_json_close(&f->json);
+}
+
+/* Writes a counter of each process, if values are changes of a level. */
+static void put_counters(struct firefox *f, const struct shstk_items *items, unsigned int type)
+{
+	const struct shstk_profile *profile = f->profile;
+	const size_t nr = profile->moments.nr;
+	const struct shstk_moment **list;
+	uint64_t first;
+	size_t to;
+
+	if (!nr || !shstk_type_is_level(profile, type))
+		return;
+	list = shstk_moments_by_process(profile, &first);
+	f->failed |= !list;
+	shstk_json_open(&f->json, "counters", '[');
+	for (size_t from = 0; list && from < nr; from = to) {
+		const int pid = shstk_symproc_pid(list[from]->record->proc);
+
+		to = from + 1;
+		while (to < nr && shstk_symproc_pid(list[to]->record->proc) == pid)
+			to++;
+		put_counter(f, items, list + from, to - from, first, type);
+	}
+	shstk_json_close(&f->json);
+	free(list);
 }
 
 static void put_categories(struct json *json)
@@ -620,6 +777,35 @@ static void put_interval(struct json *json, const struct shstk_profile *profile)
 	shstk_json_millionth(json, "interval", known ? profile->period : 1000000);
 }
 
+static void put_field(struct json *json, const char *key, const char *label)
+{
+	shstk_json_open(json, NULL, '{');
+	shstk_json_string(json, "key", key);
+	shstk_json_string(json, "label", label);
+	shstk_json_string(json, "format", "string");
+	shstk_json_close(json);
+}
+
+/* Says how markers are shown. */
+static void put_schema(struct json *json)
+{
+	static const char *const places[] = { "marker-chart", "marker-table", "timeline-overview" };
+
+	shstk_json_open(json, "markerSchema", '[');
+	shstk_json_open(json, NULL, '{');
+	shstk_json_string(json, "name", "Wait");
+	shstk_json_strings(json, "display", places, sizeof(places) / sizeof(*places));
+	shstk_json_string(json, "tooltipLabel", "{marker.name} in {marker.data.in}");
+	shstk_json_string(json, "tableLabel", "{marker.data.in}");
+	shstk_json_string(json, "chartLabel", "{marker.data.in}");
+	shstk_json_open(json, "fields", '[');
+	put_field(json, "in", "In");
+	put_field(json, "waker", "Ended by");
+	shstk_json_close(json);
+	shstk_json_close(json);
+	shstk_json_close(json);
+}
+
 static void put_meta(struct json *json, const struct shstk_profile *profile, const char *title)
 {
 	shstk_json_open(json, "meta", '{');
@@ -637,8 +823,7 @@ static void put_meta(struct json *json, const struct shstk_profile *profile, con
 	shstk_json_bool(json, "sourceCodeIsNotOnSearchfox", true);
 	put_units(json);
 	put_categories(json);
-	shstk_json_open(json, "markerSchema", '[');
-	shstk_json_close(json);
+	put_schema(json);
 	put_extra(json, profile);
 	shstk_json_close(json);
 }
@@ -652,6 +837,8 @@ static void put_file(struct firefox *f, const struct shstk_items *items, unsigne
 	put_meta(&f->json, f->profile, title);
 	put_nulls(f, "libs", 0);
 	put_threads(f, items, f->profile->nr_types ? &f->profile->types[type] : &none, stacks);
+	if (f->profile->nr_types)
+		put_counters(f, items, type);
 	shstk_json_close(&f->json);
 }
 

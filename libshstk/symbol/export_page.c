@@ -17,7 +17,8 @@
  *   kinds      what the code of a frame is: "native", "inlined", ...
  *   processes  pid, name: the name of the main thread, or of the program
  *   threads    process, tid, name
- *   samples    stack (-1: an empty one), thread (-1: it is not known)
+ *   labels     set, key, value: the pairs of each set of labels
+ *   samples    stack (-1: an empty one), thread (-1: it is not known), labels (a set, 0: none)
  *   values     a column for each value type, with a value for each sample
  *   moments    when samples were taken: slot (ns in which equal samples are one), time (us since
  *              the moment before), sample, and values as above. Where all values of a type are
@@ -75,8 +76,12 @@ enum {
 	THREAD_PROCESS,
 	THREAD_TID,
 	THREAD_NAME,
+	LABEL_SET,
+	LABEL_KEY,
+	LABEL_VALUE,
 	SAMPLE_STACK,
 	SAMPLE_THREAD,
+	SAMPLE_LABELS,
 	COLUMNS,
 };
 
@@ -100,6 +105,7 @@ struct step {
  * @stacks: numbers of the stacks.
  * @processes: numbers of the processes.
  * @threads: numbers of the threads.
+ * @labels: numbers of the sets of labels.
  * @names: process names by process, as the main thread was called last.
  * @columns: the columns, see the head of this file.
  * @values: a column for each value type.
@@ -114,7 +120,7 @@ struct page {
 	struct shstk_pool pool;
 	bool failed;
 	struct shstk_texts strings;
-	struct shstk_rows frames, stacks, processes, threads;
+	struct shstk_rows frames, stacks, processes, threads, labels;
 	struct shstk_rows names;
 	struct shstk_column columns[COLUMNS];
 	struct shstk_column values[SHSTK_PROFILE_MAX_TYPES];
@@ -365,6 +371,23 @@ static int64_t get_thread(struct page *page, const struct shstk_profile *profile
 	return id;
 }
 
+/* Returns the number of a set of labels, 0 if it is NULL. */
+static int64_t get_labels(struct page *page, const struct shstk_labels *labels)
+{
+	bool made;
+	size_t id;
+
+	if (!labels)
+		return 0;
+	id = get_row(page, &page->labels, (uintptr_t[SHSTK_ROW_KEY]){ (uintptr_t)labels }, &made);
+	for (size_t i = 0; made && i < labels->nr; i += 2) {
+		add(page, &page->columns[LABEL_SET], id + 1);
+		add_text(page, LABEL_KEY, labels->text[i]);
+		add_text(page, LABEL_VALUE, labels->text[i + 1]);
+	}
+	return id + 1;
+}
+
 /* ---- Samples ---- */
 
 static void add_record(struct page *page, const struct shstk_profile *profile,
@@ -372,6 +395,7 @@ static void add_record(struct page *page, const struct shstk_profile *profile,
 {
 	add(page, &page->columns[SAMPLE_STACK], add_stack(page, profile, record));
 	add(page, &page->columns[SAMPLE_THREAD], get_thread(page, profile, record));
+	add(page, &page->columns[SAMPLE_LABELS], get_labels(page, record->labels));
 }
 
 static void add_profile(struct page *page, const struct shstk_profile *profile)
@@ -586,8 +610,10 @@ static void put_page(struct json *json, const struct page *page,
 		  (const char *const[]){ "pid", "name", NULL });
 	put_table(json, page, "threads", THREAD_PROCESS,
 		  (const char *const[]){ "process", "tid", "name", NULL });
+	put_table(json, page, "labels", LABEL_SET,
+		  (const char *const[]){ "set", "key", "value", NULL });
 	put_table(json, page, "samples", SAMPLE_STACK,
-		  (const char *const[]){ "stack", "thread", NULL });
+		  (const char *const[]){ "stack", "thread", "labels", NULL });
 	shstk_json_open(json, "values", '[');
 	for (unsigned int i = 0; i < page->nr_values; i++)
 		put_column(json, NULL, &page->values[i]);
@@ -712,8 +738,8 @@ static int put_html(FILE *out, const char *data, size_t size)
 
 static void page_deinit(struct page *page)
 {
-	struct shstk_rows *tables[] = { &page->frames, &page->stacks, &page->processes,
-					&page->threads, &page->names };
+	struct shstk_rows *tables[] = { &page->frames,	&page->stacks, &page->processes,
+					&page->threads, &page->labels, &page->names };
 
 	for (size_t i = 0; i < sizeof(tables) / sizeof(*tables); i++)
 		shstk_rows_deinit(tables[i]);

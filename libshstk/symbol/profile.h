@@ -421,8 +421,9 @@ int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int ty
 /**
  * shstk_format_find() - choose a format
  * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "speedscope", "firefox",
- *	"callgrind", "perf", "top", "json", "shstk"), or NULL: chosen by the suffix of @path (.pb.gz
- *	.pprof .pb .folded .collapsed .svg .html .speedscope.json .firefox.json .callgrind .perf .txt
+ *	"trace", "callgrind", "perf", "top", "json", "shstk"), or NULL: chosen by the suffix of @path
+ *	(.pb.gz .pprof .pb .folded .collapsed .svg .html .speedscope.json .firefox.json .trace.json
+ *	.callgrind .perf .txt
  *	.top .json .shstk).
  * @path: file to be written, or NULL.
  *
@@ -433,7 +434,7 @@ const char *shstk_format_find(const char *format, const char *path);
 /**
  * shstk_format_list() - list the names of all formats, for usage texts
  *
- * Return: "pprof, pb, folded, svg, html, speedscope, firefox, callgrind, perf, top, json,
+ * Return: "pprof, pb, folded, svg, html, speedscope, firefox, trace, callgrind, perf, top, json,
  * shstk".
  */
 const char *shstk_format_list(void);

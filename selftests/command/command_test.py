@@ -138,7 +138,8 @@ def suffixes_choose_formats():
               '.collapsed': b'target;', '.svg': b'<?xml', '.perf': b'target ',
               '.txt': b'cpu, ', '.top': b'cpu, ', '.json': b'{"', '.html': b'<!DOCTYPE html>',
               '.htm': b'<!DOCTYPE html>', '.speedscope.json': b'{"$schema"',
-              '.firefox.json': b'{\n "meta"', '.callgrind': b'# callgrind format\n',
+              '.firefox.json': b'{\n "meta"', '.trace.json': b'{"displayTimeUnit"',
+              '.callgrind': b'# callgrind format\n',
               '.shstk': b'\0'}
     manual = content(f'{PAGES}/shstk-record.1.rst')
     named = set(re.findall(r'``(\.[a-z.]+)``', manual))

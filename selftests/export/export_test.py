@@ -754,8 +754,8 @@ def empty_profile(variant, folder):
     driver.do('type', 'cpu', 'nanoseconds')
     driver.do('comment', 'long ' * 1000)
     driver.do('comment', 'no room')
-    for suffix in ('pb.gz', 'folded', 'svg', 'html', 'speedscope', 'firefox.json', 'callgrind',
-                   'perf', 'top'):
+    for suffix in ('pb.gz', 'folded', 'svg', 'html', 'speedscope', 'firefox.json', 'trace.json',
+                   'callgrind', 'perf', 'top'):
         driver.do('write', f'{folder}/out.{suffix}', '-')
     equal(json.load(open(f'{folder}/out.firefox.json', encoding='utf-8'))['threads'], [])
     texts = [t.text for t in ET.parse(f'{folder}/out.svg').iter(SVG + 'text')
@@ -772,13 +772,14 @@ def format_choice(variant, folder):
     profile = Profile(variant, folder)
     starts = {'pprof': b'\x1f\x8b', 'svg': b'<?xml', 'folded': b'', 'perf': b'main', 'top': b'cpu',
               'json': b'{', 'html': b'<!DOCTYPE html>',
-              'speedscope': b'{"$schema"', 'firefox': b'{\n "meta"',
+              'speedscope': b'{"$schema"', 'firefox': b'{\n "meta"', 'trace': b'{"displayTimeUnit"',
               'callgrind': b'# callgrind format\n'}
     for name, form in (('a.pb.gz', 'pprof'), ('a.pprof', 'pprof'), ('a.folded', 'folded'),
                        ('a.collapsed', 'folded'), ('a.svg', 'svg'), ('a.perf', 'perf'),
                        ('a.txt', 'top'), ('a.top', 'top'),
                        ('a.json', 'json'), ('a.html', 'html'), ('a.htm', 'html'),
                        ('a.speedscope.json', 'speedscope'), ('a.firefox.json', 'firefox'),
+                       ('a.trace.json', 'trace'),
                        ('a.callgrind', 'callgrind')):
         data = open(profile.write(f'{folder}/{name}'), 'rb').read()
         assert data.startswith(starts[form]), name
@@ -788,11 +789,11 @@ def format_choice(variant, folder):
         equal(profile.driver.ask('write', f'{folder}/{name}', '-')[1],
               f"cannot tell a format from the name '{folder}/{name}' "
               '(.shstk, .pb.gz, .pb, .folded, .svg, .html, .speedscope.json, '
-              '.firefox.json, .callgrind, .perf, .txt, .json)')
+              '.firefox.json, .trace.json, .callgrind, .perf, .txt, .json)')
         assert not os.path.exists(f'{folder}/{name}')
     equal(profile.driver.ask('write', f'{folder}/out', 'jpeg')[1],
           "unknown format 'jpeg' (there are: pprof, pb, folded, svg, html, "
-          "speedscope, firefox, callgrind, perf, top, json, shstk)")
+          "speedscope, firefox, trace, callgrind, perf, top, json, shstk)")
     profile.driver.close()
 
 
@@ -909,7 +910,7 @@ def out_of_memory(variant, folder):
              f'{profile.at("p", "main", 9)},{profile.evil_addr[0]:#x},0x500010,0x900001',
              'fork\tq\tp\t2', 'unmap\tq\t0x10401200\t0x10401800',
              *(f'write\t{folder}/out\t{form}' for form in ('pprof', 'folded', 'svg', 'html', 'speedscope',
-                                                           'firefox', 'callgrind', 'perf', 'top',
+                                                           'firefox', 'trace', 'callgrind', 'perf', 'top',
                                                            'shstk'))]
     script = '\n'.join(lines) + '\n'
     driver = os.path.join(BUILD, 'driver-fail')

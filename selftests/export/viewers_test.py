@@ -82,8 +82,10 @@ def name_of(thread, frame):
 
 def check_meta(meta):
     equal((meta['preprocessedProfileVersion'], meta['product'], meta['startTime'],
-           meta['interval'] * 10**6, meta['markerSchema']),
-          (55, 't', 1700000000000, PERIOD, []))
+           meta['interval'] * 10**6, [s['name'] for s in meta['markerSchema']]),
+          (55, 't', 1700000000000, PERIOD, ['Wait']))
+    equal({key for s in meta['markerSchema'] for field in s['fields'] for key in field},
+          {'key', 'label', 'format'})
     equal([(e['label'], e['value']) for e in meta['extra'][0]['entries']],
           [('Caution', 'lost 7'), ('Comment', 'prog --option <x> & more')])
     colors = [c['color'] for c in meta['categories']]
@@ -161,6 +163,141 @@ def firefox_values(variant, folder):
         equal(samples['time'], [0, 1000, 2000, 3000])
         assert 'threadCPUDelta' not in samples
     driver.close()
+
+
+@case
+def firefox_waits(variant, folder):
+    """Firefox Profiler: a marker for each time off the CPU: why, where, and who ended it"""
+    driver = Driver(variant)
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.write('1000 1000 main\n2000 1000 read\n')
+    for line in (('type', 'off-cpu', 'nanoseconds'), ('keep',), ('proc', 'p', 7),
+                 ('perfmap', 'p', f'{folder}/map'), ('sample', 'p', 7, 'x', 0, 10**9, 5000, '0x1001p'),
+                 ('label', 'waker', 'init (1)'),
+                 ('sample', 'p', 7, 'x', 0, 10**9 + 20000, 3000, '0x2001p,0x1001p'),
+                 ('write', f'{folder}/x.firefox.json', '-')):
+        driver.do(*line)
+    driver.close()
+    got = read_firefox(f'{folder}/x.firefox.json')
+    thread, = got['threads']
+    check_thread(thread, len(got['meta']['categories']))
+    markers = thread['markers']
+    equal([thread['stringArray'][name] for name in markers['name']], ['waiting'] * 2)
+    equal(markers['data'], [{'type': 'Wait', 'in': 'main'},
+                            {'type': 'Wait', 'in': 'read', 'waker': 'init (1)'}])
+    equal([(a * 10**6, b * 10**6) for a, b in zip(markers['startTime'], markers['endTime'])],
+          [(0, 5000), (20000, 23000)])
+    equal((markers['phase'], markers['category']), ([1, 1], [0, 0]))
+    assert 'counters' not in got, got['counters']
+
+
+@case
+def firefox_counters(variant, folder):
+    """Firefox Profiler: a counter of each process has the changes of its memory in use"""
+    driver = Driver(variant)
+    for line in (('type', 'inuse_space', 'bytes'), ('keep',), ('proc', 'p', 7), ('proc', 'q', 8)):
+        driver.do(*line)
+    for proc, time, value, addr in (('q', 2, 7, '0x10'), ('p', 1, 100, '0x10'), ('p', 1, 10, '0x20'),
+                                    ('p', 3, -60, '0x10'), ('p', 4, 5, '0x20')):
+        driver.do('sample', proc, 7, 'x', 0, 10**9 + time * 1000, value, addr)
+    driver.do('write', f'{folder}/x.firefox.json', '-')
+    driver.close()
+    got = read_firefox(f'{folder}/x.firefox.json')
+    equal([(c['name'], c['category'], c['pid'], got['threads'][c['mainThreadIndex']]['pid'],
+            [int(t * 10**6) for t in c['samples']['time']], c['samples']['count'],
+            c['samples']['length']) for c in got['counters']],
+          [('inuse_space', 'Memory', '7', '7', [0, 2000, 3000], [110, -60, 5], 3),
+           ('inuse_space', 'Memory', '8', '8', [1000], [7], 1)])
+
+
+# ---- Chrome's trace format ----
+
+def read_trace(path):
+    with open(path, encoding='utf-8') as file:
+        return json.load(file, parse_float=Decimal)
+
+
+def check_slices(events):
+    """Checks that slices of each thread are nested and in order of time. Returns the names in each
+    thread's order, with their begin and end, as {(pid, tid): [(depth, name, begin, end)]}."""
+    open_slices, done = {}, {}
+    for event in events:
+        key = event['pid'], event['tid']
+        stack = open_slices.setdefault(key, [])
+        if event['ph'] == 'B':
+            equal([s for s in stack if s[1] > event['ts']], [], 'a slice begins before its caller')
+            stack.append((event['name'], event['ts']))
+        elif event['ph'] == 'E':
+            name, begin = stack.pop()
+            assert event['ts'] >= begin, (name, begin, event)
+            done.setdefault(key, []).append((len(stack), name, begin, event['ts']))
+    equal({key: stack for key, stack in open_slices.items() if stack}, {}, 'slices without an end')
+    return done
+
+
+@case
+def trace(variant, folder):
+    """Chrome's trace format: all functions of all threads as nested slices, cautions, names"""
+    profile = Profile(variant, folder, keep=True)
+    profile.driver.do('caution', 'lost 7')
+    got = read_trace(profile.write(f'{folder}/x.trace.json', '-', 'title=t'))
+    equal(got['otherData'], {'title': 't', 'cautions': ['lost 7'],
+                             'comments': ['prog --option <x> & more']})
+    equal({e['ph'] for e in got['traceEvents']}, {'B', 'E', 'M'})
+    slices = check_slices(got['traceEvents'])
+    equal({name for done in slices.values() for _, name, _, _ in done},
+          {name for stack in profile.names() for name in stack[1:]})
+    names = {(e['name'], e['pid'], e['tid']): e['args']['name'] for e in got['traceEvents']
+             if e['ph'] == 'M'}
+    equal({key[1:] for key in names if key[0] == 'thread_name'}, set(slices))
+    equal(names['process_name', 111, 111], 'main')
+    profile.driver.close()
+
+
+@case
+def trace_times(variant, folder):
+    """Chrome's trace format: functions last while samples follow each other; waits say why and where"""
+    driver = Driver(variant)
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.write('1000 1000 main\n2000 1000 read\n3000 1000 work\n')
+    for line in (('type', 'wall', 'nanoseconds'), ('period', 'wall', 'nanoseconds', 1000), ('keep',),
+                 ('proc', 'p', 7), ('perfmap', 'p', f'{folder}/map')):
+        driver.do(*line)
+    work, wait = '0x3001p,0x1001p', '0x2001p,0x1001p'
+    for time, value, stack, *labels in (
+            (1000, 1000, work), (2000, 1000, work), (2500, 4000, wait, ('state', 'waiting'),
+                                                    ('waker', 'init (1)')), (7500, 1000, work),
+            (90000, 1000, work)):
+        for key, text in labels:
+            driver.do('label', key, text)
+        driver.do('sample', 'p', 8, 'thread', 0, 10**9 + time, value, stack)
+    driver.do('write', f'{folder}/x.trace.json', '-')
+    driver.close()
+    events = read_trace(f'{folder}/x.trace.json')['traceEvents']
+    # Times are in us since the first sample.
+    equal(sorted(check_slices(events)[7, 8]),
+          [(0, 'main', Decimal(b), Decimal(e)) for b, e in (('0', '6.5'), ('88', '89'))] +
+          [(1, 'read', Decimal('1.5'), Decimal('5.5')), (1, 'work', Decimal('0'), Decimal('1')),
+           (1, 'work', Decimal('5.5'), Decimal('6.5')), (1, 'work', Decimal('88'), Decimal('89'))])
+    equal([(e['name'], e['ts'], e['dur'], e['args']) for e in events if e['ph'] == 'X'],
+          [('waiting', Decimal('1.5'), Decimal('4'), {'in': 'read', 'waker': 'init (1)'})])
+
+
+@case
+def trace_counters(variant, folder):
+    """Chrome's trace format: the memory in use of each process over time"""
+    driver = Driver(variant)
+    for line in (('type', 'inuse_space', 'bytes'), ('keep',), ('proc', 'p', 7), ('proc', 'q', 8)):
+        driver.do(*line)
+    for proc, time, value, addr in (('p', 1, 100, '0x10'), ('p', 1, 10, '0x20'), ('q', 2, 7, '0x10'),
+                                    ('p', 3, -60, '0x10'), ('p', 4, 5, '0x20')):
+        driver.do('sample', proc, 7, 'x', 0, 10**9 + time * 1000, value, addr)
+    driver.do('write', f'{folder}/x.trace.json', '-')
+    driver.close()
+    events = [e for e in read_trace(f'{folder}/x.trace.json')['traceEvents'] if e['ph'] != 'M']
+    equal([(e['ph'], e['name'], e['pid'], int(e['ts']), e['args']['bytes']) for e in events],
+          [('C', 'inuse_space', 7, 0, 110), ('C', 'inuse_space', 7, 2, 50),
+           ('C', 'inuse_space', 7, 3, 55), ('C', 'inuse_space', 8, 1, 7)])
 
 
 # ---- Callgrind ----

@@ -14,7 +14,7 @@ sys.dont_write_bytecode = True
 SELFTESTS = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [SELFTESTS, os.path.join(SELFTESTS, 'export'), os.path.join(SELFTESTS, 'page')]
 from browser import Browser, find_browser  # noqa: E402
-from cases import case, equal, main  # noqa: E402
+from cases import Driver, case, equal, main  # noqa: E402
 from export_test import EVIL, PERIOD, Profile, harmless  # noqa: E402
 from harness import SHSTK, Skip  # noqa: E402
 
@@ -401,6 +401,77 @@ def timeline(variant, folder):
           [25, total])
     page.open(url)
     equal(page.do(SHOWN), 6 * PERIOD, 'by the address')
+    silent(page)
+
+
+@page_case
+def waits(_variant, folder):
+    """waits last from their sample on: the timeline tells them from time on the CPU and by thread, a
+    range has their part in it; they stand by wait, waker and state"""
+    driver = Driver('native')
+    for line in (('type', 'samples', 'count'), ('type', 'wall', 'nanoseconds'), ('keep',),
+                 ('proc', 'p', 7), ('perfmap', 'p', put(f'{folder}/map',
+                                                       '1000 1000 main\n2000 1000 read\n'
+                                                       '3000 1000 work\n'))):
+        driver.do(*line)
+    work, wait = '0x3001p,0x1001p', '0x2001p,0x1001p'
+    waker = ('label', 'waker', 'init (1)')
+    for tid, time, value, stack, *labels in (
+            (7, 0, 1, work), (7, 1, 4, wait, ('label', 'state', 'waiting'), waker), (7, 5, 1, work),
+            (8, 2, 2, work, ('label', 'state', 'preempted')), (8, 9, 1, work)):
+        for label in labels:
+            driver.do(*label)
+        driver.do('sample', 'p', tid, 'thread', 0, (time + 10) * 10**9, f'1,{value * 10**9}', stack)
+    driver.do('write', f'{folder}/page.html', '-')
+    driver.close()
+    page = browser()
+    page.open(f'file://{folder}/page.html')
+    equal(page.do('heat.parts.map(Math.round)'), [3 * 10**9, 4 * 10**9, 2 * 10**9])
+    shown = text(page, 'states')
+    assert 'waiting 44.44 %' in shown and 'preempted 22.22 %' in shown, shown
+    page.do('changeRange(3e9, 4e9)')
+    equal({name: boxes(page)[name] for name in ('read', 'work')}, {'read': 1e9, 'work': 1e9})
+    page.do('changeRange(0, 0)')
+    for by, names in (('wait', {'read': 4e9, 'work': 5e9}), ('waker', {'waker: init (1)': 4e9}),
+                      ('state', {'state: waiting': 4e9, 'state: preempted': 2e9})):
+        page.do(f'get("by").value = "{by}"; get("by").dispatchEvent(new Event("change"))')
+        first = page.do('Object.fromEntries(graph.boxes.node.filter(n => graph.tree.depth[n] === 1 && '
+                        'graph.tree.kind[n] === 4).map(n => [profile.frames.name[graph.tree.frame[n]],'
+                        ' graph.tree.total[n]]))')
+        equal(first, names, by)
+    silent(page)
+
+
+@page_case
+def levels_of_memory(_variant, folder):
+    """memory in use is drawn over time; a range shows how much more it became"""
+    driver = Driver('native')
+    for line in (('type', 'inuse_space', 'bytes'), ('keep',), ('proc', 'p', 7),
+                 ('perfmap', 'p', put(f'{folder}/map', '1000 1000 grow\n2000 1000 shrink\n'))):
+        driver.do(*line)
+    for time, value, at in ((0, 100, '0x1001p'), (0, 50, '0x2001p'), (1, 100, '0x1001p'),
+                            (2, -40, '0x2001p'), (3, 1, '0x1001p')):
+        driver.do('sample', 'p', 7, 'x', 0, (time + 10) * 10**9, value, at)
+    for suffix in 'html', 'speedscope.json', 'perf':
+        driver.do('write', f'{folder}/page.{suffix}', '-')
+    driver.close()
+    page = browser()
+    page.open(f'file://{folder}/page.html')
+    equal(page.do('[heat.by, heat.most, heat.cells[0], heat.cells[heat.columns - 1]]'),
+          ['level', 250, 150, 211])
+    equal(boxes(page), {'all': 211, 'x': 211, 'grow': 201, 'shrink': 10})
+    page.do('changeRange(500e6, 2500e6)')
+    equal(boxes(page)['grow'], 100)
+    assert 'shrink' not in boxes(page), boxes(page)
+    assert 'more at 2.500 s than at 0.500 s' in text(page, 'sum'), text(page, 'sum')
+    page.do('changeRange(0, 1500e6)')
+    equal(boxes(page)['all'], 250)
+    assert ' at 1.500 s' in text(page, 'sum'), text(page, 'sum')
+    # Formats that show samples one by one have the sums.
+    with open(f'{folder}/page.speedscope.json', encoding='utf-8') as file:
+        equal(sum(json.load(file)['profiles'][0]['weights']), 211)
+    with open(f'{folder}/page.perf', encoding='utf-8') as file:
+        equal(file.read().count('inuse_space'), 2)
     silent(page)
 
 

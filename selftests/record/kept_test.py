@@ -25,7 +25,7 @@ from harness import (  # noqa: E402
 from recording import STATIC, TARGET, TMP, shstk  # noqa: E402
 
 FORMATS = ['pb.gz', 'pb', 'folded', 'svg', 'html', 'speedscope.json',
-           'firefox.json', 'callgrind', 'perf', 'txt', 'json']
+           'firefox.json', 'trace.json', 'callgrind', 'perf', 'txt', 'json']
 REFUSED = 'perf events: |not permitted|mlock_kb|not supported|this kernel has none'
 
 

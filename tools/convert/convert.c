@@ -389,20 +389,37 @@ static uint64_t wanted_time(const struct converter *c, const struct task *t, uin
 					      could_run - t->left;
 }
 
-/* Returns the stack at which the thread left its CPU, with a label for the thread that woke it. */
-static struct stack stack_with_waker(struct converter *c, const struct task *t)
+/* Writes a label that tells time off the CPU from time on it. Returns its bytes. */
+static size_t state_label(bool preempted, char *buf)
+{
+	static const char waiting[STATE_LABEL] = "state\0waiting";
+	static const char could_run[STATE_LABEL] = "state\0preempted";
+
+	memcpy(buf, preempted ? could_run : waiting, STATE_LABEL);
+	return preempted ? sizeof("state\0preempted") : sizeof("state\0waiting");
+}
+
+/*
+ * Returns the stack at which the thread left its CPU, with labels for why it did, where that is not
+ * the same for all, and for the thread that woke it.
+ */
+static struct stack stack_with_labels(struct converter *c, const struct task *t)
 {
 	const struct task *waker = population_find_task(&c->all, t->waker);
 	char *text = c->stacks.label_text;
 	struct stack stack = t->stack;
 
-	if (!c->opts.wakers || !c->opts.labels || !t->woken || t->preempted)
+	if (!c->opts.labels)
 		return stack;
 	if (stack.labels_size)
 		memcpy(text, stack.labels, stack.labels_size);
 	stack.labels = text;
-	stack.labels_size += wakers_label(c->opts.wakers, t->waker, waker ? waker->comm : NULL,
-					  text + stack.labels_size);
+	if (c->opts.off == OFF_ALL)
+		stack.labels_size += state_label(t->preempted, text + stack.labels_size);
+	if (c->opts.wakers && t->woken && !t->preempted)
+		stack.labels_size += wakers_label(c->opts.wakers, t->waker,
+						  waker ? waker->comm : NULL,
+						  text + stack.labels_size);
 	return stack;
 }
 
@@ -424,7 +441,7 @@ static int came_back(struct converter *c, struct task *t, uint64_t time)
 		t->proc = population_names(&c->all, t->process);
 	if (!t->proc)
 		return -ENOMEM;
-	stack = stack_with_waker(c, t);
+	stack = stack_with_labels(c, t);
 	ret = add_sample(c, t, t->proc, &stack, PERF_OFF, wanted);
 	task_forget_stack(t);
 	return ret;

@@ -43,6 +43,8 @@ enum kernel_part {
 #define STACKS_MAX_KERNEL 512 /* entries of the kernel's part */
 #define STACKS_MAX (STACKS_MAX_KERNEL + 4096) /* entries of a stack */
 
+#define STATE_LABEL 16 /* bytes of a label that says why a thread left its CPU */
+
 /**
  * struct stacks - how stacks are made, and room for one
  * @source: what stacks are made of. The recorder may change it between two samples.
@@ -54,7 +56,7 @@ enum kernel_part {
  * @sps: the stack pointer of each entry that was unwound.
  * @marks: SHSTK_MARK_* of each entry.
  * @next_search: CLOCK_MONOTONIC in ns, before which no process is searched for its goroutines.
- * @label_text: the labels of that stack, with room for one more.
+ * @label_text: the labels of that stack, with room for those of time off the CPU.
  */
 struct stacks {
 	enum stack_source source;
@@ -65,7 +67,7 @@ struct stacks {
 	uint64_t pcs[STACKS_MAX];
 	uint64_t sps[STACKS_MAX];
 	uint8_t marks[STACKS_MAX];
-	char label_text[GOLABELS_MAX + OUTER_LABEL + WAKERS_LABEL];
+	char label_text[GOLABELS_MAX + OUTER_LABEL + WAKERS_LABEL + STATE_LABEL];
 };
 
 /* Returns whether samples need copies of stacks. */

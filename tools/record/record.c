@@ -40,7 +40,7 @@
 #define PROGRESS "shstk record: "
 #define FUNCTION_ROOM 30 /* columns for the name of the hottest function and its share */
 #define FLUSH_NS 1000000000 /* time after which samples that are kept are written */
-#define FOLLOW_PART 20 /* see follow() */
+#define FOLLOW_PART 10 /* see follow() */
 #define WATCH_NS 250000000 /* time between two calls of the back end's watch() */
 
 /* The state of the main loop: the command, the user's signals, and what is shown. */
@@ -205,18 +205,17 @@ static struct timespec nap(const struct recording *r)
 
 /*
  * Has the back end add what was counted since it did so last. If that takes long it is done less
- * often, so that it takes one part in FOLLOW_PART of the time at most. Returns 0 or -ENOMEM.
+ * often, so that it takes one part in FOLLOW_PART of a CPU's time at most. Returns 0 or -ENOMEM.
  */
 static int follow(struct recording *r, uint64_t at)
 {
-	uint64_t end;
+	uint64_t before = now_ns(CLOCK_THREAD_CPUTIME_ID);
 	int ret;
 
 	if (!r->backend->follow || at < r->followed)
 		return 0;
 	ret = r->backend->follow(r);
-	end = now_ns(CLOCK_MONOTONIC);
-	r->followed = end + (end - at) * FOLLOW_PART;
+	r->followed = at + (now_ns(CLOCK_THREAD_CPUTIME_ID) - before) * FOLLOW_PART;
 	return ret;
 }
 

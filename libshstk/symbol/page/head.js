@@ -18,7 +18,10 @@ function showSum() {
 		text += ` (${type.note})`;
 	if (isDiff())
 		text += `; ${profile.types[otherType()].type}: ${formatValue(tree.other[0], type.unit)}`;
-	if (view.to)
+	if (view.to && isLevel(profile, view.type))
+		text += view.from ? ` more at ${formatTime(view.to)} than at ${formatTime(view.from)}; ` +
+			"what became less is not drawn" : ` at ${formatTime(view.to)}`;
+	else if (view.to)
 		text += `; from ${formatTime(view.from)} to ${formatTime(view.to)}`;
 	for (const [what, value] of keep("missing", treeKey(), () => missingShares(tree)))
 		if (value)
@@ -84,6 +87,8 @@ function makeControls() {
 	}));
 	fillSelect(get("type"), profile.types.map((t, i) => [i, t.type]), view.type);
 	fillSelect(get("colour"), colours(), view.colour);
+	fillSelect(get("by"), groupings(), view.by);
+	get("by-label").hidden = groupings().length < 2;
 	get("type").parentNode.hidden = profile.types.length < 2;
 	get("thread-label").hidden = !profile.threads.name.length;
 	get("command-label").hidden = get("process-label").hidden =
@@ -92,6 +97,7 @@ function makeControls() {
 	get("colour").addEventListener("change", e => changeView({colour: e.target.value}));
 	for (const id of ["command", "process"])
 		get(id).addEventListener("change", e => changeLevels({[id]: e.target.checked}));
+	get("by").addEventListener("change", e => changeLevels({by: e.target.value}));
 	get("thread").addEventListener("change", e => changeLevels({thread: e.target.value}));
 	get("search").addEventListener("input", e => changeView({query: e.target.value}, false));
 	get("search").addEventListener("keydown", searchKey);
@@ -110,7 +116,9 @@ function changeLevels(change) {
 }
 
 function changeType(type) {
-	changeLevels({type});
+	const known = timelines(type).some(t => t[0] === view.heat);
+
+	changeLevels({type, heat: known && !isLevel(profile, type) ? view.heat : timelines(type)[0][0]});
 }
 
 function showControls() {
@@ -121,6 +129,7 @@ function showControls() {
 	get("command").checked = view.command;
 	get("process").checked = view.process;
 	get("thread").value = view.thread;
+	get("by").value = view.by;
 	get("case").setAttribute("aria-pressed", view.ignoreCase);
 	get("reset").hidden = !zoomNode();
 	if (get("search").value !== view.query)

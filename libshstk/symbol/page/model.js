@@ -11,7 +11,7 @@
 // by going on at its end.
 "use strict";
 
-const GROUP_KINDS = ["all", "command", "process", "thread"];
+const GROUP_KINDS = ["all", "command", "process", "thread", "label"];
 
 // Returns the profile of the page's data, which is base64 of gzip of JSON.
 async function readProfile(text) {
@@ -62,15 +62,65 @@ function makeProfile(file) {
 		samples: {
 			stack: new Int32Array(file.samples.stack),
 			thread: new Int32Array(file.samples.thread),
+			labels: new Int32Array(file.samples.labels),
 		},
 		values: file.values.map(column => new Float64Array(column)),
-		moments: readMoments(file),
 	};
 
+	p.labels = readLabels(file);
+	p.states = statesOf(p);
+	p.moments = readMoments(p);
 	p.threads.merged = mergeNames(p.threads.name);
 	addGroupFrames(p);
 	p.rank = rankFrames(p.frames.name);
 	return p;
+}
+
+// Returns the values of labels: a map of keys, each with the value that each set has for it.
+function readLabels(file) {
+	const {set, key, value} = file.labels;
+	const ret = new Map();
+
+	set.forEach((number, i) => {
+		const name = file.strings[key[i]];
+
+		if (!ret.has(name))
+			ret.set(name, new Map());
+		if (!ret.get(name).has(number))
+			ret.get(name).set(number, file.strings[value[i]]);
+	});
+	return ret;
+}
+
+// ---- What threads do ----
+
+const STATES = ["on the CPU", "waiting", "preempted"];
+
+// Returns what a thread does in a type of values as a whole: an index into STATES.
+function stateOfType(type) {
+	return type === "off-cpu" ? 1 : type === "preempted" ? 2 : 0;
+}
+
+// Returns what the thread does in each sample, as its label "state" says: an index into STATES.
+function statesOf(p) {
+	const known = p.labels.get("state");
+
+	return known ? Uint8Array.from(p.samples.labels,
+		set => Math.max(STATES.indexOf(known.get(set)), 0)) : null;
+}
+
+function stateAt(p, type, sample) {
+	return p.states && p.states[sample] || stateOfType(p.types[type].type);
+}
+
+// Returns the frame in which a stack waits: the innermost one outside the kernel.
+function waitFrame(p, stack) {
+	const kernel = p.kinds.indexOf("kernel");
+	let at = stack;
+
+	while (at >= 0 && p.stacks.kind[at] === kernel && p.stacks.parent[at] >= 0)
+		at = p.stacks.parent[at];
+	return at < 0 ? -1 : p.stacks.frame[at];
 }
 
 // Merges names that differ only in their numbers: "lto cgu.0" and "lto cgu.1" become "lto cgu.*".
@@ -108,6 +158,10 @@ function addGroupFrames(p) {
 	processes.frame = processes.name.map((name, i) => frame(`${name} ${processes.pid[i]}`));
 	threads.mergedFrame = threads.merged.map(frame);
 	threads.frame = threads.name.map((name, i) => frame(name + idOf(i)));
+	p.labelFrames = new Map();
+	for (const [key, values] of p.labels)
+		p.labelFrames.set(key, new Map(Array.from(values, ([set, value]) =>
+			[set, frame(`${key}: ${value}`)])));
 }
 
 // Returns the place of each frame in the alphabetical order of names.
@@ -165,22 +219,42 @@ function groupsOf(p, thread, levels) {
 	return ret;
 }
 
-// Returns for each thread the node below which its stacks stand. Stacks without a thread stand
-// below the root.
+// Returns the outermost frame of a sample as @by says: the function in which it waits ("wait"), or the
+// value of a label; -1 if there is none.
+function outermostFrame(p, by, sample) {
+	if (by === "wait")
+		return waitFrame(p, p.samples.stack[sample]);
+	const frames = p.labelFrames.get(by);
+
+	return frames && frames.has(p.samples.labels[sample]) ?
+		frames.get(p.samples.labels[sample]) : -1;
+}
+
+// Returns the nodes of groups, and for each sample the node below which its stack stands. Stacks of
+// which nothing is known stand below the root.
 function addGroups(p, nodes, levels) {
-	const known = new Map();
+	const known = new Map(), places = new Map();
+	const {thread} = p.samples;
+	const child = (node, frame, kind) => {
+		const key = (node * p.frames.name.length + frame) * GROUP_KINDS.length + kind;
 
-	return p.threads.name.map((_, thread) => {
-		let node = 0;
+		if (!known.has(key))
+			known.set(key, addNode(nodes, node, frame, kind));
+		return known.get(key);
+	};
 
-		for (const [frame, kind] of groupsOf(p, thread, levels)) {
-			const key = `${node} ${frame} ${kind}`;
+	return Int32Array.from(thread, (of, i) => {
+		const outermost = levels.by ? outermostFrame(p, levels.by, i) : -1;
+		const key = (outermost + 1) * (p.threads.name.length + 1) + of + 1;
 
-			if (!known.has(key))
-				known.set(key, addNode(nodes, node, frame, kind));
-			node = known.get(key);
+		if (!places.has(key)) {
+			let node = outermost < 0 ? 0 : child(0, outermost, 4);
+
+			for (const [frame, kind] of of < 0 ? [] : groupsOf(p, of, levels))
+				node = child(node, frame, kind);
+			places.set(key, node);
 		}
-		return node;
+		return places.get(key);
 	});
 }
 
@@ -207,7 +281,7 @@ function addStacks(p, nodes, groups, value, other) {
 	const groupOf = new Int32Array(parent.length).fill(-1);
 	const path = [];
 
-	const groupAt = i => p.samples.thread[i] < 0 ? 0 : groups[p.samples.thread[i]];
+	const groupAt = i => groups[i];
 
 	for (const i of orderBy(p.samples.stack.length, nodes.nr, groupAt)) {
 		const group = groupAt(i);

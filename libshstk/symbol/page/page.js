@@ -29,7 +29,7 @@ function firstView(about) {
 		thread: about.perThread ? "each" :
 			hasThreads() || !command ? "merged" : "none",
 		zoom: 0, callersZoom: 0, query: "", ignoreCase: false,
-		from: 0, to: 0, heat: "thread",
+		from: 0, to: 0, heat: timelines(about.shown)[0][0], by: "",
 		colour: about.diff ? "growth" : "kind", sort: "self",
 	};
 }

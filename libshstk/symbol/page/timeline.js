@@ -11,12 +11,13 @@ const HEAT_ROW = 11;
 const HEAT_ROWS = 12; // most threads with a row; the others share one row
 const OFFSETS = 25; // parts of a second
 const OFFSET_ROW = 5;
+const LEVEL_HEIGHT = 72;
 const CELL = 3;
 const SECOND = 1e9;
 
 // Returns the columns of the file's moments, or null if it has none.
-function readMoments(file) {
-	const from = file.moments;
+function readMoments(p) {
+	const from = p.about.moments;
 
 	if (!from)
 		return null;
@@ -26,22 +27,53 @@ function readMoments(file) {
 		time[i] += time[i - 1];
 	for (let i = 0; i < time.length; i++)
 		time[i] *= 1000;
-	return {
+	const m = {
 		time, sample: new Int32Array(from.sample), slot: from.slot,
 		values: from.values.map(v => Array.isArray(v) ? new Float64Array(v) :
 			new Float64Array(time.length).fill(v)),
 		end: time[time.length - 1] + Math.max(from.slot, 1000),
 	};
+
+	m.levels = m.values.map(values => values.some(v => v < 0));
+	p.types.forEach((_, type) => {
+		const spans = spansOf(p, m, type);
+
+		for (let i = 0; spans && i < time.length; i++)
+			m.end = Math.max(m.end, time[i] + spans[i]);
+	});
+	return m;
 }
 
-// Returns the values of the samples that were taken from @from on and before @to.
+// Returns how long each moment of a type of values lasts in ns, or null if all are points in time. A
+// thread that leaves the CPU has its sample then, and its value is how long it stays away.
+function spansOf(p, m, type) {
+	if (p.types[type].unit !== "nanoseconds" || !(p.states || stateOfType(p.types[type].type)))
+		return null;
+	return m.values[type].map((v, i) => stateAt(p, type, m.sample[i]) ? v : 0);
+}
+
+// Returns whether the values of a type are changes of a level, such as of the memory in use. Their sum
+// up to a moment is what held then.
+function isLevel(p, type) {
+	return Boolean(p.moments) && (p.moments.levels[type] || /^(inuse|peak)_/.test(p.types[type].type));
+}
+
+// Returns which part of a moment that lasts @span from @time on lies in a range.
+function partInRange(time, span, from, to) {
+	if (!span)
+		return time >= from && time < to ? 1 : 0;
+	return Math.max(Math.min(time + span, to) - Math.max(time, from), 0) / span;
+}
+
+// Returns the values of the samples from @from on and before @to. What lasts counts by the part that
+// lies between.
 function valuesInRange(p, type, from, to) {
 	const {time, sample, values} = p.moments;
+	const spans = spansOf(p, p.moments, type);
 	const ret = new Float64Array(p.values[type].length);
 
-	for (let i = 0; i < time.length; i++)
-		if (time[i] >= from && time[i] < to)
-			ret[sample[i]] += values[type][i];
+	for (let i = 0; i < time.length && time[i] < to; i++)
+		ret[sample[i]] += values[type][i] * partInRange(time[i], spans ? spans[i] : 0, from, to);
 	return ret;
 }
 
@@ -65,27 +97,75 @@ function threadRows(p, type) {
 	return {names, rowOf};
 }
 
-// Returns the cells for a width in pixels: sums of values, row by row, with columns of @step ns.
-// With @by "offset" a column is one or more seconds, and a row a part of a second.
+// Returns the cells for a width in pixels: sums of values, row by row, with columns of @step ns. There
+// are as many cells for each state. With @by "offset" a column is one or more seconds, and a row a
+// part of a second.
 function makeHeat(p, type, by, width) {
-	const {time, sample, values, end} = p.moments;
+	const {end} = p.moments;
 	const offsets = by === "offset";
 	const most = Math.max(Math.floor(width / CELL), 1);
 	const step = offsets ? SECOND * Math.max(Math.ceil(end / SECOND / most), 1) : end / most;
 	const columns = Math.max(Math.ceil(end / step), 1);
 	const {names, rowOf} = offsets ?
 		{names: new Array(OFFSETS).fill(""), rowOf: null} : threadRows(p, type);
-	const cells = new Float64Array(columns * names.length);
-
-	for (let i = 0; i < time.length; i++) {
-		const row = offsets ? OFFSETS - 1 - Math.floor(time[i] % SECOND / SECOND * OFFSETS) :
-			rowOf[p.samples.thread[sample[i]] + 1];
-
-		cells[row * columns + Math.min(Math.floor(time[i] / step), columns - 1)] += values[type][i];
-	}
-	return {by, width, step, columns, names, cells, most: cells.reduce((a, b) => Math.max(a, b), 0),
+	const heat = {by, width, step, columns, names,
+		cells: new Float64Array(columns * names.length),
+		states: STATES.map(() => null),
 		rowHeight: offsets ? OFFSET_ROW : HEAT_ROW,
 		scale: width / (offsets ? columns * step : end)};
+
+	fillHeat(p, type, heat, rowOf);
+	heat.most = heat.cells.reduce((a, b) => Math.max(a, b), 0);
+	heat.parts = heat.states.map(cells => cells ? cells.reduce((a, b) => a + b, 0) : 0);
+	heat.whole = heat.parts.reduce((a, b) => a + b, 0);
+	return heat;
+}
+
+// Adds up the moments in the cells. @rowOf has the row of each thread, or is null.
+function fillHeat(p, type, heat, rowOf) {
+	const {time, sample, values} = p.moments;
+	const spans = spansOf(p, p.moments, type);
+
+	for (let i = 0; i < time.length; i++) {
+		const state = stateAt(p, type, sample[i]);
+		const cells = heat.states[state] ||= new Float64Array(heat.cells.length);
+		const row = rowOf ? rowOf[p.samples.thread[sample[i]] + 1] : -1;
+		const last = Math.min(Math.floor((time[i] + (spans ? spans[i] : 0)) / heat.step),
+			heat.columns - 1);
+
+		if (rowOf && values[type][i] <= 0)
+			continue;
+		for (let column = Math.min(Math.floor(time[i] / heat.step), last); column <= last; column++) {
+			const part = last > Math.floor(time[i] / heat.step) ? partInRange(time[i], spans[i],
+				column * heat.step, (column + 1) * heat.step) : 1;
+			const at = (rowOf ? row : offsetRow(time[i])) * heat.columns + column;
+
+			heat.cells[at] += values[type][i] * part;
+			cells[at] += values[type][i] * part;
+		}
+	}
+}
+
+// Returns the row of a part of a second. What lasts longer is shown in the row in which it begins.
+function offsetRow(time) {
+	return OFFSETS - 1 - Math.floor(time % SECOND / SECOND * OFFSETS);
+}
+
+// Returns a level over time for a width in pixels: what held at the end of each column.
+function makeLevel(p, type, width) {
+	const {time, values, end} = p.moments;
+	const columns = Math.max(Math.floor(width / CELL), 1), step = end / columns;
+	const cells = new Float64Array(columns);
+	let sum = 0, i = 0;
+
+	for (let column = 0; column < columns; column++) {
+		for (; i < time.length && (time[i] < (column + 1) * step || column === columns - 1); i++)
+			sum += values[type][i];
+		cells[column] = sum;
+	}
+	return {by: "level", width, step, columns, names: [""], cells, rowHeight: LEVEL_HEIGHT,
+		most: cells.reduce((a, b) => Math.max(a, b), 0), scale: width / end,
+		unit: p.types[type].unit};
 }
 
 function heatHeight(heat) {
@@ -102,31 +182,78 @@ function heatAt(heat, x, y) {
 	return {row, column, value: heat.cells[row * heat.columns + column]};
 }
 
+// Returns what a cell holds, as text.
+function describeCell(heat, cell, unit) {
+	const parts = STATES.flatMap((text, state) => {
+		const cells = heat.states && heat.states[state];
+		const value = cells ? cells[cell.row * heat.columns + cell.column] : 0;
+
+		return value && value !== cell.value ? [`${formatValue(Math.round(value), unit)} ${text}`] : [];
+	});
+
+	return [formatValue(Math.round(cell.value), unit), ...parts].join(", ");
+}
+
 // ---- Drawing ----
 
-function heatColour(part, dark) {
-	const strength = Math.sqrt(part);
+// Hues of the states, for little and for much.
+const STATE_HUES = [[45, 15], [200, 225], [285, 300]];
 
-	return dark ? `hsl(${45 - 30 * strength} 90% ${14 + 50 * strength}%)` :
-		`hsl(${40 - 35 * strength} 95% ${90 - 52 * strength}%)`;
+function stateColour(state, part, dark) {
+	const strength = Math.sqrt(part);
+	const [little, much] = STATE_HUES[state];
+	const hue = little + (much - little) * strength;
+
+	return dark ? `hsl(${hue} 90% ${14 + 50 * strength}%)` :
+		`hsl(${hue} 95% ${90 - 52 * strength}%)`;
 }
 
 function drawHeat(context, heat, dark, theme, height) {
-	const width = heat.step * heat.scale;
-
 	context.clearRect(0, 0, heat.width, height);
-	for (let row = 0; row < heat.names.length; row++)
-		for (let column = 0; column < heat.columns; column++) {
-			const value = heat.cells[row * heat.columns + column];
-
-			if (value <= 0)
-				continue;
-			context.fillStyle = heatColour(value / heat.most, dark);
-			context.fillRect(column * width, row * heat.rowHeight, Math.max(width, 1) + 0.3,
-				heat.rowHeight - (heat.rowHeight > 6 ? 1 : 0));
-		}
+	if (heat.by === "level")
+		drawLevel(context, heat, dark, theme);
+	else
+		drawCells(context, heat, dark);
 	context.font = "9px system-ui, sans-serif";
 	heat.names.forEach((name, row) => drawHeatName(context, heat, name, row, theme));
+}
+
+// Draws each cell. If a thread did several things in it, each has its part of the cell's height.
+function drawCells(context, heat, dark) {
+	const width = heat.step * heat.scale;
+	const inner = heat.rowHeight - (heat.rowHeight > 6 ? 1 : 0);
+
+	for (let at = 0; at < heat.cells.length; at++) {
+		const value = heat.cells[at];
+		const x = at % heat.columns * width;
+		let y = Math.floor(at / heat.columns) * heat.rowHeight;
+
+		if (value <= 0)
+			continue;
+		heat.states.forEach((cells, state) => {
+			const part = cells ? inner * cells[at] / value : 0;
+
+			context.fillStyle = stateColour(state, value / heat.most, dark);
+			if (part > 0)
+				context.fillRect(x, y, Math.max(width, 1) + 0.3, part);
+			y += part;
+		});
+	}
+}
+
+// Draws a level as an area, with its highest value as text.
+function drawLevel(context, heat, dark, theme) {
+	const width = heat.step * heat.scale, height = heat.rowHeight - 2;
+	const y = value => height - (heat.most > 0 ? Math.max(value, 0) / heat.most : 0) * (height - 14);
+
+	context.fillStyle = stateColour(0, 0.3, dark);
+	for (let column = 0; column < heat.columns; column++)
+		context.fillRect(column * width, y(heat.cells[column]), width + 0.3,
+			height - y(heat.cells[column]));
+	context.font = "11px system-ui, sans-serif";
+	context.fillStyle = theme.text;
+	context.fillText(`at most ${formatValue(heat.most, heat.unit)}, ` +
+		`at the end ${formatValue(heat.cells[heat.columns - 1], heat.unit)}`, 3, 11);
 }
 
 function drawHeatName(context, heat, name, row, theme) {

@@ -9,7 +9,7 @@ function showTimes() {
 	section.hidden = !profile.moments;
 	if (!profile.moments)
 		return;
-	get("heat").value = view.heat;
+	fillSelect(get("heat"), timelines(view.type), view.heat);
 	get("all-time").hidden = !view.to;
 	get("range").textContent = view.to ?
 		`${formatTime(view.from)} to ${formatTime(view.to)} of ${formatTime(profile.moments.end)}` :
@@ -23,7 +23,9 @@ function drawTimes() {
 	const width = get("heat-area").clientWidth, ratio = window.devicePixelRatio || 1;
 	const key = [view.type, view.heat, width].join();
 
-	heat = keep("heat", key, () => makeHeat(profile, view.type, view.heat, width));
+	heat = keep("heat", key, () => view.heat === "level" ? makeLevel(profile, view.type, width) :
+		makeHeat(profile, view.type, view.heat, width));
+	showStates();
 	keep("heat drawn", [key, ratio, isDark()].join(), () => {
 		const height = heatHeight(heat), context = canvas.getContext("2d");
 
@@ -35,6 +37,22 @@ function drawTimes() {
 		drawHeat(context, heat, isDark(), theme(), height);
 		return true;
 	});
+}
+
+// Shows the colours of what threads do, if it differs.
+function showStates() {
+	const shown = heat.parts ? STATES.filter((_, state) => heat.parts[state]) : [];
+
+	get("states").replaceChildren(...shown.length < 2 && !(heat.parts && !heat.parts[0]) ? [] :
+		STATES.flatMap((text, state) => {
+			const entry = makeElement("span", {}), swatch = makeElement("span", {class: "swatch"});
+
+			if (!heat.parts[state])
+				return [];
+			swatch.style.background = stateColour(state, 0.5, isDark());
+			entry.append(swatch, `${text} ${formatShare(heat.parts[state], heat.whole)}`);
+			return [entry, " "];
+		}));
 }
 
 function showRange(from, to) {
@@ -69,7 +87,7 @@ function hoverTimes(event) {
 	get("tip").hidden = !cell;
 	if (!cell)
 		return;
-	get("tip-value").textContent = formatValue(cell.value, unit());
+	get("tip-value").textContent = describeCell(heat, cell, unit());
 	get("tip-name").textContent = `${formatTime(cell.column * heat.step)} ${heat.names[cell.row]}`;
 	placeTip(event);
 }

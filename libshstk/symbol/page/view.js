@@ -32,7 +32,7 @@ let addressTimer = 0;
 // Short names of the members of a view in the address.
 const ADDRESS = {mode: "v", type: "t", command: "c", process: "p", thread: "h", zoom: "z",
 	callersZoom: "zc", query: "q", ignoreCase: "i", colour: "k", sort: "s", from: "a", to: "b",
-	heat: "r"};
+	heat: "r", by: "b"};
 
 function readAddress() {
 	const words = new URLSearchParams(location.hash.slice(1));
@@ -61,7 +61,10 @@ function checkView(v) {
 		v.thread = first.thread;
 	if (!(v.type in profile.types))
 		v.type = first.type;
-	v.heat = v.heat === "offset" ? "offset" : "thread";
+	if (!has(groupings(), v.by, ""))
+		v.by = "";
+	if (!has(timelines(v.type), v.heat, ""))
+		v.heat = timelines(v.type)[0][0];
 	[v.from, v.to] = profile.moments ? cutRange(profile, v.from, v.to) : [0, 0];
 	return v;
 }
@@ -104,6 +107,21 @@ function colours() {
 	return isDiff() ? COLOURS : COLOURS.filter(c => c[0] !== "growth");
 }
 
+// Returns what may stand outermost: labels, and where threads wait.
+function groupings() {
+	const waits = profile.states || profile.types.some(t => stateOfType(t.type));
+
+	return [["", "nothing"], ...waits ? [["wait", "wait"]] : [],
+		...Array.from(profile.labels.keys(), key => [key, key])];
+}
+
+// Returns the timelines of a type of values.
+function timelines(type) {
+	const level = isLevel(profile, type) ? [["level", "in all"]] : [];
+
+	return [...level, ["thread", "by thread"], ["offset", "by part of a second"]];
+}
+
 // Returns the other type of a comparison, whose values are those before (0) and after (1).
 function otherType() {
 	return isDiff() ? 1 - view.type : -1;
@@ -124,7 +142,7 @@ function keep(what, key, make) {
 }
 
 function treeKey() {
-	return [view.type, view.command, view.process, view.thread, view.from, view.to].join();
+	return [view.type, view.by, view.command, view.process, view.thread, view.from, view.to].join();
 }
 
 // Returns the values of all samples, or of those in the selected range.

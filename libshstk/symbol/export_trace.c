@@ -1,0 +1,348 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * export_trace.c - the Trace Event Format of Chrome, which Perfetto and Speedscope read as well.
+ *
+ * Each thread is a track. A function is on it as a slice, from the first to the last of samples that
+ * follow each other and have it at the same place: callers above, callees below. Where a thread is
+ * off the CPU, the innermost slice says why, and which thread ended that, as far as the profile
+ * knows. Where no times are kept, stacks stand one behind the other, each as long as its value.
+ *
+ * Values that are changes of a level, such as of the memory in use, are a counter of each process.
+ *
+ *   "B" and "E"  begin and end of a slice      "C"  value of a counter
+ *   "X"          a slice with its duration     "M"  names of processes and threads
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "items.h"
+#include "json.h"
+#include "waits.h"
+
+#define GAP 2 /* periods without a sample after which functions are taken to have ended */
+
+/**
+ * struct trace - a file being written
+ * @profile: the profile.
+ * @type: the values that are shown.
+ * @json: the output.
+ * @failed: memory ran out.
+ * @timed: items have times.
+ * @gap: ns without a sample after which functions are taken to have ended.
+ * @names: functions of a sample, outermost first.
+ * @nr: number of @names.
+ * @max: number of elements that @names and @open have room for.
+ * @open: functions whose slices are open, outermost first.
+ * @nr_open: number of elements of @open.
+ * @end: time up to which the open slices last.
+ */
+struct trace {
+	const struct shstk_profile *profile;
+	const struct shstk_value_type *type;
+	struct json json;
+	bool failed;
+	bool timed;
+	uint64_t gap;
+	const char **names;
+	size_t nr;
+	size_t max;
+	const char **open;
+	size_t nr_open;
+	uint64_t end;
+};
+
+static int known(int id)
+{
+	return id < 0 ? 0 : id;
+}
+
+/* Begins an event of a thread; @name may be NULL. */
+static void open_event(struct trace *t, const char *phase, const char *name, int pid, int tid)
+{
+	shstk_json_open(&t->json, NULL, '{');
+	shstk_json_string(&t->json, "ph", phase);
+	if (name)
+		shstk_json_string(&t->json, "name", name);
+	shstk_json_int(&t->json, "pid", known(pid));
+	shstk_json_int(&t->json, "tid", known(tid));
+}
+
+/* Writes a time in us, as the format counts. */
+static void put_time(struct trace *t, const char *name, uint64_t ns)
+{
+	shstk_json_real(&t->json, name, ns / 1000.0);
+}
+
+static void put_slice_end(struct trace *t, const struct shstk_record *record, uint64_t time)
+{
+	open_event(t, "E", NULL, shstk_symproc_pid(record->proc), record->tid);
+	put_time(t, "ts", time);
+	shstk_json_close(&t->json);
+}
+
+/* ---- Slices ---- */
+
+static bool make_room(struct trace *t, size_t nr)
+{
+	const char **names, **open;
+	size_t max = 2 * nr;
+
+	if (nr <= t->max)
+		return true;
+	names = reallocarray(t->names, max, sizeof(*names));
+	if (names)
+		t->names = names;
+	open = reallocarray(t->open, max, sizeof(*open));
+	if (open)
+		t->open = open;
+	if (!names || !open)
+		return false;
+	t->max = max;
+	return true;
+}
+
+static void add_name(struct trace *t, const char *name)
+{
+	if (!make_room(t, t->nr + 1))
+		t->failed = true;
+	else
+		t->names[t->nr++] = name;
+}
+
+/* Lists the functions of a record. */
+static void list_names(struct trace *t, const struct shstk_record *record)
+{
+	const struct shstk_profile *profile = t->profile;
+
+	t->nr = 0;
+	if (record->note)
+		add_name(t, shstk_note_name(record->note));
+	for (uint64_t i = record->nr; i-- && !t->failed;) {
+		const struct shstk_symbol *symbol =
+			shstk_location_symbol(profile, profile->locations[record->locations[i]]);
+
+		for (unsigned int k = symbol->nr; k--;)
+			add_name(t, symbol->frames[k].function);
+	}
+}
+
+/* Closes all but the outermost @keep slices. */
+static void close_slices(struct trace *t, const struct shstk_record *record, size_t keep)
+{
+	for (; t->nr_open > keep; t->nr_open--)
+		put_slice_end(t, record, t->end);
+}
+
+/* Opens slices for the functions that are not open yet. */
+static void open_slices(struct trace *t, const struct shstk_record *record, uint64_t time)
+{
+	for (; t->nr_open < t->nr; t->nr_open++) {
+		const char *name = t->names[t->nr_open];
+
+		open_event(t, "B", name, shstk_symproc_pid(record->proc), record->tid);
+		put_time(t, "ts", time);
+		shstk_json_close(&t->json);
+		t->open[t->nr_open] = name;
+	}
+}
+
+/* Writes the slice that says why a thread is off the CPU. */
+static void put_wait(struct trace *t, const struct shstk_item *item, const char *state)
+{
+	const char *waker = shstk_record_label(item->record, "waker");
+
+	open_event(t, "X", state, shstk_symproc_pid(item->record->proc), item->record->tid);
+	shstk_json_string(&t->json, "cat", "off-cpu");
+	put_time(t, "ts", item->time);
+	put_time(t, "dur", item->value);
+	shstk_json_open(&t->json, "args", '{');
+	shstk_json_string(&t->json, "in", shstk_record_place(t->profile, item->record));
+	if (waker)
+		shstk_json_string(&t->json, "waker", waker);
+	shstk_json_close(&t->json);
+	shstk_json_close(&t->json);
+}
+
+/*
+ * Returns when what a sample shows began and, in @end, when it ended. A sample on the CPU is of the
+ * time before it.
+ */
+static uint64_t span_of(const struct trace *t, const struct shstk_item *item, const char *state,
+			uint64_t *end)
+{
+	const bool is_time = !strcmp(t->type->unit, "nanoseconds");
+	const uint64_t value = item->value;
+
+	*end = item->time;
+	if (state || !t->timed) {
+		*end += value;
+		return item->time;
+	}
+	return is_time ? item->time - (value < item->time ? value : item->time) : item->time;
+}
+
+static void put_item(struct trace *t, const struct shstk_item *item)
+{
+	const char *state = shstk_record_state(t->type, item->record);
+	uint64_t end, begin = span_of(t, item, state, &end);
+	size_t same = 0;
+
+	list_names(t, item->record);
+	if (begin < t->end)
+		begin = t->end;
+	if (end < begin)
+		end = begin;
+	if (begin - t->end <= t->gap)
+		while (same < t->nr && same < t->nr_open && t->names[same] == t->open[same])
+			same++;
+	close_slices(t, item->record, same);
+	open_slices(t, item->record, begin);
+	t->end = end;
+	if (state)
+		put_wait(t, item, state);
+}
+
+/* ---- Threads ---- */
+
+static void put_name(struct trace *t, const char *what, const struct shstk_record *record,
+		     const char *name)
+{
+	open_event(t, "M", what, shstk_symproc_pid(record->proc), record->tid);
+	shstk_json_open(&t->json, "args", '{');
+	shstk_json_string(&t->json, "name", *name ? name : "all");
+	shstk_json_close(&t->json);
+	shstk_json_close(&t->json);
+}
+
+/* Writes the samples of a thread; those of one process follow each other. */
+static void put_thread(struct trace *t, const struct shstk_items *items, size_t from, size_t to)
+{
+	const struct shstk_record *record = items->v[from].record;
+	const int pid = shstk_symproc_pid(record->proc);
+
+	if (!from || shstk_symproc_pid(items->v[from - 1].record->proc) != pid ||
+	    record->tid == pid)
+		put_name(t, "process_name", record, record->comm);
+	put_name(t, "thread_name", record, record->comm);
+	t->end = 0;
+	for (size_t i = from; i < to && !t->failed; i++)
+		put_item(t, &items->v[i]);
+	close_slices(t, record, 0);
+}
+
+static int put_threads(struct trace *t, unsigned int type)
+{
+	struct shstk_items items;
+	size_t to;
+	int err = shstk_items_make(t->profile, type, &items);
+
+	if (err)
+		return err;
+	for (size_t from = 0; from < items.nr && !t->failed; from = to) {
+		to = shstk_items_end(&items, from);
+		put_thread(t, &items, from, to);
+	}
+	shstk_items_deinit(&items);
+	return t->failed ? -ENOMEM : 0;
+}
+
+/* ---- Counters ---- */
+
+static void put_counter(struct trace *t, const struct shstk_moment *moment, uint64_t first,
+			int64_t value)
+{
+	open_event(t, "C", t->type->type, shstk_symproc_pid(moment->record->proc), 0);
+	put_time(t, "ts", moment->time - first);
+	shstk_json_open(&t->json, "args", '{');
+	shstk_json_int(&t->json, t->type->unit, value);
+	shstk_json_close(&t->json);
+	shstk_json_close(&t->json);
+}
+
+static bool same_process(const struct shstk_moment *a, const struct shstk_moment *b)
+{
+	return shstk_symproc_pid(a->record->proc) == shstk_symproc_pid(b->record->proc);
+}
+
+/* Writes what each process had at each moment at which it changed. */
+static int put_counters(struct trace *t, unsigned int type)
+{
+	const struct shstk_moments *moments = &t->profile->moments;
+	uint64_t first;
+	const struct shstk_moment **list = shstk_moments_by_process(t->profile, &first);
+	int64_t sum = 0;
+
+	if (!list)
+		return -ENOMEM;
+	for (size_t i = 0; i < moments->nr; i++) {
+		const bool last = i + 1 == moments->nr;
+
+		if (!i || !same_process(list[i - 1], list[i])) {
+			put_name(t, "process_name", list[i]->record, list[i]->record->comm);
+			sum = 0;
+		}
+		sum = shstk_add(sum, list[i]->values[type]);
+		if (last || list[i + 1]->time != list[i]->time ||
+		    !same_process(list[i], list[i + 1]))
+			put_counter(t, list[i], first, sum);
+	}
+	free(list);
+	return 0;
+}
+
+/* ---- The file ---- */
+
+static void put_lines(struct json *json, const char *name, const char *const *lines, size_t nr)
+{
+	shstk_json_strings(json, name, lines, nr);
+}
+
+static int put_file(struct trace *t, unsigned int type, const char *title)
+{
+	const struct shstk_profile *profile = t->profile;
+	int err = 0;
+
+	shstk_json_open(&t->json, NULL, '{');
+	shstk_json_string(&t->json, "displayTimeUnit", "ns");
+	shstk_json_open(&t->json, "otherData", '{');
+	shstk_json_string(&t->json, "title", title ? title : "shstk");
+	put_lines(&t->json, "cautions", profile->cautions, profile->nr_cautions);
+	put_lines(&t->json, "comments", profile->comments, profile->nr_comments);
+	shstk_json_close(&t->json);
+	shstk_json_open(&t->json, "traceEvents", '[');
+	if (profile->nr_types && profile->moments.nr && shstk_type_is_level(profile, type))
+		err = put_counters(t, type);
+	else if (profile->nr_types)
+		err = put_threads(t, type);
+	shstk_json_close(&t->json);
+	shstk_json_close(&t->json);
+	return err;
+}
+
+static int write_trace(const struct shstk_profile *profile, FILE *out,
+		       const struct shstk_write_opts *opts)
+{
+	const unsigned int type = shstk_shown_type(profile, opts);
+	const char *unit = profile->period_type.unit;
+	struct trace t = {
+		.profile = profile,
+		.type = &profile->types[type],
+		.json = { .out = out },
+		.timed = profile->moments.nr,
+	};
+	int err;
+
+	if (unit && !strcmp(unit, "nanoseconds") && profile->period > 0)
+		t.gap = GAP * (uint64_t)profile->period;
+	err = put_file(&t, type, opts->title);
+	free(t.names);
+	free(t.open);
+	return err;
+}
+
+const struct shstk_format shstk_format_trace = {
+	.name = "trace",
+	.suffixes = ".trace.json",
+	.write = write_trace,
+};
