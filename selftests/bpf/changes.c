@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * changes.c - CPU time in a function that the same three lead to, in all that a process may become:
- * in a thread, in a child, in a program that was executed, in a library that was loaded late, and
- * below code that was made at run time.
+ * in a thread, in a child, in a program that was executed, in a library that was loaded late, below
+ * code that was made at run time, and while another thread changes mappings as fast as it can.
  *
  *	changes LIBRARY
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -108,6 +109,39 @@ static int in_library(const char *path)
 	return pass(outer) + one;
 }
 
+/*
+ * Changes mappings, which moves those beside them in the kernel's tree. None of them has code, so
+ * that no event tells of it.
+ */
+static void *flood(void *arg)
+{
+	const volatile bool *stop = arg;
+
+	while (!*stop) {
+		char *pages = mmap(NULL, 3 * 4096, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+		if (pages == MAP_FAILED)
+			continue;
+		mprotect(pages + 4096, 4096, PROT_READ);
+		munmap(pages, 3 * 4096);
+	}
+	return NULL;
+}
+
+static NOINLINE int in_flood(void)
+{
+	volatile bool stop = false;
+	pthread_t thread;
+	int ret;
+
+	if (pthread_create(&thread, NULL, flood, (void *)&stop))
+		return -1;
+	ret = outer();
+	stop = true;
+	return pthread_join(thread, NULL) ? -1 : ret;
+}
+
 static int start_child(char **argv, int (*fn)(void))
 {
 	pid_t pid = fork();
@@ -133,5 +167,5 @@ int main(int argc, char **argv)
 	if (pthread_create(&thread, NULL, in_thread, NULL) || pthread_join(thread, NULL))
 		return 1;
 	return start_child(argv, in_child) || start_child(argv, NULL) || in_library(argv[1]) < 0 ||
-	       in_made_code() < 0;
+	       in_made_code() < 0 || in_flood() < 0;
 }
