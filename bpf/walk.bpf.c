@@ -75,7 +75,7 @@ static __always_inline void add_kernel(struct walk *w, void *ctx, const struct w
 }
 
 /* Begins a walk, as the command says. Returns false if there is nothing to walk. */
-static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_config *c)
+static noinline bool begin(struct walk *w, void *ctx, const struct walk_config *c)
 {
 	if (!begin_walk(w, c, c->max))
 		return false;
@@ -87,7 +87,7 @@ static __always_inline bool begin(struct walk *w, void *ctx, const struct walk_c
 }
 
 /* Counts the file in which the walk ended, if it should not have ended there. */
-static __always_inline void count_cut(struct walk *w)
+static noinline void count_cut(struct walk *w)
 {
 	const struct mapping *m = &w->mapping[MASKED(w->now, NR_MAPPINGS)];
 	const struct file *from = m->from;
@@ -134,6 +134,15 @@ static __always_inline bool send(struct walk *w, void *ctx, u64 period)
 	return false;
 }
 
+/*
+ * This is a function of its own, as others here are: before Linux 6.13 all functions that call each
+ * other share 512 bytes of stack, and what is inlined into the first one counts for all.
+ */
+static noinline bool read_frames(void *ctx, const struct walk_config *c)
+{
+	return read_language(ctx, c);
+}
+
 /* Returns 1 if the sample itself is to be taken, else 0. */
 SEC("perf_event")
 int walk_sample(struct bpf_perf_event_data *ctx)
@@ -144,7 +153,7 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 
 	if (c && !(current->flags & PF_KTHREAD)) {
 		/* The places of an interpreter's frames among native ones are found in a copy. */
-		if (read_language(ctx, c))
+		if (read_frames(ctx, c))
 			return 1;
 		pid = visible_pid(c);
 		if (bpf_map_lookup_elem(&left, &pid)) {
