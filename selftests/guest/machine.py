@@ -329,8 +329,8 @@ class Qemu(Machine):
     CMDLINE = {'x86': 'tsc=reliable no_timer_check mitigations=off'}
 
     def has_virtio(self):
-        """Whether the kernel has virtio built in, as those of clouds do."""
-        return not self.key.endswith('-rt')
+        """Whether the kernel has virtio's ports built in, as those of clouds do since 6.12."""
+        return not self.key.endswith(('-rt', '-6.1'))
 
     def settings(self):
         return 'report=/dev/vport0p1\n' if self.has_virtio() else 'report=/dev/ttyS1\n'
