@@ -42,10 +42,11 @@ def handler_with_full_mask():
 @test
 def signal_soon_after():
     """a signal that comes when a call has begun, but does not wait yet, ends it"""
-    for options in [], ['--wall']:
-        result = record(TARGET, 'soon', options=options)
-        # On a busy machine some alarms come before the call, without an agent, too.
-        check(result.status < 8, f'{result.status} of 40 waited in vain {options}')
+    for call in 'pause', 'semop', 'msgrcv', 'sem_timedwait', 'recv', 'write':
+        for options in [], ['--wall']:
+            result = record(TARGET, 'soon', call, options=options)
+            # On a busy machine some alarms come before the call, without an agent, too.
+            check(result.status < 8, f'{result.status} of 40 waited in vain in {call} {options}')
 
 
 @test

@@ -272,7 +272,7 @@ static const struct {
 	{ "handler", 1, do_handler },
 	{ "masks", 0, do_masks },
 	{ "guarded", 1, do_guarded },
-	{ "soon", 0, do_soon },
+	{ "soon", 1, do_soon },
 #if defined(__x86_64__)
 	{ "unaligned", 1, do_unaligned },
 #endif

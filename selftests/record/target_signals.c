@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* target_signals.c - what the target does with signals, their actions and signal masks. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/sem.h>
 #include <sys/signalfd.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
@@ -112,33 +120,123 @@ static void give_up(int signo)
 	_exit(1);
 }
 
-/* Waits far from the start of the stack: the alarm is to come while a sample reads the stack. */
-static NOINLINE int pause_below(int n, long us)
+/* ---- Calls that wait for ever, unless a handler ends them. The alarm is set right before. ---- */
+
+static int in_pause(const struct itimerval *alarm)
+{
+	setitimer(ITIMER_REAL, alarm, NULL);
+	return pause();
+}
+
+static int in_semop(const struct itimerval *alarm)
+{
+	struct sembuf down = { 0, -1, 0 };
+	int id = semget(IPC_PRIVATE, 1, 0600), ret;
+
+	setitimer(ITIMER_REAL, alarm, NULL);
+	ret = semop(id, &down, 1);
+	semctl(id, 0, IPC_RMID);
+	return ret;
+}
+
+static int in_msgrcv(const struct itimerval *alarm)
+{
+	struct {
+		long type;
+		char text[1];
+	} letter;
+	int id = msgget(IPC_PRIVATE, 0600), ret;
+
+	setitimer(ITIMER_REAL, alarm, NULL);
+	ret = (int)msgrcv(id, &letter, sizeof(letter.text), 0, 0);
+	msgctl(id, IPC_RMID, NULL);
+	return ret;
+}
+
+static int in_sem_timedwait(const struct itimerval *alarm)
+{
+	struct timespec late = { .tv_sec = INT32_MAX };
+	sem_t sem;
+
+	sem_init(&sem, 0, 0);
+	setitimer(ITIMER_REAL, alarm, NULL);
+	return sem_timedwait(&sem, &late);
+}
+
+static int in_recv(const struct itimerval *alarm)
+{
+	char bytes[2];
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return 0;
+	setitimer(ITIMER_REAL, alarm, NULL);
+	return (int)recv(pair[0], bytes, sizeof(bytes), MSG_WAITALL);
+}
+
+/* Writes to a full pipe. */
+static int in_write(const struct itimerval *alarm)
+{
+	static char bytes[PIPE_BUF + 1];
+	int pair[2];
+
+	if (pipe(pair) || fcntl(pair[1], F_SETFL, O_NONBLOCK))
+		return 0;
+	while (write(pair[1], bytes, PIPE_BUF) > 0)
+		;
+	if (fcntl(pair[1], F_SETFL, 0))
+		return 0;
+	setitimer(ITIMER_REAL, alarm, NULL);
+	return (int)write(pair[1], bytes, sizeof(bytes));
+}
+
+typedef int wait_fn(const struct itimerval *alarm);
+
+static const struct {
+	const char *name;
+	wait_fn *wait;
+} waits[] = {
+	{ "pause", in_pause },	 { "semop", in_semop },
+	{ "msgrcv", in_msgrcv }, { "sem_timedwait", in_sem_timedwait },
+	{ "recv", in_recv },	 { "write", in_write },
+};
+
+static wait_fn *wait_by_name(const char *name)
+{
+	for (size_t i = 0; i < sizeof(waits) / sizeof(*waits); i++)
+		if (!strcmp(name, waits[i].name))
+			return waits[i].wait;
+	return NULL;
+}
+
+/*
+ * Waits far from the start of the stack: the alarm is to come while a sample reads the stack.
+ * Returns 0 if the call ended as a handler ends it.
+ */
+static NOINLINE int wait_below(int n, long us, wait_fn *wait)
 {
 	struct itimerval it = { .it_value = { .tv_usec = us } };
 	volatile char frame[64];
 
 	frame[0] = n;
 	if (n)
-		return pause_below(n - 1, us) + frame[0] - (char)n;
-	setitimer(ITIMER_REAL, &it, NULL);
-	pause();
-	return 0;
+		return wait_below(n - 1, us, wait) + frame[0] - (char)n;
+	return wait(&it) == -1 && errno == EINTR ? 0 : 2;
 }
 
 /*
- * soon: counts how many of 40 processes wait in vain for an alarm, because it comes before they
- * wait.
+ * soon CALL: counts how many of 40 processes wait in vain for an alarm, because it comes before
+ * they wait. The alarm's handler has no SA_RESTART.
  */
 int do_soon(char **arg)
 {
 	struct sigaction act = { .sa_handler = count_alarm };
 	struct itimerspec limit = { .it_value.tv_sec = 2 };
 	struct sigevent event = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = SIGUSR2 };
+	wait_fn *wait = wait_by_name(arg[0]);
 	int lost = 0, status;
 	timer_t timer;
 
-	(void)arg;
 	sigaction(SIGALRM, &act, NULL);
 	signal(SIGUSR2, give_up);
 	for (int i = 0; i < 40; i++) {
@@ -147,7 +245,7 @@ int do_soon(char **arg)
 		if (!pid) {
 			timer_create(CLOCK_MONOTONIC, &event, &timer);
 			timer_settime(timer, 0, &limit, NULL);
-			_exit(pause_below(2000, 50 + 10 * i));
+			_exit(wait_below(2000, 50 + 10 * i, wait));
 		}
 		if (waitpid(pid, &status, 0) != pid)
 			return 100;

@@ -237,7 +237,9 @@ struct cut_call {
 
 /**
  * struct agent_local - what a thread of the program knows of itself, also in its handlers
- * @waits_in: the function of libc that a hook of wait.c is in, or NULL.
+ * @waits_in: the function of libc that a hook of wait.c is in, or NULL: also since a handler of the
+ *	program ran in that hook.
+ * @handler_ends: such a handler had no SA_RESTART.
  * @cuts: the system calls that the agent's signal interrupted last (signals.c).
  * @nr_cuts: number of calls in @cuts so far.
  * @stack_end: the thread's stack reaches from its stack pointer to here; 0: not known.
@@ -257,6 +259,7 @@ struct cut_call {
  */
 struct agent_local {
 	const void *waits_in;
+	bool handler_ends;
 	struct cut_call cuts[4];
 	unsigned int nr_cuts;
 	uintptr_t stack_end;

@@ -26,6 +26,7 @@
 #undef _FORTIFY_SOURCE /* It defines functions by the names of those below. */
 #include <aio.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <netdb.h>
 #include <poll.h>
@@ -89,13 +90,15 @@ static bool may_wait(int flags)
 	return !(flags & MSG_DONTWAIT) || socket_timeouts;
 }
 
+static const struct timespec at_once;
+
 /* clang-format off */
 
 /*
  * All calls that signal(7) lists as never restarted, and those that libc builds on them. The fields
  * are: type, name, parameters, arguments, when the call may wait, and what it returns if a handler
- * of the program ran in the hook before the call was made. (Without the last one, the call is
- * made.) Calls with a mask, and calls that can be asked first whether they would wait, are further
+ * of the program ran in the hook before the call was made: what the kernel returns if such a handler
+ * ends the wait, unless the call need not wait. (Without the last one, the call is made.) Calls with a mask, and calls that can be asked first whether they would wait, are further
  * down.
  */
 #define EACH_WAIT(CALL)								\
@@ -110,71 +113,92 @@ static bool may_wait(int flags)
 	CALL(int, thrd_sleep, (const struct timespec *want, struct timespec *rest), \
 	     (want, rest), true, not_slept(want, rest))				\
 	CALL(int, pause, (void), (), true, interrupted())			\
-	CALL(int, __xpg_sigpause, (int signo), (signo), true)			\
-	CALL(int, semop, (int id, struct sembuf *ops, size_t nr), (id, ops, nr), true) \
+	CALL(int, __xpg_sigpause, (int signo), (signo), true, interrupted())	\
+	CALL(int, semop, (int id, struct sembuf *ops, size_t nr), (id, ops, nr), true, \
+	     ended_by(NEXT(semtimedop)(id, ops, nr, &at_once), may_block(ops) * EAGAIN)) \
 	CALL(int, semtimedop, (int id, struct sembuf *ops, size_t nr,		\
 			       const struct timespec *timeout),			\
-	     (id, ops, nr, timeout), true)					\
+	     (id, ops, nr, timeout), true,					\
+	     ended_by(function(id, ops, nr, &at_once), may_block(ops) * EAGAIN)) \
 	CALL(int, msgsnd, (int id, const void *message, size_t size, int flags), \
-	     (id, message, size, flags), !(flags & IPC_NOWAIT))			\
+	     (id, message, size, flags), !(flags & IPC_NOWAIT),			\
+	     ended_by(function(id, message, size, flags | IPC_NOWAIT), EAGAIN))	\
 	CALL(ssize_t, msgrcv, (int id, void *message, size_t size, long type, int flags), \
-	     (id, message, size, type, flags), !(flags & IPC_NOWAIT))		\
+	     (id, message, size, type, flags), !(flags & IPC_NOWAIT),		\
+	     ended_by(function(id, message, size, type, flags | IPC_NOWAIT), ENOMSG)) \
 	CALL(int, sem_timedwait, (sem_t *sem, const struct timespec *until),	\
-	     (sem, until), true)						\
+	     (sem, until), true, ended_by(function(sem, &at_once), ETIMEDOUT))	\
 	CALL(int, sem_clockwait, (sem_t *sem, clockid_t clock,			\
 				  const struct timespec *until),		\
-	     (sem, clock, until), true)						\
+	     (sem, clock, until), true, ended_by(function(sem, clock, &at_once), ETIMEDOUT)) \
 	CALL(int, aio_suspend, (const struct aiocb *const list[], int nr,	\
 				const struct timespec *timeout),		\
-	     (list, nr, timeout), true)						\
+	     (list, nr, timeout), true, ended_by(function(list, nr, &at_once), EAGAIN)) \
 	CALL(int, gai_suspend, (const struct gaicb *const list[], int nr,	\
 				const struct timespec *timeout),		\
-	     (list, nr, timeout), true)						\
+	     (list, nr, timeout), true, gai_ended(function(list, nr, &at_once))) \
 	CALL(int, accept, (int fd, struct sockaddr *from, socklen_t *size),	\
-	     (fd, from, size), socket_timeouts)					\
+	     (fd, from, size), socket_timeouts,					\
+	     ends(fd, POLLIN) ? interrupted() : function(fd, from, size))	\
 	CALL(int, accept4, (int fd, struct sockaddr *from, socklen_t *size, int flags), \
-	     (fd, from, size, flags), socket_timeouts)				\
+	     (fd, from, size, flags), socket_timeouts,				\
+	     ends(fd, POLLIN) ? interrupted() : function(fd, from, size, flags)) \
 	CALL(int, connect, (int fd, const struct sockaddr *to, socklen_t size),	\
 	     (fd, to, size), socket_timeouts)					\
 	CALL(ssize_t, recv, (int fd, void *buf, size_t size, int flags),	\
-	     (fd, buf, size, flags), wants_all(flags))				\
+	     (fd, buf, size, flags), wants_all(flags),				\
+	     ends(fd, POLLIN) ? interrupted() : function(fd, buf, size, some(flags))) \
 	CALL(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags), \
-	     (fd, buf, size, room, flags), wants_all(flags))			\
+	     (fd, buf, size, room, flags), wants_all(flags),			\
+	     ends(fd, POLLIN) ? interrupted() : function(fd, buf, size, room, some(flags))) \
 	CALL(ssize_t, recvfrom, (int fd, void *buf, size_t size, int flags,	\
 				 struct sockaddr *from, socklen_t *from_size),	\
-	     (fd, buf, size, flags, from, from_size), wants_all(flags))		\
+	     (fd, buf, size, flags, from, from_size), wants_all(flags),		\
+	     ends(fd, POLLIN) ? interrupted() :					\
+				function(fd, buf, size, some(flags), from, from_size)) \
 	CALL(ssize_t, __recvfrom_chk, (int fd, void *buf, size_t size, size_t room, \
 				       int flags, struct sockaddr *from,	\
 				       socklen_t *from_size),			\
-	     (fd, buf, size, room, flags, from, from_size), wants_all(flags))	\
+	     (fd, buf, size, room, flags, from, from_size), wants_all(flags),	\
+	     ends(fd, POLLIN) ? interrupted() :					\
+				function(fd, buf, size, room, some(flags), from, from_size)) \
 	CALL(ssize_t, recvmsg, (int fd, struct msghdr *message, int flags),	\
-	     (fd, message, flags), wants_all(flags))				\
+	     (fd, message, flags), wants_all(flags),				\
+	     ends(fd, POLLIN) ? interrupted() : function(fd, message, some(flags))) \
 	CALL(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned int nr, int flags, \
 			     struct timespec *timeout),				\
-	     (fd, messages, nr, flags, timeout), timeout || socket_timeouts)	\
+	     (fd, messages, nr, flags, timeout), timeout || socket_timeouts,	\
+	     ends(fd, POLLIN) ? interrupted() : function(fd, messages, nr, flags, timeout)) \
 	CALL(ssize_t, send, (int fd, const void *buf, size_t size, int flags),	\
-	     (fd, buf, size, flags), size > PIPE_BUF || socket_timeouts)				\
+	     (fd, buf, size, flags), size > PIPE_BUF || socket_timeouts,	\
+	     ends(fd, POLLOUT) ? interrupted() : function(fd, buf, size, flags)) \
 	CALL(ssize_t, sendto, (int fd, const void *buf, size_t size, int flags,	\
 			       const struct sockaddr *to, socklen_t to_size),	\
-	     (fd, buf, size, flags, to, to_size), size > PIPE_BUF || socket_timeouts) \
+	     (fd, buf, size, flags, to, to_size), size > PIPE_BUF || socket_timeouts, \
+	     ends(fd, POLLOUT) ? interrupted() : function(fd, buf, size, flags, to, to_size)) \
 	CALL(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), \
-	     (fd, message, flags), may_wait(flags))				\
+	     (fd, message, flags), may_wait(flags),				\
+	     ends(fd, POLLOUT) ? interrupted() : function(fd, message, flags))	\
 	CALL(int, sendmmsg, (int fd, struct mmsghdr *messages, unsigned int nr, int flags), \
-	     (fd, messages, nr, flags), may_wait(flags))			\
+	     (fd, messages, nr, flags), may_wait(flags),			\
+	     ends(fd, POLLOUT) ? interrupted() : function(fd, messages, nr, flags)) \
 	CALL(ssize_t, sendfile, (int to, int from, off_t *at, size_t size),	\
-	     (to, from, at, size), may_cut(to, size))				\
+	     (to, from, at, size), may_cut(to, size),				\
+	     ends(to, POLLOUT) ? interrupted() : function(to, from, at, size))	\
 	CALL(ssize_t, sendfile64, (int to, int from, off64_t *at, size_t size),	\
-	     (to, from, at, size), may_cut(to, size))				\
+	     (to, from, at, size), may_cut(to, size),				\
+	     ends(to, POLLOUT) ? interrupted() : function(to, from, at, size))	\
 	CALL(ssize_t, read, (int fd, void *buf, size_t size), (fd, buf, size),	\
-	     socket_timeouts)							\
+	     socket_timeouts, ends(fd, POLLIN) ? interrupted() : function(fd, buf, size)) \
 	CALL(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room), \
-	     (fd, buf, size, room), socket_timeouts)				\
+	     (fd, buf, size, room), socket_timeouts,				\
+	     ends(fd, POLLIN) ? interrupted() : function(fd, buf, size, room))	\
 	CALL(ssize_t, readv, (int fd, const struct iovec *iov, int nr), (fd, iov, nr), \
-	     socket_timeouts)							\
+	     socket_timeouts, ends(fd, POLLIN) ? interrupted() : function(fd, iov, nr)) \
 	CALL(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size), \
-	     may_cut(fd, size))							\
+	     may_cut(fd, size), ends(fd, POLLOUT) ? interrupted() : function(fd, buf, size)) \
 	CALL(ssize_t, writev, (int fd, const struct iovec *iov, int nr), (fd, iov, nr), \
-	     may_cut(fd, SIZE_MAX))
+	     may_cut(fd, SIZE_MAX), ends(fd, POLLOUT) ? interrupted() : function(fd, iov, nr))
 
 /* Calls that set a mask for the time of the call. */
 #define EACH_MASKED_WAIT(CALL)							\
@@ -216,8 +240,6 @@ static bool may_wait(int flags)
 			   struct timeval *timeout))				\
 	CALL(int, pselect, (int nr, fd_set *in, fd_set *out, fd_set *except,	\
 			    const struct timespec *timeout, const sigset_t *mask))
-
-static const struct timespec at_once;
 
 /*
  * Returns whether @timeout is a valid time. If not, the call itself reports the error. libc's
@@ -283,6 +305,7 @@ void wait_resolve(void)
 /**
  * struct wait - a call that waits
  * @outer: local.waits_in before the call.
+ * @outer_ends: local.handler_ends before the call.
  * @on: local.waits_in was changed.
  * @blocked: the agent's signal was blocked.
  * @signo: the number of the agent's signal at that time.
@@ -290,6 +313,7 @@ void wait_resolve(void)
  */
 struct wait {
 	const void *outer;
+	bool outer_ends;
 	bool on;
 	bool blocked;
 	int signo;
@@ -305,7 +329,15 @@ static void enter_wait(struct wait *w, const void *function)
 		return;
 	w->signo = agent_signo();
 	w->outer = local.waits_in;
+	w->outer_ends = local.handler_ends;
 	local.waits_in = function;
+	local.handler_ends = false;
+}
+
+static void leave_wait(const struct wait *w)
+{
+	local.waits_in = w->outer;
+	local.handler_ends |= w->outer_ends;
 }
 
 /*
@@ -350,6 +382,48 @@ static int not_slept(const struct timespec *want, struct timespec *rest)
 }
 
 /*
+ * Returns the result @ret of a call that was made without waiting, because a handler ran before it.
+ * The error @would_wait says that it would have waited; then the handler ended it.
+ */
+static ssize_t ended_by(ssize_t ret, int would_wait)
+{
+	if (ret < 0 && errno == would_wait)
+		errno = EINTR;
+	return ret;
+}
+
+static int gai_ended(int ret)
+{
+	return ret == EAI_AGAIN ? EAI_INTR : ret;
+}
+
+/* Returns whether the operations may wait: an error of those that may not is the program's. */
+static bool may_block(const struct sembuf *ops)
+{
+	struct sembuf first;
+
+	return peek(&first, ops, sizeof(first)) && !(first.sem_flg & IPC_NOWAIT);
+}
+
+/*
+ * Returns whether a handler that ran before the call ends it: its action has no SA_RESTART, and the
+ * call would wait for @events.
+ */
+static bool ends(int fd, int events)
+{
+	struct pollfd poll = { .fd = fd, .events = (short)events };
+
+	return local.handler_ends && !sys6(SYS_ppoll, (long)&poll, 1, (long)&at_once, 0, 0, 0) &&
+	       !(sys2(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK);
+}
+
+/* Returns @flags for a call that a handler has ended: what is there is all that it gets. */
+static int some(int flags)
+{
+	return local.handler_ends ? flags & ~MSG_WAITALL : flags;
+}
+
+/*
  * Unblocks @signo, which was blocked for the wait and became the program's meanwhile (move.c),
  * unless the program has blocked it.
  */
@@ -372,7 +446,7 @@ static void end(const struct wait *w)
 		let_in_left(w->signo);
 	if (agent.wall)
 		agent_close_wait();
-	local.waits_in = w->outer;
+	leave_wait(w);
 }
 
 /* Returns the mask for the time of a call: @mask with the agent's signal. @copy has room for it. */
@@ -406,7 +480,7 @@ static bool end_asking(const struct wait *w, int *ret)
 		errno = w->saved_errno;
 		return false;
 	}
-	local.waits_in = w->outer;
+	leave_wait(w);
 	if (*ret <= 0 && !failed)
 		*ret = interrupted();
 	return true;
