@@ -271,8 +271,9 @@ def provided_stacks():
     # The variables that the agent has for each thread lie there, too, as those of all objects.
     size = 16384 + os.sysconf('SC_THREAD_STACK_MIN')
     for how in 'provided', 'disabled':
-        for named, _ in small_stacks(how, (size,), less=512):
-            check(named > 0.2, f'{how}: {named} s')
+        for options in [], ['--via=agent', '--wall']:
+            for named, _ in small_stacks(how, (size,), *options, less=512):
+                check(named > 0.2, f'{how} {options}: {named} s')
 
 
 def queue_of_signals():
@@ -308,8 +309,9 @@ def handlers_on_small_alternate_stacks():
 @test
 def alternate_stacks_without_room_for_a_sample():
     """an alternate stack that no handler uses may be as small as the kernel takes"""
-    for named, _ in small_stacks('unused', (2048, 4096)):
-        check(named > 0.2, f'{named} s')
+    for options in [], ['--via=agent', '--wall']:
+        for named, _ in small_stacks('unused', (2048, 4096), *options):
+            check(named > 0.2, f'{options}: {named} s')
 
 
 @test

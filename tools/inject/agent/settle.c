@@ -177,6 +177,29 @@ static void settle_user(struct agent_thread *t, uint64_t periods)
 }
 
 /*
+ * Accounts for wall-clock time during which the signal was held back until the end: the timer's
+ * signal is pending, and knows how many periods ran out. Other wall-clock time needs no settling.
+ */
+static void settle_wall(struct agent_thread *t)
+{
+	const ksigset one = agent_sigset();
+	const struct timespec none = { 0, 0 };
+	uint64_t periods = 0;
+	siginfo_t si;
+	ksigset old;
+
+	if (!is_held() || atomic_load_explicit(&t->open, memory_order_relaxed))
+		return;
+	old = block_signals();
+	while (sys4(SYS_rt_sigtimedwait, &one, &si, &none, sizeof(one)) > 0)
+		if (si.si_code == SI_TIMER && si.si_value.sival_ptr == t)
+			periods += (1 + (uint64_t)(unsigned int)si.si_overrun) * t->stretch;
+	if (periods)
+		sample_place(t, periods, REC_PLACE_HELD);
+	restore_signals(old);
+}
+
+/*
  * Accounts for the rest when the thread or the process ends. Without this, periods that ran out
  * since the last tick would be missing, and a thread shorter than a tick has no others. Such
  * periods are charged to the stack seen last, or, if there is none, to the thread's start routine.
@@ -189,8 +212,12 @@ void agent_settle(struct agent_thread *t)
 	bool held_back;
 	ksigset old;
 
-	if (!t->armed || agent.wall || agent.sandboxed || atomic_load(&agent.header->stop))
+	if (!t->armed || agent.sandboxed || atomic_load(&agent.header->stop))
 		return;
+	if (agent.wall) {
+		settle_wall(t);
+		return;
+	}
 	held_back = t->event && signal_is_held_back();
 	old = block_signals();
 	periods = unsampled_periods(t);
