@@ -6,8 +6,12 @@ selftests/same/same_test.py: | all
 
 CHECK	+= selftests/same/same_test.py
 
-#   make check-same  run all programs with and without shstk record, for hours; as root it
-#                   installs packages that are missing
+# Where the sources of bash, perl and git are kept.
+SAME_SOURCES ?= $(SHSTK_CACHE)/same
+
+#   make check-same  run all programs with and without shstk record, for hours, with the own tests of
+#                   bash, perl and git; as root it installs packages that are missing
 .PHONY: check-same
 check-same: selftests/same/same_test.py
-	$< --long
+	$(Q)selftests/same/sources $(SAME_SOURCES)
+	SAME_SOURCES=$(SAME_SOURCES) $< --long

@@ -7,6 +7,7 @@ than one that does not.
 """
 
 import collections
+import glob
 import os
 import shutil
 import subprocess
@@ -261,15 +262,35 @@ def stress_tests():
                  False, ['stress-ng'], ['stress-ng']) for name in names]
 
 
+# Where selftests/same/sources puts the sources of packages.
+SOURCES = os.environ.get('SAME_SOURCES') or os.path.join(
+    os.environ.get('SHSTK_CACHE') or os.path.expanduser('~/.cache/shstk'), 'same')
+
+# name: pattern of the tests, and a script that runs one of them with the program that is installed;
+# {0} stands for the folder of the source, {1} for the test. Tests of bash print what they are about.
+SOURCE_TESTS = {
+    'bash': ('tests/run-*',
+             'export BASH_TSTOUT="$PWD/seen" THIS_SH=/bin/bash TMPDIR="$PWD"; '
+             'cd {0}/tests && PATH=$PWD:$PATH sh {1} 2>&1; echo $?'),
+    'perl': ('t/*/*.t', 'cd {0}/t && timeout 300 ./perl {1} 2>&1; echo $?'),
+    'git': ('t/t[0-9]*.sh',
+            'export GIT_TEST_INSTALLED=/usr/bin TEST_OUTPUT_DIRECTORY="$PWD"; '
+            'cd {0}/t && timeout 300 sh {1} 2>&1; echo $?; rm -rf "$TEST_OUTPUT_DIRECTORY"/*'),
+}
+
+
 def source_tests():
-    """Return tests that only a package's source has; variables name the built source tree."""
+    """Return one case for each of the tests that are in the sources of bash, perl and git only."""
     cases = []
-    for name, variable, script in (
-            ('perl: its own tests', 'SAME_PERL', 'cd "$SAME_PERL/t" && ./perl harness op/*.t 2>&1'),
-            ('bash: its own tests', 'SAME_BASH', 'cd "$SAME_BASH/tests" && sh run-all 2>&1'),
-            ('git: its test scripts', 'SAME_GIT', 'cd "$SAME_GIT/t" && prove t0*.sh 2>&1')):
-        where = os.environ.get(variable, f'${variable}, a built source tree')
-        cases.append(case(name, script + ' | tail -3', False, [where]))
+    for name, (pattern, script) in SOURCE_TESTS.items():
+        top = os.path.join(SOURCES, name)
+        inside = pattern.split('/', maxsplit=1)[0]
+        found = sorted(os.path.relpath(path, os.path.join(top, inside))
+                       for path in glob.glob(os.path.join(top, pattern)))
+        cases += [case(f'{name} source: {path}', script.format(top, path))
+                  for path in found if path not in ('run-all', 'run-minimal')]
+        if not found:
+            cases.append(case(f'{name} source', 'true', False, [top]))
     return cases
 
 
