@@ -338,7 +338,8 @@ check-harm: module $(HARM_x86) $(HARM_arm64) \
 SYSTEMD_B := $(B)/guest/systemd-root
 systemd_version = $(notdir $(patsubst %/,%,$(dir $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)))))
 systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
-	--add $(SYSTEMD_B)/usr/lib/shstk/libshstk-agent.so:/usr/lib/shstk/libshstk-agent.so \
+	$(foreach a,agent heap,\
+		--add $(SYSTEMD_B)/usr/lib/shstk/libshstk-$(a).so:/usr/lib/shstk/libshstk-$(a).so) \
 	$(foreach u,shstkd.service shstk-broker.service shstk-broker.socket,\
 		--add $(SYSTEMD_B)/usr/lib/systemd/system/$(u):/usr/lib/systemd/system/$(u)) \
 	--add $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)):/lib/modules/$(systemd_version)/updates/shstk_perf.ko

@@ -5,7 +5,8 @@
 #
 # Runs in a guest whose system is Debian's with systemd. shstk, its services and the modules are
 # where a package would put them. shstkd.service is started, restarted, killed and stopped by
-# systemctl, and shstk records under systemd-run; then shstk-broker.socket serves an ordinary user.
+# systemctl, and shstk records under systemd-run, and systemd-run itself; then shstk-broker.socket
+# serves an ordinary user.
 # systemd runs in its own process namespace, because process 1 is the guest's init.
 
 target=$1
@@ -172,10 +173,24 @@ lends()
 	record_as_user 'perf events that the broker opened' -- target burn 0.3
 }
 
+# runs_as_it_does OPTION...: records systemd-run itself, and tests its status and what it prints.
+runs_as_it_does()
+{
+	inside shstk record -q -o /var/tmp/run.folded "$@" -- \
+		systemd-run --quiet --wait --pipe sh -c 'echo in the service; exit 3' >out 2>&1
+	[ $? = 3 ] && [ "$(grep -v '^shstk record: ' out)" = 'in the service' ]
+}
+
 is_active()
 {
 	prop_is "$1" ActiveState active
 }
+
+for options in --via=agent '--via=agent --wall' --heap; do
+	# shellcheck disable=SC2086 # these are several words
+	runs_as_it_does $options
+	point $? "systemd-run is the same under $options"
+done
 
 echo 3 >/proc/sys/kernel/perf_event_paranoid
 inside systemd-analyze verify --man=no shstk-broker.service shstk-broker.socket >out 2>&1 && [ ! -s out ]
