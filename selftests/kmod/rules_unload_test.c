@@ -8,10 +8,12 @@
  * it is copied into the guest, but for the last. First a file that has a table is
  * opened, and fanotify is asked and does not answer. Then a child's stack pointer points to a page
  * that somebody else holds back, and deferred callchains of it are taken. At last it is tested that
- * the module takes memory only where it needs it, and leaves nothing behind, also if somebody in the
- * kernel holds its folders in /sys (hold/shstk_hold.c).
+ * the module takes memory only where it needs it, leaves nothing behind, also if somebody in the
+ * kernel holds its folders in /sys (hold/shstk_hold.c), and waits no more often for the kernel the
+ * more tables there are.
  */
 #include <errno.h>
+#include <linux/perf_event.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
@@ -21,6 +23,7 @@
 #include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -394,6 +397,111 @@ static void test_held(const char *hold)
 	module_unload("shstk_hold");
 }
 
+/* ---- What unloading waits for ---- */
+
+#define MANY 200 /* files with a table */
+
+/* The functions of the kernel that wait until all of its tasks have done something. */
+static const char *const waits[] = {
+	"synchronize_rcu",  "synchronize_rcu_tasks", "synchronize_rcu_tasks_rude",
+	"synchronize_srcu", "rcu_barrier",
+};
+
+#define NR_WAITS (sizeof(waits) / sizeof(*waits))
+
+/* Opens a counter of the calls of a function of the kernel that @pid makes. Returns -1 on failure. */
+static int count_calls(const char *function, pid_t pid)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = (uint32_t)read_number("/sys/bus/event_source/devices/kprobe/type"),
+		.kprobe_func = (uintptr_t)function,
+	};
+
+	return attr.type ?
+		       (int)syscall(SYS_perf_event_open, &attr, pid, -1, -1, PERF_FLAG_FD_CLOEXEC) :
+		       -1;
+}
+
+/* Loads a table for each of @nr files. Returns how many have one. */
+static int load_many(int nr)
+{
+	int device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC), loaded = 0;
+	char path[64];
+
+	for (int i = 0; i < nr; i++) {
+		int fd;
+
+		snprintf(path, sizeof(path), FOLDER "/%d", i);
+		fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0700);
+		close(fd);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		loaded += !rules_load(device, fd);
+		close(fd);
+	}
+	close(device);
+	return loaded;
+}
+
+/*
+ * Unloads the module in a process whose calls are counted. Returns how often it waited, or -1 if no
+ * call can be counted here.
+ */
+static int count_waits(void)
+{
+	int go[2], fd[NR_WAITS], sum = 0, open = 0, status;
+	pid_t pid;
+	char byte;
+
+	if (pipe(go))
+		return -1;
+	pid = fork();
+	if (!pid) {
+		close(go[1]);
+		_exit(read(go[0], &byte, 1) < 0 ||
+		      syscall(SYS_delete_module, "shstk_perf", O_NONBLOCK));
+	}
+	for (size_t i = 0; i < NR_WAITS; i++) {
+		fd[i] = count_calls(waits[i], pid);
+		open += fd[i] >= 0;
+	}
+	close(go[0]);
+	close(go[1]);
+	waitpid(pid, &status, 0);
+	for (size_t i = 0; i < NR_WAITS; i++) {
+		uint64_t calls = 0;
+
+		if (fd[i] < 0 || read(fd[i], &calls, sizeof(calls)) != sizeof(calls))
+			continue;
+		ksft_print_msg("%s: %u\n", waits[i], (unsigned int)calls);
+		sum += (int)calls;
+		close(fd[i]);
+	}
+	return status || !open ? -1 : sum;
+}
+
+/* Tests that the number of tables has no influence on how often unloading waits. */
+static void test_waits(void)
+{
+	int loaded, few, many;
+
+	mkdir(FOLDER, 0700);
+	load_module();
+	loaded = load_many(1);
+	few = count_waits();
+	load_module();
+	loaded += load_many(MANY);
+	many = count_waits();
+	if (few < 0 || many < 0) {
+		module_unload("shstk_perf");
+		ksft_test_result_skip("this kernel's functions cannot be counted\n");
+		return;
+	}
+	ksft_test_result(loaded == 1 + MANY && few == many,
+			 "unloading waits as often with one table as with %d: %d and %d times\n",
+			 loaded - 1, few, many);
+}
+
 int main(int argc, char **argv)
 {
 	if (argc < 3) {
@@ -402,11 +510,12 @@ int main(int argc, char **argv)
 	}
 	module = argv[1];
 	ksft_print_header();
-	ksft_set_plan(17);
+	ksft_set_plan(18);
 	test_fanotify();
 	test_page(argv[2]);
 	test_memory();
 	test_files();
 	test_held(strstr(argv[argc - 1], "shstk_hold.ko") ? argv[argc - 1] : NULL);
+	test_waits();
 	ksft_finished();
 }
