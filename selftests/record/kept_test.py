@@ -286,7 +286,7 @@ def snapshots():
 @test
 def parts():
     """so is each profile of samples"""
-    record('first', '-F', '99', '--', 'true', kept=False)     # or it is skipped
+    record('first', '--every=1', '-F', '99', '--', 'true', kept=False)     # or it is skipped
     check_parts('parts', record_parts('parts', '-F', '999', '--', 'sh', '-c', 'while :; do :; done'))
 
 
