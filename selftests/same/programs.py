@@ -241,9 +241,10 @@ PYTHON_MODULES = ('signal subprocess threading os socket asyncio faulthandler ct
 
 
 def python_tests():
-    """Return Python's own tests, one case for each module."""
+    """Return Python's own tests, one case for each module, but for those that connect to the host of
+    a virtual machine (vsock), which hang on some."""
     return [case(f'python: test_{m}',
-                 f'/usr/bin/python3 -m test -q test_{m} >log 2>&1; s=$?; '
+                 f'/usr/bin/python3 -m test -q -i "*VSOCK*" test_{m} >log 2>&1; s=$?; '
                  'grep -oE "^(Result: [A-Z]+|test_[a-z0-9_]+ (failed|crashed))" log; rm -f log; exit $s',
                  False, ['/usr/bin/python3', '/usr/lib/python3.11/test/test_signal.py'],
                  ['libpython3.11-testsuite'])
