@@ -26,6 +26,8 @@ static const struct command commands[] = {
 	{ "push", cmd_push, &push_argp, "FILE", "send profiles to a server that collects them" },
 	{ "trace", cmd_trace, &trace_argp, NULL,
 	  "print the stacks of a running process or a core file" },
+	{ "crash", cmd_crash, &crash_argp, "COMMAND",
+	  "report why a process ended and where its threads were" },
 	{ "unwind", cmd_unwind, &unwind_argp, "FILE",
 	  "unwind the stacks in a perf.data file into a profile" },
 	{ "run", cmd_run, &run_argp, "COMMAND", "start a program with shadow stacks on" },

@@ -53,6 +53,7 @@ struct command {
 /* The functions of the commands. Their rows are in tools/shstk.c. */
 int cmd_broker(int argc, char **argv);
 int cmd_check(int argc, char **argv);
+int cmd_crash(int argc, char **argv);
 int cmd_diff(int argc, char **argv);
 int cmd_events(int argc, char **argv);
 int cmd_push(int argc, char **argv);
@@ -67,6 +68,7 @@ int cmd_unwind(int argc, char **argv);
 
 extern const struct argp broker_argp;
 extern const struct argp check_argp;
+extern const struct argp crash_argp;
 extern const struct argp diff_argp;
 extern const struct argp events_argp;
 extern const struct argp push_argp;

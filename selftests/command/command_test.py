@@ -26,8 +26,8 @@ PAGES = 'Documentation'         # tests run in the top folder of the tree
 # The characters with Unicode's property Bidi_Control.
 BIDI = ('\u061c\u200e\u200f\u202a\u202b\u202c\u202d\u202e'
         '\u2066\u2067\u2068\u2069')
-COMMANDS = ('record', 'top', 'report', 'diff', 'push', 'trace', 'unwind', 'run', 'check', 'events',
-            'rules', 'broker', 'status')
+COMMANDS = ('record', 'top', 'report', 'diff', 'push', 'trace', 'crash', 'unwind', 'run', 'check',
+            'events', 'rules', 'broker', 'status')
 
 
 def path(name):

@@ -80,7 +80,7 @@ CHECK	+= $(OFF)/chains_test
 # Fuzz targets for the readers of core files, perf.data files, samples and code made at run time.
 # selftests/fuzz/run finds them.
 OFF_FUZZ	:= $(FUZZ_B)/core_fuzz $(FUZZ_B)/perfdata_fuzz $(FUZZ_B)/sample_fuzz \
-	$(FUZZ_B)/hotspot_fuzz $(FUZZ_B)/codecache_fuzz
+	$(FUZZ_B)/hotspot_fuzz $(FUZZ_B)/codecache_fuzz $(FUZZ_B)/crash_fuzz
 $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
@@ -88,6 +88,7 @@ $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -lelf -lzstd -llzma
 $(FUZZ_B)/core_fuzz: tools/elf/core_file.c tools/elf/core_file.h tools/reason.h \
 	libshstk/symbol/elf_headers.c
+$(FUZZ_B)/crash_fuzz: tools/crash/head.c tools/crash/crash.h
 $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 	$(foreach f,regs unpack_records,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,records sample regs,tools/perf/$(f).c tools/perf/$(f).h)
@@ -110,7 +111,10 @@ $(FUZZ_B)/convert_fuzz: selftests/fuzz/convert_fuzz.c $(CONVERT_FUZZ_OBJ) \
 $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	@mkdir -p $(@D)
 	$(Q)selftests/offline/seed.py $(@D)
-fuzz selftests/fuzz/run: | $(OFF_FUZZ) $(FUZZ_B)/convert_fuzz $(FUZZ_B)/core_seed-x86
+$(FUZZ_B)/crash_seed-x86: $(FUZZ_B)/core_seed-x86
+	$(Q)cp $< $@
+fuzz selftests/fuzz/run: | $(OFF_FUZZ) $(FUZZ_B)/convert_fuzz $(FUZZ_B)/core_seed-x86 \
+	$(FUZZ_B)/crash_seed-x86
 
 # Dumps, which the library alone unwinds.
 $(OFF)/dump_test: selftests/offline/dump_test.c $(B)/lib/asan/libshstk.a

@@ -39,7 +39,7 @@ for file in bin/shstk lib/shstk/shstk-push lib/shstk/libshstk-agent.so lib/libsh
 	lib/libshstk-go-symbolize.so include/shstk_go_symbolize.h \
 	lib/libshstk-symbolize.so include/shstk_symbolize.h lib/pkgconfig/libshstk-symbolize.pc \
 	lib/pkgconfig/libshstk.pc share/man/man1/shstk.1 \
-	share/man/man1/shstk-record.1 share/man/man1/shstk-trace.1 \
+	share/man/man1/shstk-record.1 share/man/man1/shstk-trace.1 share/man/man1/shstk-crash.1 \
 	share/man/man1/shstk-report.1 share/man/man1/shstk-diff.1 \
 	share/man/man1/shstk-push.1 share/man/man1/shstk-unwind.1 share/man/man1/shstk-broker.1 \
 	lib/systemd/system/shstkd-profile.service lib/systemd/system/shstk-broker.socket lib/systemd/system/shstk-broker.service \

@@ -35,6 +35,9 @@ enum {
 	PRSTATUS_SIGNO = 12, /* short */
 	PRSTATUS_TID = 32, /* int */
 	PRSTATUS_REGS = 112,
+	SIGINFO_SIGNO = 0, /* int */
+	SIGINFO_CODE = 8, /* int */
+	SIGINFO_FIELDS = 16, /* of a fault the address, of a sent signal the sender */
 	PRPSINFO_PID = 24, /* int */
 	PRPSINFO_COMM = 40, /* 16 bytes */
 	X86_REGS = 27,
@@ -152,6 +155,22 @@ static int take_prpsinfo(struct core *core, const uint8_t *p, size_t size)
 	core->pid = int_at(p, PRPSINFO_PID);
 	memcpy(core->comm, p + PRPSINFO_COMM, 16);
 	printable(core->comm);
+	return 0;
+}
+
+static int take_siginfo(struct core *core, const uint8_t *p, size_t size)
+{
+	if (size < 24)
+		return -EINVAL;
+	/* gdb writes one for each thread; the first thread is the one that was ended. */
+	if (core->signal.signo)
+		return 0;
+	core->signal = (struct core_signal){
+		.signo = int_at(p, SIGINFO_SIGNO),
+		.code = int_at(p, SIGINFO_CODE),
+		.addr = word(p + SIGINFO_FIELDS, 0),
+		.sender = int_at(p, SIGINFO_FIELDS),
+	};
 	return 0;
 }
 
@@ -274,6 +293,8 @@ static int take_note(struct core *core, const GElf_Nhdr *n, const char *name, co
 		return take_prstatus(core, desc, size);
 	if (core_name && type == NT_PRPSINFO)
 		return take_prpsinfo(core, desc, size);
+	if (core_name && type == NT_SIGINFO)
+		return take_siginfo(core, desc, size);
 	if (core_name && type == NT_AUXV)
 		return take_auxv(core, desc, size);
 	if (core_name && type == NT_FILE)
@@ -459,6 +480,7 @@ int core_open_fd(const char *path, int fd, struct core **ret, struct reason *why
 	}
 	core->path = path;
 	core->fd = fd;
+	core->memory = -1;
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode)) {
 		e = fail(why, -EINVAL, "%s is not a regular file", path);
 		goto out;
@@ -542,6 +564,23 @@ const struct core_map *core_map(const struct core *core, uint64_t addr)
 	return find(core->maps, core->nr_maps, sizeof(*core->maps), addr);
 }
 
+/*
+ * Reads at most @len bytes of a segment at @addr, from the file or from the process. Returns the
+ * number of bytes; 0 or less if there are none.
+ */
+static ssize_t read_segment(const struct core *core, const struct core_segment *s, uint64_t addr,
+			    void *buf, size_t len)
+{
+	uint64_t at = addr - s->start;
+
+	if (at < s->held)
+		return pread(core->fd, buf, s->held - at < len ? s->held - at : len,
+			     s->offset + at);
+	if (core->memory < 0)
+		return 0;
+	return pread(core->memory, buf, s->end - addr < len ? s->end - addr : len, addr);
+}
+
 int core_read(const struct core *core, uint64_t addr, void *buf, size_t len)
 {
 	uint8_t *to = buf;
@@ -549,15 +588,8 @@ int core_read(const struct core *core, uint64_t addr, void *buf, size_t len)
 	/* The range may lie across several segments. */
 	while (len) {
 		const struct core_segment *s = core_segment(core, addr);
-		uint64_t at;
-		size_t n;
-		ssize_t got;
+		ssize_t got = s ? read_segment(core, s, addr, to, len) : 0;
 
-		if (!s || addr - s->start >= s->held)
-			return -EFAULT;
-		at = addr - s->start;
-		n = s->held - at < len ? s->held - at : len;
-		got = pread(core->fd, to, n, s->offset + at);
 		if (got <= 0)
 			return -EFAULT;
 		to += got;

@@ -74,9 +74,27 @@ struct core_thread {
 };
 
 /**
+ * struct core_signal - the signal that ended the process (NT_SIGINFO)
+ * @signo: its number; 0 if the core file does not tell.
+ * @code: si_code, which tells where it came from.
+ * @addr: address of a fault; valid if @code is positive.
+ * @sender: process that sent it; valid if @code is not positive.
+ */
+struct core_signal {
+	int signo;
+	int code;
+	uint64_t addr;
+	int sender;
+};
+
+/**
  * struct core - a core file
  * @path: path as given to core_open(); not a copy.
  * @fd: descriptor of the open file.
+ * @memory: descriptor of the memory of the process, which still exists (/proc/PID/mem): it has what
+ *	the file does not hold. -1 if there is none. Set and closed by who opened the core.
+ * @living: number of that process in /proc; valid if @memory is not -1. @pid may differ, as it is of
+ *	the process's own PID namespace.
  * @arch: enum shstk_arch.
  * @size: bytes in the file.
  * @wanted: bytes that the file would have if it were complete.
@@ -90,12 +108,15 @@ struct core_thread {
  * @comm: name of the process, "" if the core file does not tell it.
  * @entry: AT_ENTRY, the address at which the program starts; 0 if not told.
  * @vdso: AT_SYSINFO_EHDR, the address of the vDSO; 0 if not told.
+ * @signal: what ended the process.
  * @damaged: number of notes and segments that could not be used.
  * @strings: the paths of NT_FILE, to be freed.
  */
 struct core {
 	const char *path;
 	int fd;
+	int memory;
+	int living;
 	int arch;
 	uint64_t size;
 	uint64_t wanted;
@@ -109,6 +130,7 @@ struct core {
 	char comm[17];
 	uint64_t entry;
 	uint64_t vdso;
+	struct core_signal signal;
 	unsigned int damaged;
 	char *strings;
 };
@@ -159,13 +181,13 @@ const struct core_segment *core_segment(const struct core *core, uint64_t addr);
 const struct core_map *core_map(const struct core *core, uint64_t addr);
 
 /**
- * core_read() - read memory that the core file holds
+ * core_read() - read memory that the core file holds, or that the process still has
  * @core: the core.
  * @addr: address of the first byte.
  * @buf: receives the bytes.
  * @len: bytes wanted.
  *
- * Return: 0, or -EFAULT if the file does not hold all the bytes.
+ * Return: 0, or -EFAULT if not all the bytes are there.
  */
 int core_read(const struct core *core, uint64_t addr, void *buf, size_t len);
 

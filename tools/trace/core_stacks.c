@@ -123,7 +123,7 @@ static bool may_put_together(struct dump *d, uint64_t size)
 	d->together = MAX_IMAGES + 1;
 	complain(
 		"core file %s holds more than 1 GiB of code that is in no file: the rest is not read",
-		d->opts->core);
+		d->core->path);
 	return false;
 }
 
@@ -482,7 +482,7 @@ static void print_head(const struct core *core, struct json *json)
 /* Prints a line for each kind of damage of the core file. */
 static void warn(const struct core *core)
 {
-	if (core->wanted > core->size)
+	if (core->wanted > core->size && core->memory < 0)
 		complain(
 			"core file %s is cut off: it has %llu of %llu bytes; stacks end where memory is missing",
 			core->path, (unsigned long long)core->size,
@@ -560,6 +560,9 @@ static bool take_thread(struct dump *d, const struct core_thread *from, struct t
 	t->waiter = mutex_waiter(d->waiters, d->core->nr_threads, from->tid);
 	if (from->tid == d->core->pid)
 		snprintf(t->comm, sizeof(t->comm), "%s", d->core->comm);
+	else if (d->core->memory >= 0)
+		trace_describe(d->core->living, from->tid, t);
+	t->note = NULL; /* all threads wait until the core file is written */
 	if (trace_take(d->opts, d->space, t, read_memory, d) ||
 	    (d->jit && trace_name_made(d->jit, d->proc, t)))
 		return false;
@@ -598,7 +601,8 @@ static bool print_list(struct dump *d, struct trace_thread *threads, struct trac
 			trace_deinit(&threads[nr]);
 			ok = false;
 		}
-		if (used < MAX_STACKS && i + 1 < d->core->nr_threads)
+		if (used < MAX_STACKS && i + 1 < d->core->nr_threads &&
+		    !(d->opts->first_apart && !i))
 			continue;
 		ok &= flush(d, threads, list, nr);
 		nr = used = 0;
@@ -647,9 +651,9 @@ static bool print_goroutines(struct dump *d)
 	if (!err)
 		err = goroutines_take(all);
 	if (err == -ENOENT)
-		complain("core file %s has no runtime of Go that is known", d->opts->core);
+		complain("core file %s has no runtime of Go that is known", d->core->path);
 	else if (err)
-		complain("core file %s: goroutines cannot be read: %s", d->opts->core,
+		complain("core file %s: goroutines cannot be read: %s", d->core->path,
 			 strerror(-err));
 	else
 		ok = goroutines_print(all, d->proc);
@@ -657,34 +661,23 @@ static bool print_goroutines(struct dump *d)
 	return ok;
 }
 
-static bool print_all(struct dump *d)
+int trace_core_threads(const struct trace_opts *opts, struct core *core,
+		       const struct core_output *out)
 {
-	bool ok;
+	struct dump d = { .opts = opts, .core = core };
+	int err;
 
-	print_head(d->core, d->opts->json);
-	ok = d->opts->goroutines ? print_goroutines(d) : print_threads(d);
-	if (d->opts->json)
-		shstk_json_close(d->opts->json);
-	return ok;
-}
-
-int trace_core(const struct trace_opts *opts)
-{
-	struct dump d = { .opts = opts };
-	struct reason why;
-	int err = core_open(opts->core, &d.core, &why);
-
-	if (err) {
-		complain("%s", why.text);
-		return EXIT_FAILED;
-	}
 	d.images.root = d.given.root = -1;
-	warn(d.core);
+	warn(core);
 	err = prepare(&d);
-	if (!err && !print_all(&d)) {
-		complain("core file %s: not every stack could be taken as asked, see above",
-			 opts->core);
-		err = -ENODATA;
+	if (!err) {
+		out->head(core, opts->json);
+		if (!(opts->goroutines ? print_goroutines(&d) : print_threads(&d))) {
+			complain("core file %s: not every stack could be taken as asked, see above",
+				 core->path);
+			err = -ENODATA;
+		}
+		out->tail(core, opts->json);
 	}
 	if (!err)
 		output_report_missing(d.symbols);
@@ -694,6 +687,28 @@ int trace_core(const struct trace_opts *opts)
 	shstk_symbols_destroy(d.symbols);
 	shstk_space_destroy(d.space);
 	jit_destroy(d.jit);
-	core_close(d.core);
 	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+static void close_object(const struct core *core, struct json *json)
+{
+	(void)core;
+	if (json)
+		shstk_json_close(json);
+}
+
+int trace_core(const struct trace_opts *opts)
+{
+	static const struct core_output out = { print_head, close_object };
+	struct core *core;
+	struct reason why;
+	int status;
+
+	if (core_open(opts->core, &core, &why)) {
+		complain("%s", why.text);
+		return EXIT_FAILED;
+	}
+	status = trace_core_threads(opts, core, &out);
+	core_close(core);
+	return status;
 }

@@ -45,6 +45,8 @@ enum trace_source {
  * @no_stop: do not stop the process.
  * @goroutines: show all goroutines of a Go program instead of the threads.
  * @each_thread: print threads with equal stacks one by one.
+ * @first_apart: of a core file: the first thread, which received the signal, is not among others
+ *	with equal stacks.
  * @json: JSON output to use instead of lines of text; or NULL.
  */
 struct trace_opts {
@@ -62,6 +64,7 @@ struct trace_opts {
 	bool no_stop;
 	bool goroutines;
 	bool each_thread;
+	bool first_apart;
 	struct json *json;
 };
 
@@ -260,6 +263,30 @@ int trace_running(const struct trace_opts *opts);
  * Return: exit status.
  */
 int trace_process(const struct trace_opts *opts);
+
+struct core;
+
+/**
+ * struct core_output - what is printed beside the stacks of a core file
+ * @head: called before anything is printed, when nothing can fail any more but single stacks. For
+ *	JSON, it opens the object in which "threads" will be.
+ * @tail: called behind the stacks. For JSON, it closes the object.
+ */
+struct core_output {
+	void (*head)(const struct core *core, struct json *json);
+	void (*tail)(const struct core *core, struct json *json);
+};
+
+/**
+ * trace_core_threads() - print the stacks of all threads of a core file
+ * @opts: the options.
+ * @core: the core file.
+ * @out: prints what is beside them.
+ *
+ * Return: exit status.
+ */
+int trace_core_threads(const struct trace_opts *opts, struct core *core,
+		       const struct core_output *out);
 
 /**
  * trace_core() - do `shstk trace --core FILE`

@@ -1,0 +1,22 @@
+# SPDX-License-Identifier: GPL-2.0-or-later
+#
+# Tests of `shstk crash`: with core files and gdb's gcore on this machine, and as the kernel's handler
+# of core files in a guest with shadow stacks.
+
+CRASH_B		:= $(B)/selftests/crash
+CRASH_FLAGS	:= $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
+	-fno-optimize-sibling-calls -fno-stack-protector -Wno-infinite-recursion -pthread
+
+$(CRASH_B)/crasher: selftests/crash/crasher.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CRASH_FLAGS) -fno-omit-frame-pointer -o $@ $<
+
+selftests/crash/crash_test.py: | $(CRASH_B)/crasher all
+
+CHECK	+= selftests/crash/crash_test.py
+
+ifeq ($(ARCH),x86)
+CRASH_X86	:= selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so $(CRASH_B)/crasher
+GUEST_x86-7.2	+= crash=selftests/crash/guest.sh$(subst $() ,,$(CRASH_X86:%=$(comma)%))
+$(B)/guest/check-x86-7.2: $(CRASH_X86)
+endif

@@ -1,0 +1,256 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Tests `shstk crash` with core files, and with a process that stands while its core file is read.
+
+Prints KTAP.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import (  # noqa: E402
+    HERE, LIMIT, SHSTK, TMP, Process, Skip, check, equal, main, one_line, run, test)
+
+CRASHER = os.path.join(HERE, 'crasher')
+CORES = {}
+
+# Which function of the crashing thread is innermost in the program, and what the report says.
+WAYS = {
+    'null': ('null', 'SIGSEGV: address 0x0 is not mapped'),
+    'guard': ('guard', 'SIGSEGV: address 0x[0-9a-f]+ may not be used in this way'),
+    'overflow': ('overflow', 'SIGSEGV: address 0x[0-9a-f]+ (is not mapped|may not be used.*)'),
+    'jump': ('jump', 'SIGSEGV: address 0x10 is not mapped'),
+    'divide': ('divide', 'SIGFPE: an integer was divided by zero'),
+    'undefined': ('undefined', r'SIG(ILL|TRAP)\b.*'),
+    'aborts': ('aborts', 'SIGABRT: by itself'),
+    'handler': ('on_signal', 'SIGSEGV: address 0x0 is not mapped'),
+    'truncated': ('truncated', 'SIGBUS: address 0x[0-9a-f]+ has no memory behind it, .*'),
+    'child': ('child', 'SIGSEGV: address 0x0 is not mapped'),
+    'thread': ('null', 'SIGSEGV: address 0x0 is not mapped'),
+}
+
+
+def core(way):
+    """Path of the kernel's core file of a program that ends in this way."""
+    if way in CORES:
+        return CORES[way]
+    with tempfile.TemporaryDirectory(dir=TMP) as folder:
+        subprocess.run(['sh', '-c', 'ulimit -c unlimited; ulimit -s 1024; exec "$@"', 'sh',
+                        CRASHER, way], cwd=folder, check=False, stdout=subprocess.DEVNULL,
+                       stderr=subprocess.DEVNULL, timeout=LIMIT)
+        found = [name for name in os.listdir(folder) if name.startswith('core')]
+        if not found:
+            with open('/proc/sys/kernel/core_pattern', encoding='utf-8') as file:
+                raise Skip('no core file in the working directory; '
+                           f'core_pattern is {file.read().strip()!r}')
+        CORES[way] = os.path.join(TMP, f'{way}.core')
+        shutil.move(os.path.join(folder, found[0]), CORES[way])
+    return CORES[way]
+
+
+def first_stack(text):
+    """The functions of the first stack in a report."""
+    part = text.split('\n\n')[1]
+    return re.findall(r'^  #\d+ +0x[0-9a-f]+ (\S+?)(?:\+0x[0-9a-f]+)? ', part, re.M)
+
+
+@test
+def names_what_crashed():
+    """each way to crash has its function first, and its cause in words"""
+    wrong = []
+    for way, (function, cause) in WAYS.items():
+        done = run(SHSTK, 'crash', core(way))
+        head, stack = done.stdout.split('\n')[0], first_stack(done.stdout)
+        own = [name for name in stack if name in
+               ('null', 'guard', 'overflow', 'jump', 'divide', 'undefined', 'aborts', 'on_signal',
+                'truncated', 'child')]
+        if done.returncode or done.stderr or own[:1] != [function] or not re.fullmatch(
+                rf'process \d+ \([^)]*\) ended by {cause}', head):
+            wrong.append(f'{way}: {done.returncode} {head} {stack[:6]} {done.stderr}')
+    check(not wrong, '\n'.join(wrong))
+
+
+@test
+def says_all():
+    """registers, files with their build ids, and the other threads, folded"""
+    text = run(SHSTK, 'crash', core('null')).stdout
+    check(re.search(r'^registers of thread \d+\n  pc  0x[0-9a-f]{16}  ', text, re.M), text)
+    check(re.search(r'^  0x\w+-0x\w+ \S+/crasher$', text, re.M), text)
+    check(re.search(r'/libc\.so\.6\n    build id [0-9a-f]{40}$', text, re.M), text)
+    check(re.search(r'^machine +\S+, 3 threads$', text, re.M), text)
+    check(max(len(line) for line in text.split('\n')) < 400, text)
+
+
+@test
+def json_is_the_same():
+    """--json has the same stacks, and is one object"""
+    text = run(SHSTK, 'crash', core('overflow')).stdout
+    out = json.loads(run(SHSTK, 'crash', '--json', core('overflow')).stdout)
+    equal(len(out['threads']), 3, 'threads')
+    equal(out['signal'], 'SIGSEGV', 'signal')
+    equal(out['threads'][0]['frames'][0]['function'], first_stack(text)[0], 'innermost')
+    pc = re.search(r'^  pc +(0x\w+)', text, re.M)[1]
+    equal(int(str(out['registers']['pc']), 0), int(pc, 16), 'pc')
+    check(any(file['build_id'] and file['path'].endswith('libc.so.6') for file in out['files']),
+          f'{out["files"]}')
+
+
+def standing():
+    """A process that stands, its core file, and where the notes of that end."""
+    if not shutil.which('gcore'):
+        raise Skip('gdb is not installed')
+    target = Process([CRASHER, 'stop'], stdout=subprocess.PIPE)
+    target.stdout.readline()
+    made = run('gcore', '-o', os.path.join(TMP, 'gcore'), str(target.pid))
+    path = os.path.join(TMP, f'gcore.{target.pid}')
+    if not os.path.exists(path):
+        target.kill()
+        raise Skip(f'gcore cannot attach here: {made.stderr.splitlines()[-1:]}')
+    return target, path
+
+
+def crash(pid, data, *args, command=(), **how):
+    """Runs the command as the kernel does, with a core file coming by a pipe."""
+    return subprocess.run([SHSTK, 'crash', '-p', str(pid), *args,
+                           *(['--', *command] if command else [])], input=data, check=False,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT, **how)
+
+
+def notes_end(data):
+    """Where the notes of a core file end."""
+    headers = int.from_bytes(data[32:40], 'little')
+    for i in range(int.from_bytes(data[56:58], 'little')):
+        at = headers + 56 * i
+        if data[at:at + 4] == b'\4\0\0\0':
+            return sum(int.from_bytes(data[at + o:at + o + 8], 'little') for o in (8, 32))
+    raise AssertionError('no notes')
+
+
+@test
+def memory_of_the_process():
+    """while the process stands, its stacks need no memory from the core file"""
+    target, path = standing()
+    with target, open(path, 'rb') as file:
+        data = file.read()
+        done = crash(target.pid, data[:notes_end(data)], '-o', '-')
+        target.kill()
+    text = done.stdout.decode()
+    equal((done.returncode, done.stderr), (0, b''), 'status')
+    check(text.startswith(f'process {target.pid} (crasher) ended by'), text)
+    check(re.search(rf'^command +{re.escape(CRASHER)} stop$', text, re.M), text)
+    check('stop' in text and text.count(' waits') == 1 and 'ends here' not in text, text)
+    check('build id' in text, text)
+
+
+@test
+def core_file_goes_on():
+    """a command gets every byte, a folder the same file with holes, up to a size"""
+    target, path = standing()
+    with target, open(path, 'rb') as file:
+        data = file.read()
+        data += bytes(3 << 20)
+        copy, folder = os.path.join(TMP, 'copy'), os.path.join(TMP, 'cores')
+        done = crash(target.pid, data, '-o', '/dev/null',
+                     command=['sh', '-c', f'cat >{copy}; exit 7'])
+        equal((done.returncode, done.stderr), (7, b''), 'status of the command')
+        with open(copy, 'rb') as got:
+            check(got.read() == data, 'the command got other bytes')
+        done = crash(target.pid, data, '-o', '/dev/null', '--core-dir', folder)
+        equal((done.returncode, done.stderr), (0, b''), 'status')
+        kept = os.listdir(folder)
+        equal(len(kept), 1, 'files')
+        kept = os.path.join(folder, kept[0])
+        check(re.search(rf'/\d{{8}}T\d{{6}}Z-crasher-{target.pid}\.core$', kept), kept)
+        with open(kept, 'rb') as got:
+            check(got.read() == data, 'another core file was kept')
+        equal(os.stat(kept).st_mode & 0o777, 0o600, 'mode')
+        os.remove(kept)
+        done = crash(target.pid, data, '-o', '/dev/null', '--core-dir', folder, '--core-size=1')
+        equal(done.returncode, 1, 'status')
+        check('is cut off at 1 MiB, see --core-size' in one_line(done.stderr.decode()), done.stderr)
+        target.kill()
+
+
+@test
+def folder_of_reports():
+    """reports are new files for their owner only; the oldest go, other files stay"""
+    target, path = standing()
+    folder = os.path.join(TMP, 'reports')
+    with target, open(path, 'rb') as file:
+        data = file.read()
+        for i in range(4):
+            done = crash(target.pid, data, '--dir', folder, '--max=2')
+            equal((done.returncode, done.stdout, done.stderr), (0, b'', b''), f'run {i}')
+            with open(os.path.join(folder, 'a.txt'), 'w', encoding='utf-8') as other:
+                other.write('of somebody else')
+        target.kill()
+    names = sorted(os.listdir(folder))
+    equal(len(names), 3, f'{names}')
+    equal(names[-1], 'a.txt', 'the other file')
+    for name in names[:-1]:
+        check(re.fullmatch(rf'\d{{8}}T\d{{6}}Z-crasher-{target.pid}(\.\d)?\.txt', name), name)
+        equal(os.stat(os.path.join(folder, name)).st_mode & 0o777, 0o600, 'mode')
+
+
+@test
+def nothing_keeps_the_core_file():
+    """what is no core file, and a report that hangs, do not lose a byte"""
+    pipe, copy = os.path.join(TMP, 'nobody-reads'), os.path.join(TMP, 'handed')
+    os.mkfifo(pipe)
+    with open(core('null'), 'rb') as file:
+        data = file.read()
+    begin = time.monotonic()
+    done = crash(os.getpid(), data, '-o', pipe, '--timeout=1', command=['sh', '-c', f'cat >{copy}'])
+    check('the report is given up after 1 s' in one_line(done.stderr.decode()), done.stderr)
+    check(time.monotonic() - begin >= 1, 'it was given up at once')
+    with open(copy, 'rb') as got:
+        check(got.read() == data, 'the command got other bytes')
+    for what, wrong in (('not a core file', b'#!/bin/sh\n' * 20),
+                        ('not a core file', data[:7] + b'9' * 200),
+                        ('cannot be read', data[:100]), ('cannot be read', b'')):
+        done = crash(os.getpid(), wrong, '-o', '-', command=['sh', '-c', f'cat >{copy}'])
+        equal(done.returncode, 1, what)
+        check(what in one_line(done.stderr.decode()), f'{what}: {done.stderr}')
+        with open(copy, 'rb') as got:
+            check(got.read() == wrong, 'the command got other bytes')
+
+
+@test
+def nothing_but_standard_input():
+    """the kernel starts its handler with no other file: a report does not go into them"""
+    target, path = standing()
+    with target, open(path, 'rb') as file:
+        folder = os.path.join(TMP, 'bare')
+        done = subprocess.run(['sh', '-c', 'exec "$@" >&- 2>&-', 'sh', SHSTK, 'crash', '-p',
+                               str(target.pid), '--dir', folder], stdin=file, check=False,
+                              timeout=LIMIT)
+        equal(done.returncode, 0, 'status')
+        target.kill()
+    name, = os.listdir(folder)
+    with open(os.path.join(folder, name), encoding='utf-8') as report:
+        check(report.read().startswith(f'process {target.pid} (crasher) ended by'), name)
+
+
+@test
+def wrong_words():
+    """contradictions are one line, with status 2"""
+    for args, what in (((), 'no core file given'), (('--core-dir=/tmp', 'x'), 'only while'),
+                       (('-p', '0'), 'process ID'), (('-p', '1', '--core-dir=/', '--', 'cat'),
+                                                     'choose one')):
+        done = run(SHSTK, 'crash', *args, stdin=subprocess.DEVNULL)
+        equal(done.returncode, 2, f'{args}')
+        check(what in done.stderr, done.stderr)
+    done = run(SHSTK, 'crash', '/nonexistent')
+    equal(done.returncode, 1, 'no file')
+    check('/nonexistent' in one_line(done.stderr), done.stderr)
+
+
+sys.exit(main())

@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * crash.c - the command line of `shstk crash`, and the order of things: read registers and mappings,
+ * write the report while the process stands, then hand the core file on. The report is made by a
+ * child, so that nothing in a hostile process can keep the core file from who gets it.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <syslog.h>
+#include <unistd.h>
+
+#include "tools/crash/crash.h"
+#include "tools/proc/tasks.h"
+#include "tools/shstk.h"
+
+#define CRASH_DIR "/var/lib/shstk-crash"
+
+enum {
+	OPT_DIR = 256,
+	OPT_MAX,
+	OPT_CORE_DIR,
+	OPT_CORE_SIZE,
+	OPT_TIMEOUT,
+	OPT_FULL_NAMES,
+};
+
+static const struct argp_option options[] = {
+	{ "pid", 'p', "PID", 0,
+	  "the process, which waits until its core file is read from standard input (%P in core_pattern)",
+	  0 },
+	{ "output", 'o', "FILE", 0, "write the report to FILE (-: standard output)", 0 },
+	{ "dir", OPT_DIR, "DIR", 0, "write it to a new file in DIR (" CRASH_DIR ")", 0 },
+	{ "max", OPT_MAX, "N", 0, "keep the newest N reports there (100)", 0 },
+	{ "json", 'j', NULL, 0, "write JSON", 0 },
+	{ "core-dir", OPT_CORE_DIR, "DIR", 0, "keep core files in DIR", 0 },
+	{ "core-size", OPT_CORE_SIZE, "MIB", 0, "keep at most MIB mebibytes of each (2048)", 0 },
+	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give the report up after SECONDS (10)", 0 },
+	{ "full-names", OPT_FULL_NAMES, NULL, 0,
+	  "C++ names with the default arguments of the standard library's templates", 0 },
+	READ_LIMIT_OPTION,
+	{ 0 },
+};
+
+static struct json json_output;
+
+static error_t parse(int key, char *arg, struct argp_state *state)
+{
+	struct crash_opts *o = state->input;
+
+	switch (key) {
+	case 'p':
+		o->pid = parse_number(state, "process ID", arg, 1, INT_MAX);
+		return 0;
+	case 'o':
+		o->output = arg;
+		return 0;
+	case OPT_DIR:
+		o->dir = arg;
+		return 0;
+	case OPT_MAX:
+		o->max = parse_number(state, "number of reports", arg, 1, 1000000);
+		return 0;
+	case 'j':
+		o->trace.json = &json_output;
+		return 0;
+	case OPT_CORE_DIR:
+		o->core_dir = arg;
+		return 0;
+	case OPT_CORE_SIZE:
+		o->core_size = (uint64_t)parse_number(state, "size", arg, 1, 1 << 24) << 20;
+		return 0;
+	case OPT_TIMEOUT:
+		o->timeout = parse_number(state, "time", arg, 1, 3600);
+		return 0;
+	case OPT_FULL_NAMES:
+		o->trace.full_names = true;
+		return 0;
+	case READ_LIMIT_OPT:
+		read_limit_parse(state, arg, &o->trace.read_limit);
+		return 0;
+	default:
+		return ARGP_ERR_UNKNOWN;
+	}
+}
+
+const struct argp crash_argp = {
+	.options = options,
+	.parser = parse,
+	.args_doc = "-p PID [-- COMMAND [ARG...]]\nFILE",
+	.doc = "Report why a process ended, with the stacks of all its threads: as the kernel's "
+	       "handler of core files, or of a core file."
+	       "\v"
+	       "The first form is for kernel.core_pattern. Registers come from the core file on "
+	       "standard input, and stacks from the memory of the process, which stands until its "
+	       "core file is read; so the memory is not copied. Then COMMAND gets the whole core file "
+	       "on its standard input, or it is kept or dropped.",
+};
+
+/* ---- The report ---- */
+
+/* Opens where the report goes. @path receives its name, "" for standard output. */
+static int open_output(const struct crash_opts *o, const struct core *core, char *path, size_t size)
+{
+	const char *suffix = o->trace.json ? ".json" : ".txt";
+	int fd;
+
+	*path = '\0';
+	if (!o->output && o->pid)
+		fd = crash_store(o->dir, core->comm, o->pid, suffix, path, size);
+	else if (!o->output || !strcmp(o->output, "-"))
+		return STDOUT_FILENO;
+	else
+		fd = open(o->output, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOCTTY, 0600);
+	if (fd < 0)
+		complain("cannot write the report to %s: %s", o->output ? o->output : o->dir,
+			 strerror(o->output ? errno : -fd));
+	return fd;
+}
+
+/* Tells the system's log of a report, and removes the oldest ones. */
+static void stored(const struct crash_opts *o, const struct core *core, const char *path)
+{
+	crash_prune(o->dir, o->trace.json ? ".json" : ".txt", o->max);
+	openlog("shstk", 0, LOG_DAEMON);
+	syslog(LOG_ERR, "process %d (%s) ended by signal %d: %s", o->pid, core->comm,
+	       core->threads[0].signo, path);
+	closelog();
+}
+
+static int write_report(const struct crash_opts *o, struct core *core)
+{
+	char path[PATH_MAX];
+	int fd = open_output(o, core, path, sizeof(path)), status;
+
+	if (fd < 0)
+		return EXIT_FAILED;
+	if (fd != STDOUT_FILENO && dup2(fd, STDOUT_FILENO) < 0)
+		return EXIT_FAILED;
+	/* Of what could not be read, a handler of the kernel's can tell the report only. */
+	if (*path && !o->trace.json) {
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		dup2(fd, STDERR_FILENO);
+	}
+	status = crash_print(o, core);
+	if (end_output())
+		status = EXIT_FAILED;
+	if (*path)
+		stored(o, core, path);
+	return status;
+}
+
+/* Tells whether a process sees other files than this one. */
+static bool has_other_files(int pid)
+{
+	char path[64];
+	struct stat theirs, ours;
+
+	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	if (stat(path, &theirs) || stat("/", &ours))
+		return false;
+	if (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino)
+		return true;
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	return !stat(path, &theirs) && !stat("/proc/self/ns/mnt", &ours) &&
+	       theirs.st_ino != ours.st_ino;
+}
+
+/* Reports a process whose registers are in @head and which still exists. */
+static int report_living(struct crash_opts *o, const struct crash_head *head)
+{
+	int fd = fcntl(head->fd, F_DUPFD_CLOEXEC, 0), status;
+	char memory[64], root[64];
+	struct reason why;
+	struct core *core;
+
+	if (fd < 0 || core_open_fd("standard input", fd, &core, &why)) {
+		complain("%s", fd < 0 ? strerror(errno) : why.text);
+		return EXIT_FAILED;
+	}
+	snprintf(memory, sizeof(memory), "/proc/%d/mem", o->pid);
+	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
+	core->memory = open(memory, O_RDONLY | O_CLOEXEC);
+	core->living = o->pid;
+	if (core->memory < 0)
+		complain("memory of process %d cannot be read: %s", o->pid, strerror(errno));
+	if (has_other_files(o->pid))
+		o->trace.sysroot = root;
+	status = write_report(o, core);
+	if (core->memory >= 0)
+		close(core->memory);
+	core_close(core);
+	return status;
+}
+
+static int report_file(const struct crash_opts *o)
+{
+	struct reason why;
+	struct core *core;
+	int status;
+
+	if (core_open(o->file, &core, &why)) {
+		complain("%s", why.text);
+		return EXIT_FAILED;
+	}
+	status = write_report(o, core);
+	core_close(core);
+	return status;
+}
+
+/* Waits until a child ends, but not longer than @seconds. Returns its exit status. */
+static int await(int pid, unsigned int seconds)
+{
+	int fd = syscall(SYS_pidfd_open, pid, 0), status, n;
+	struct pollfd p = { .fd = fd, .events = POLLIN };
+	uint64_t end = now_ns(CLOCK_MONOTONIC) + seconds * 1000000000ull;
+
+	do {
+		uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+		n = poll(&p, 1, now < end ? (int)((end - now) / 1000000) + 1 : 0);
+	} while (n < 0 && errno == EINTR);
+	if (!n) {
+		complain("the report is given up after %u s", seconds);
+		kill(pid, SIGKILL);
+	}
+	close(fd);
+	while (waitpid(pid, &status, 0) < 0)
+		if (errno != EINTR)
+			return EXIT_FAILED;
+	return WIFEXITED(status) ? WEXITSTATUS(status) : EXIT_FAILED;
+}
+
+/* Reports in a child. */
+static int report_apart(struct crash_opts *o, const struct crash_head *head)
+{
+	int pid = fork();
+
+	if (pid < 0) {
+		complain("no process for the report: %s", strerror(errno));
+		return EXIT_FAILED;
+	}
+	if (!pid) {
+		/* The core file is not the child's: it must not hold the pipe either. */
+		close(STDIN_FILENO);
+		open("/dev/null", O_RDONLY);
+		_exit(report_living(o, head));
+	}
+	return await(pid, o->timeout);
+}
+
+/* ---- The core file ---- */
+
+static int keep_core(const struct crash_opts *o, const struct crash_head *head)
+{
+	struct task_stat stat = { .name = "process" };
+	char path[PATH_MAX] = "";
+	int fd, err;
+
+	task_stat(o->pid, o->pid, &stat);
+	fd = crash_store(o->core_dir, stat.name, o->pid, ".core", path, sizeof(path));
+	if (fd < 0) {
+		complain("cannot keep the core file in %s: %s", o->core_dir, strerror(-fd));
+		return EXIT_FAILED;
+	}
+	err = crash_keep(head, STDIN_FILENO, fd, o->core_size);
+	if (!err && close(fd))
+		err = -errno;
+	if (err == -EFBIG)
+		complain("core file %s is cut off at %llu MiB, see --core-size", path,
+			 (unsigned long long)o->core_size >> 20);
+	else if (err)
+		complain("core file %s is not whole: %s", path, strerror(-err));
+	return err ? EXIT_FAILED : EXIT_OK;
+}
+
+/* Does what is to be done with the core file. It is dropped by ending without reading it. */
+static int hand_on(const struct crash_opts *o, const struct crash_head *head)
+{
+	if (head->fd < 0)
+		return EXIT_FAILED;
+	if (o->command)
+		return crash_pass(head, STDIN_FILENO, o->command);
+	return o->core_dir ? keep_core(o, head) : EXIT_OK;
+}
+
+/* Does the work of the kernel's handler. */
+static int handle(struct crash_opts *o)
+{
+	struct crash_head head;
+	struct reason why;
+	int status, after;
+
+	signal(SIGPIPE, SIG_IGN);
+	if (crash_read_head(STDIN_FILENO, &head, &why)) {
+		complain("%s", why.text);
+		status = EXIT_FAILED;
+	} else {
+		status = report_apart(o, &head);
+	}
+	after = hand_on(o, &head);
+	return status ? status : after;
+}
+
+/* The kernel starts its handler with nothing but standard input: no file may become the others. */
+static void open_standard(void)
+{
+	int fd;
+
+	do {
+		fd = open("/dev/null", O_RDWR | O_NOCTTY);
+	} while (fd >= 0 && fd <= STDERR_FILENO);
+	if (fd >= 0)
+		close(fd);
+}
+
+static const char *contradiction(const struct crash_opts *o)
+{
+	if (!o->pid && !o->file)
+		return "no core file given: name a FILE, or the process that is dumped with -p PID";
+	if (!o->pid && (o->command || o->core_dir))
+		return "a core file is kept or handed on only while it is written, with -p PID";
+	if (o->command && o->core_dir)
+		return "--core-dir keeps the core file, and a command gets it: choose one";
+	if (o->pid && isatty(STDIN_FILENO))
+		return "standard input is a terminal: with -p PID the kernel writes a core file there";
+	return NULL;
+}
+
+int cmd_crash(int argc, char **argv)
+{
+	struct crash_opts o = {
+		.dir = CRASH_DIR,
+		.max = 100,
+		.core_size = 2ull << 30,
+		.timeout = 10,
+		.trace = { .depth = TRACE_DEPTH,
+			   .fold = true,
+			   .addresses = true,
+			   .first_apart = true },
+	};
+	const char *wrong;
+	int first;
+
+	open_standard();
+	first = command_parse(&crash_argp, argc, argv, &o);
+	if (o.pid && first < argc)
+		o.command = argv + first;
+	else if (first + 1 == argc)
+		o.file = argv[first];
+	else if (first < argc)
+		o.command = argv + first + 1;
+	json_output.out = stdout;
+	wrong = contradiction(&o);
+	if (wrong) {
+		complain("%s", wrong);
+		return EXIT_USAGE;
+	}
+	return o.pid ? handle(&o) : report_file(&o);
+}
