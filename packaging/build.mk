@@ -11,6 +11,7 @@ INCLUDEDIR	?= $(PREFIX)/include
 DATADIR		?= $(PREFIX)/share
 MANDIR		?= $(DATADIR)/man
 UNITDIR		?= $(PREFIX)/lib/systemd/system
+SYSCONFDIR	?= /etc
 BASHDIR		?= $(DATADIR)/bash-completion/completions
 ZSHDIR		?= $(DATADIR)/zsh/site-functions
 FISHDIR		?= $(DATADIR)/fish/vendor_completions.d
@@ -23,12 +24,16 @@ to = $(foreach f,$(2),$(1):$(f):$(3)/$(notdir $(f)))
 to_file = $(1):$(2):$(3)
 # An entry for a template, in which words such as @LIBDIR@ are replaced.
 to_filled = fill:$(1):$(2)
+# An entry for a configuration file, which is left as it is if it is there already. make uninstall
+# removes it unless it was changed.
+to_config = config:$(1):$(2)/$(notdir $(1))
 # The three names of a shared library in $(B): the file, whose name has the version, and two links.
 # $(1) is the library.
 to_library = $(call to_file,644,$(B)/$(1),$(LIBDIR)/$(1).$(VERSION)) \
 	link:$(1).$(VERSION):$(LIBDIR)/$(1).0 link:$(1).0:$(LIBDIR)/$(1)
 
-# The list for install and uninstall. Its entries are MODE:FILE:WHERE; MODE may be fill or link.
+# The list for install and uninstall. Its entries are MODE:FILE:WHERE; MODE may be fill, link or
+# config.
 INSTALLED = \
 	$(call to,755,$(B)/shstk,$(BINDIR)) \
 	$(call to,644,$(TOOL_OBJECTS),$(LIBDIR)/shstk) \
@@ -44,6 +49,7 @@ INSTALLED = \
 		$(call to_filled,packaging/$(n).cmake.in,$(CMAKEDIR)/$(n).cmake)) \
 	$(call to_filled,tools/rules/shstkd.service,$(UNITDIR)/shstkd.service) \
 	$(call to_filled,tools/record/shstkd-profile.service,$(UNITDIR)/shstkd-profile.service) \
+	$(call to_config,tools/record/profile.conf,$(SYSCONFDIR)/shstk) \
 	$(call to_filled,tools/broker/shstk-broker.service,$(UNITDIR)/shstk-broker.service) \
 	$(call to,644,tools/broker/shstk-broker.socket,$(UNITDIR)) \
 	$(call to_file,644,$(B)/completion.bash,$(BASHDIR)/shstk) \
@@ -52,9 +58,9 @@ INSTALLED = \
 	$(call to,644,$(filter %.1,$(MAN_PAGES)),$(MANDIR)/man1) \
 	$(call to,644,$(filter %.3,$(MAN_PAGES)),$(MANDIR)/man3)
 # Folders that only this project uses.
-INSTALLED_FOLDERS = $(LIBDIR)/shstk $(CMAKEDIR)
+INSTALLED_FOLDERS = $(LIBDIR)/shstk $(CMAKEDIR) $(SYSCONFDIR)/shstk
 INSTALL_WORDS = PREFIX='$(PREFIX)' BINDIR='$(BINDIR)' LIBDIR='$(LIBDIR)' \
-	INCLUDEDIR='$(INCLUDEDIR)' VERSION='$(VERSION)'
+	INCLUDEDIR='$(INCLUDEDIR)' SYSCONFDIR='$(SYSCONFDIR)' VERSION='$(VERSION)'
 
 install: all man
 	$(Q)$(INSTALL_WORDS) packaging/install '$(DESTDIR)' $(INSTALLED)

@@ -4,9 +4,11 @@
 import gzip
 import os
 import shutil
+import socket
 import ssl
 import struct
 import subprocess
+import time
 
 import harness
 import pprof
@@ -90,6 +92,28 @@ def attributes(request):
             check(key not in found, f'{key} is there twice')
             found[key] = value
     return found
+
+
+def until(condition, what):
+    """Waits until something is true."""
+    end = time.monotonic() + LIMIT
+    while not condition():
+        check(time.monotonic() < end, f'{what}: not within {LIMIT} s')
+        time.sleep(0.02)
+
+
+def wake(child, path):
+    """When a process has ended, says so to a socket."""
+    child.wait()
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
+        end.sendto(b'END', path)
+
+
+def nobody_listens():
+    """The URL of a port where nobody listens."""
+    with socket.socket() as free:
+        free.bind(('127.0.0.1', 0))
+        return f'http://127.0.0.1:{free.getsockname()[1]}'
 
 
 def openssl(*args):

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import sys
 import threading
@@ -21,8 +22,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 from harness import LIMIT, Skip, check, equal, main, test  # noqa: E402
-from received import (ENVIRONMENT, certificates, ids, kept, need_sender, place,  # noqa: E402
-                      same, stacks, unpacked, walk, write)
+from received import (ENVIRONMENT, certificates, ids, kept, need_sender,  # noqa: E402
+                      nobody_listens, place, same, stacks, unpacked, until, wake, walk, write)
 from server import Server, answer, raw, silent  # noqa: E402
 
 OWN = 125       # exit status where a profile was lost
@@ -64,34 +65,12 @@ class Spool:
                                 preexec_fn=harness.end_with_parent)
 
 
-def until(condition, what):
-    """Waits until something is true."""
-    end = time.monotonic() + LIMIT
-    while not condition():
-        check(time.monotonic() < end, f'{what}: not within {LIMIT} s')
-        time.sleep(0.02)
-
-
 def finish(child, wait):
     """Ends a recording; returns what it printed."""
     write(wait, b'')
     said = child.communicate(timeout=LIMIT)[1]
     equal(child.returncode, 0, said)
     return said
-
-
-def wake(child, path):
-    """When a process has ended, says so to a socket."""
-    child.wait()
-    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as end:
-        end.sendto(b'END', path)
-
-
-def nobody_listens():
-    """The URL of a port where nobody listens."""
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        return f'http://127.0.0.1:{free.getsockname()[1]}'
 
 
 def senders(spool):
@@ -201,6 +180,22 @@ def series():
     every = [i for r in server.requests for i in ids(r)]
     equal(len(set(every)), len(every), 'different ids')
     equal(spool.counts()['put'], len(server.requests), 'requests')
+
+
+@test
+def off_cpu():
+    """--off-cpu: where threads wait is sent, as the file has it"""
+    spool, path = Spool(), place('waits.pb.gz')
+    with Server() as server:
+        run = harness.shstk('record', '-q', '--off-cpu', f'--push={server.url}', '-o', path,
+                            f'--spool={spool.path}', '--spool-wait=150', '--timeout=150', '--',
+                            'sleep', '0.3', env=ENVIRONMENT)
+    if run.returncode == OWN and not server.requests:
+        raise Skip(f'waiting can not be recorded here: {run.stderr.strip()}')
+    equal(run.returncode, 0, run.stderr)
+    same(server.requests, path)
+    waited = sum(value for _, value in stacks(path))
+    check(waited >= 250_000_000, f'{waited} ns')
 
 
 # ---- Servers that misbehave ----
@@ -331,6 +326,20 @@ def wrong_options():
                             env=ENVIRONMENT)
         equal(run.returncode, 2, run.stderr)
     check(not os.path.exists(place('started')), 'the command was started')
+
+
+@test
+def client_certificate():
+    """a server that wants a certificate gets requests with --cert and --key, and none without"""
+    context, spool = certificates(), Spool()
+    context.verify_mode = ssl.CERT_REQUIRED
+    context.load_verify_locations(place('ca.pem'))
+    with Server(context=context) as server:
+        spool.record(server, f'--cacert={place("ca.pem")}')
+        equal([len(server.requests), len(spool.requests())], [0, 1], 'requests')
+        spool.record(server, f'--cacert={place("ca.pem")}', f'--cert={place("client.pem")}',
+                     f'--key={place("client.key")}')
+    equal([len(server.requests), len(spool.requests())], [1, 1], 'requests')
 
 
 # ---- The folder ----

@@ -26,7 +26,7 @@ result() {
 }
 
 echo "KTAP version 1"
-echo "1..8"
+echo "1..9"
 
 env -u MAKEFLAGS -u MAKELEVEL make -s install B="$build" DESTDIR="$top" \
 	PREFIX=/usr >"$top/log" 2>&1
@@ -50,7 +50,18 @@ for file in bin/shstk lib/shstk/shstk-push lib/shstk/libshstk-agent.so lib/libsh
 		missing=1
 	fi
 done
+if ! cmp "$top/etc/shstk/profile.conf" tools/record/profile.conf >>"$top/log" 2>&1; then
+	missing=1
+fi
 result $missing "every file is there"
+
+# A changed file stays when a new version is installed, and when it is removed.
+echo '# mine' >>"$top/etc/shstk/profile.conf"
+(file=config:tools/record/profile.conf:/etc/shstk/profile.conf
+	packaging/install "$top" "$file" && packaging/install --remove "$top" "$file" -- /etc/shstk &&
+	grep '^# mine' "$top/etc/shstk/profile.conf" && grep '^ExecStart=.*--config=/etc/shstk/profile.conf' \
+	"$top/usr/lib/systemd/system/shstkd-profile.service") >"$top/log" 2>&1
+result $? "a configuration file that was changed stays"
 
 # The path must be a whole word: if the tree is in /shstk, /dev/shstk must not match.
 tree=$(pwd | sed 's/[].[\*^$+?(){}|]/\\&/g')

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "libshstk/symbol/utf8.h"
 #include "tools/push/push.h"
@@ -228,10 +229,6 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_MAX_WAIT:
 		p->max_wait = parse_number(state, "max-wait", arg, 1, 3600);
 		return 0;
-	case ARGP_KEY_END:
-		if (p->key && !p->cert)
-			argp_failure(state, argp_err_exit_status, 0, "--key needs --cert");
-		return 0;
 	default:
 		if (!file_of(p, key))
 			return ARGP_ERR_UNKNOWN;
@@ -247,6 +244,19 @@ static error_t parse_way(int key, char *arg, struct argp_state *state)
 
 	p->given |= !err && key >= OPT_PROTOCOL && key < OPT_SPOOL;
 	return err;
+}
+
+bool push_files_readable(const struct push *p)
+{
+	const char *const files[] = { p->token_file, p->cacert, p->cert, p->key };
+
+	for (size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
+		if (!files[i] || !access(files[i], R_OK))
+			continue;
+		complain("cannot read '%s': %s", files[i], strerror(errno));
+		return false;
+	}
+	return true;
 }
 
 const struct argp push_way_argp = { .options = options, .parser = parse_way };

@@ -28,6 +28,8 @@ static void check(const struct argp_state *state, const struct push *p)
 	if (!p->to)
 		argp_failure(state, argp_err_exit_status, 0,
 			     "where to? (--to=URL, such as --to=http://localhost:4318)");
+	if (p->key && !p->cert)
+		argp_failure(state, argp_err_exit_status, 0, "--key needs --cert");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)

@@ -158,6 +158,8 @@ pid_t push_start_spooled(const struct push *push, const char *base, const char *
 /* Sets the defaults of the options, and releases what they hold. */
 void push_init(struct push *push);
 void push_deinit(struct push *push);
+/* Returns whether the files that options name can be read, or false after a message. */
+bool push_files_readable(const struct push *push);
 /* Chooses the protocol, if there is a URL. */
 void push_choose_protocol(struct push *push);
 
@@ -185,7 +187,7 @@ struct pusher {
 	int useless;
 };
 
-/* Opens the spool and starts to send. Returns an exit status. pusher_end() is called in any case. */
+/* Opens the spool and starts to send. Returns an exit status. pusher_forget() is called in any case. */
 int pusher_begin(struct pusher *pusher, const struct push *push);
 /* Starts the program again, if it has ended. */
 void pusher_watch(struct pusher *pusher);
@@ -196,5 +198,7 @@ void pusher_watch(struct pusher *pusher);
 bool pusher_put(const struct pusher *pusher, struct shstk_profile *profile, const char *title);
 /* Waits until what waits was sent, for some seconds at most. Does nothing if there was no pusher_begin(). */
 void pusher_end(struct pusher *pusher);
+/* Closes the spool. */
+void pusher_forget(struct pusher *pusher);
 
 #endif

@@ -146,6 +146,12 @@ void pusher_end(struct pusher *pusher)
 			kill(pusher->pid, SIGKILL);
 		nanosleep(&pause, NULL);
 	}
+}
+
+void pusher_forget(struct pusher *pusher)
+{
+	if (!pusher->push)
+		return;
 	if (pusher->spool.dir >= 0)
 		spool_close(&pusher->spool);
 	free(pusher->base);

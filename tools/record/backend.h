@@ -23,11 +23,14 @@
 #include "libshstk/symbol/profile.h"
 #include "tools/reason.h"
 #include "tools/record/options/options.h"
+#include "tools/record/sample_counts.h"
 #include "tools/record/targets/target.h"
 
 /**
  * struct recording - one run of `shstk record`
  * @opts: the options that were given.
+ * @argv: the words of the command line, the first of which is the command's name.
+ * @nice: the priority with which the process was started.
  * @backend: the back end that records.
  * @state: the back end's own data, made by its begin().
  * @symbols: finds names for addresses; made by the back end's begin().
@@ -41,6 +44,8 @@
  * @flushed: CLOCK_MONOTONIC in ns, when samples that are kept were last written.
  * @followed: CLOCK_MONOTONIC in ns before which follow() of the back end is not called again.
  * @told: CLOCK_MONOTONIC in ns, when systemd was last told how it goes (service.h).
+ * @measured: CLOCK_MONOTONIC in ns, when figures were last written (metrics.h).
+ * @before: counts of the profiles before this one: samples, and those lost and truncated.
  * @memory: the most private memory that the recorder had so far, in KiB.
  * @shared: the most memory that the recorder shared so far (@shared of struct backend), in KiB.
  * @kept: files of the profiles that are kept (output_list()), a ring of as many entries as profiles
@@ -48,11 +53,16 @@
  * @nr_kept: number of profiles so far.
  * @writer: the child process that writes the previous profile (series.h), or 0.
  * @pusher: sends profiles, if they are to be sent.
+ * @going: the back end has begun to record.
+ * @again: the recording ends because another one with changed options follows (reload.h).
+ * @unmeasured: the last page of figures could not be written.
  * @unwritten: an earlier profile could not be written to its file.
  * @said: the lines that were printed by caution.h.
  */
 struct recording {
 	struct record_opts *opts;
+	char *const *argv;
+	int nice;
 	const struct backend *backend;
 	void *state;
 	struct shstk_symbols *symbols;
@@ -64,6 +74,8 @@ struct recording {
 	uint64_t realtime;
 	uint64_t flushed;
 	uint64_t told;
+	uint64_t measured;
+	struct sample_counts before;
 	uint64_t followed;
 	unsigned long memory;
 	unsigned long shared;
@@ -71,6 +83,9 @@ struct recording {
 	unsigned long nr_kept;
 	pid_t writer;
 	struct pusher pusher;
+	bool going;
+	bool again;
+	bool unmeasured;
 	bool unwritten;
 	struct said *said;
 };
@@ -100,6 +115,8 @@ struct recording {
  *	Returns 0 or -ENOMEM.
  * @shared: returns how many bytes of memory the recorder shares with the kernel (rings) or with
  *	agents. Called after @start.
+ * @count: gets the counts so far, of this profile or, if it is cumulative, of all; allocations count
+ *	as samples. Called after @start.
  * @describe: writes the counts so far to @buf, for the line of progress.
  * @report_gaps: prints what the profile does not hold, each in one line, also with --quiet
  *	(caution.h). Called for each profile before it is written; @ended is false if another one
@@ -122,6 +139,7 @@ struct backend {
 	int (*renew)(struct recording *r);
 	int (*stop)(struct recording *r, bool ended, const struct rusage *usage);
 	uint64_t (*shared)(const struct recording *r);
+	void (*count)(const struct recording *r, struct sample_counts *ret);
 	void (*describe)(const struct recording *r, char *buf, size_t size);
 	void (*report_gaps)(struct recording *r, bool ended, const struct rusage *usage);
 	void (*report)(struct recording *r, bool ended, const struct rusage *usage);

@@ -21,6 +21,8 @@
 #include "tools/proc/tasks.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
+#include "tools/record/metrics.h"
+#include "tools/record/reload.h"
 #include "tools/record/series.h"
 #include "tools/record/service.h"
 #include "tools/record/top/hottest.h"
@@ -49,6 +51,7 @@ struct progress {
 	bool interrupted; /* the user interrupted once, and the command knows it */
 	bool stopped;
 	bool next; /* the profile so far is to be written now */
+	bool reload; /* the options are to be read anew */
 	struct hottest hottest; /* the hottest function, shown in the line of progress */
 	struct top top; /* the screen of `shstk top` */
 };
@@ -97,6 +100,10 @@ static void clear_progress(struct progress *p)
  */
 static void on_interrupt(const struct recording *r, struct progress *p, const siginfo_t *si)
 {
+	if (si->si_signo == SIGHUP && reload_possible(r)) {
+		p->reload = true;
+		return;
+	}
 	if (si->si_signo == SIGHUP && r->opts->every > 0) {
 		p->next = true;
 		return;
@@ -154,6 +161,16 @@ static bool is_due(const struct recording *r, struct progress *p, uint64_t at)
 
 	p->next = false;
 	return next || (r->opts->every > 0 && at - r->part >= r->opts->every * 1e9);
+}
+
+/* Ends the recording if another one with changed options is to take its place. */
+static void look_at_options(struct recording *r, struct progress *p)
+{
+	if (!p->reload)
+		return;
+	p->reload = false;
+	r->again = reload_check(r);
+	p->stopped |= r->again;
 }
 
 /* Handles the terminal's other signals, and keys. */
@@ -254,6 +271,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 		if (!is_terminals(signo) && signo != SIGCHLD)
 			on_interrupt(r, p, &si);
 		handle_terminal(r, p, signo);
+		look_at_options(r, p);
 		*ended = has_ended(r, status, usage);
 		if (*ended)
 			break;
@@ -266,6 +284,7 @@ static int record_loop(struct recording *r, struct progress *p, int *status, boo
 				r->backend->watch(r);
 			show_progress(r, p, at);
 			service_watch(r, at);
+			metrics_watch(r, at);
 			note_memory(r);
 			watch = at;
 			ret = keep_samples(r, at);
@@ -388,6 +407,7 @@ static int run(struct recording *r)
 	own = start(r);
 	if (own)
 		return own;
+	r->going = true;
 	service_ready(r);
 	series_begin(r);
 	progress.shown = !r->opts->quiet && !r->opts->live && isatty(STDERR_FILENO);
@@ -398,7 +418,11 @@ static int run(struct recording *r)
 	top_leave(&progress.top);
 	if (own == -ENOMEM)
 		complain("out of memory: recording stops here");
-	service_ends(r);
+	r->again &= !ended && !own;
+	if (r->again)
+		service_reloads(r);
+	else
+		service_ends(r);
 	own = finish(r, &progress.top, ended, &usage);
 	if (!ended && r->pid) {
 		if (progress.interrupted)
@@ -443,9 +467,12 @@ static int record(struct recording *r)
 			status = EXIT_OWN;
 	}
 	if (!status)
+		status = metrics_begin(r);
+	if (!status)
 		status = run(r);
-	if (r->opts->push.to)
-		pusher_end(&r->pusher);
+	pusher_end(&r->pusher);
+	metrics_end(r);
+	pusher_forget(&r->pusher);
 	r->backend->end(r);
 	output_keep_drop(&r->opts->output);
 	series_forget(r);
@@ -458,7 +485,11 @@ static int record(struct recording *r)
 /* Parses @argv by @argp, whose input is @opts, and records. Returns the exit status. */
 static int record_main(const struct argp *argp, int argc, char **argv, struct record_opts *opts)
 {
-	struct recording r = { .opts = opts };
+	struct recording r = {
+		.opts = opts,
+		.argv = argv,
+		.nice = getpriority(PRIO_PROCESS, 0),
+	};
 	int first = command_parse(argp, argc, argv, opts), status;
 
 	if (!CPU_SUPPORTED) {
@@ -478,6 +509,8 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 	 */
 	opts->targets.alone |= opts->heap && (opts->targets.nr_pids || opts->targets.nr_names);
 	status = record_options_check(opts);
+	if (opts->dry_run && !status)
+		return push_files_readable(&opts->push) ? EXIT_OK : EXIT_FAILED;
 	if (!status)
 		status = targets_find(&opts->targets);
 	if (status)
@@ -487,7 +520,8 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 			"%u children are other users' or have other rights: only root may record them",
 			opts->targets.refused);
 	sampler_choose(opts, &r.backend);
-	return record(&r);
+	status = record(&r);
+	return r.again ? reload(&r) : status;
 }
 
 int cmd_record(int argc, char **argv)

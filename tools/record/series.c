@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "tools/record/metrics.h"
 #include "tools/record/series.h"
 #include "tools/shstk.h"
 
@@ -223,6 +224,7 @@ int series_next(struct recording *r)
 		ret = write_next(r);
 	if (ret)
 		return ret;
+	metrics_add_profile(r);
 	ret = series_renew(r);
 	r->part = now_ns(CLOCK_MONOTONIC);
 	if (!r->backend->cumulative) {

@@ -5,6 +5,7 @@
 
 #include "tools/record/service.h"
 #include "tools/rules/notify.h"
+#include "tools/shstk.h"
 
 #define TELL_NS 1000000000 /* between two messages */
 
@@ -35,6 +36,13 @@ void service_watch(struct recording *r, uint64_t at)
 	waiting = spool_waiting(&r->pusher.spool);
 	notify_state("WATCHDOG=1\nSTATUS=%s; %zu requests wait, %" PRIu64 " KiB", so_far,
 		     waiting.nr, waiting.bytes / 1024);
+}
+
+void service_reloads(const struct recording *r)
+{
+	if (is_service(r))
+		notify_state("RELOADING=1\nMONOTONIC_USEC=%" PRIu64 "\nSTATUS=reading options anew",
+			     now_ns(CLOCK_MONOTONIC) / 1000);
 }
 
 void service_ends(const struct recording *r)

@@ -13,6 +13,8 @@
 void service_ready(const struct recording *r);
 /* Tells that recording goes on and what was counted so far, once a second; called more often. */
 void service_watch(struct recording *r, uint64_t at);
+/* Tells that recording ends because another one, with changed options, follows in its place. */
+void service_reloads(const struct recording *r);
 /* Tells that recording ends. */
 void service_ends(const struct recording *r);
 

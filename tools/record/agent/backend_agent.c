@@ -99,6 +99,11 @@ static uint64_t shared(const struct recording *r)
 	return agent_recording_shared(r->state);
 }
 
+static void count(const struct recording *r, struct sample_counts *ret)
+{
+	agent_recording_count(r->state, ret);
+}
+
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct sample_counts c;
@@ -229,6 +234,7 @@ const struct backend backend_agent = {
 	.watch = watch,
 	.stop = stop,
 	.shared = shared,
+	.count = count,
 	.describe = describe,
 	.report_gaps = report_gaps,
 	.report = report,

@@ -73,6 +73,14 @@ static uint64_t shared(const struct recording *r)
 	return heap_recording_shared(r->state);
 }
 
+static void count(const struct recording *r, struct sample_counts *ret)
+{
+	struct heap_counts c;
+
+	heap_recording_count(r->state, &c);
+	*ret = (struct sample_counts){ .samples = c.objects, .lost = c.lost };
+}
+
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct heap_counts c;
@@ -144,6 +152,7 @@ const struct backend backend_heap = {
 	.renew = renew,
 	.stop = stop,
 	.shared = shared,
+	.count = count,
 	.describe = describe,
 	.report_gaps = report_gaps,
 	.report = report,

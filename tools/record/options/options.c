@@ -11,6 +11,7 @@
 #include "tools/inject/agent/ring.h"
 #include "tools/record/heap/heap.h"
 #include "tools/record/heap/heap_values.h"
+#include "tools/record/options/config.h"
 #include "tools/record/options/options.h"
 #include "tools/shstk.h"
 
@@ -40,6 +41,9 @@ enum {
 	OPT_KEEP,
 	OPT_CALL_GRAPH,
 	OPT_PUSH,
+	OPT_CONFIG,
+	OPT_DRY_RUN,
+	OPT_METRICS,
 };
 
 /*
@@ -111,6 +115,11 @@ enum {
 	RECORD("heap-show", OPT_HEAP_SHOW, "TYPE",                                                 \
 	       "with --heap: what is shown where one value is: inuse_space, peak_space (the"       \
 	       " default), alloc_space, ...; with --every also growth_space; implies --heap")      \
+	RECORD("metrics", OPT_METRICS, "FILE",                                                     \
+	       "keep figures of the recording in FILE, a page for Prometheus")                     \
+	RECORD("config", OPT_CONFIG, "FILE",                                                       \
+	       "take options from FILE, too, each on a line; SIGHUP has them read again")          \
+	RECORD("dry-run", OPT_DRY_RUN, NULL, "check the options, and record nothing")              \
 	BOTH("quiet", 'q', NULL, "no progress line, no summary", "no summary")
 
 #define RECORD_TEXT(name, key, argument, record, top) { name, key, argument, 0, record, 0 },
@@ -251,6 +260,8 @@ static bool *find_switch(struct record_opts *o, int key)
 		return &o->heap;
 	case OPT_HEAP_MMAP:
 		return &o->heap_mmap;
+	case OPT_DRY_RUN:
+		return &o->dry_run;
 	case 'q':
 		return &o->quiet;
 	default:
@@ -315,6 +326,13 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 		return 0;
 	case OPT_PUSH:
 		o->push.to = arg;
+		return 0;
+	case OPT_METRICS:
+		o->metrics = arg;
+		return 0;
+	case OPT_CONFIG:
+		o->config = arg;
+		config_read(state, &record_argp, o, arg);
 		return 0;
 	case READ_LIMIT_OPT:
 		read_limit_parse(state, arg, &o->read_limit);
@@ -460,6 +478,8 @@ static int check_targets(const struct record_opts *o)
 		complain("--keep needs --every: it limits how many of its profiles are kept");
 	else if (o->push.given && !o->push.to)
 		complain("options that say how profiles are sent need --push=URL");
+	else if (o->push.key && !o->push.cert)
+		complain("--key needs --cert");
 	else if (o->nr_events > 1 && (o->perf_data || o->wall || o->live))
 		complain("more than one --event does not go with %s",
 			 o->perf_data ? "--perf-data: such a file holds one event" :

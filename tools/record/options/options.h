@@ -34,6 +34,9 @@
  * @delay: with @live: seconds from one table to the next.
  * @wall: sample wall-clock time.
  * @quiet: print nothing but what went wrong.
+ * @dry_run: check the options only.
+ * @config: file from which more options were taken, or NULL.
+ * @metrics: file for figures of the recording (metrics.h), or NULL.
  * @command: the command to start, or NULL if what runs already is recorded.
  * @via: who takes the samples.
  * @walk: with VIA_COPIES: a BPF program walks the stacks, and a stack is copied where the walk does
@@ -75,6 +78,9 @@ struct record_opts {
 	double delay;
 	bool wall;
 	bool quiet;
+	bool dry_run;
+	const char *config;
+	const char *metrics;
 	char *const *command;
 	enum via via;
 	bool walk;

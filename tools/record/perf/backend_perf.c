@@ -495,6 +495,11 @@ static uint64_t shared(const struct recording *r)
 	return perf_recording_shared(perf_of(r));
 }
 
+static void count(const struct recording *r, struct sample_counts *ret)
+{
+	perf_recording_count(perf_of(r), ret, NULL);
+}
+
 static void describe(const struct recording *r, char *buf, size_t size)
 {
 	struct sample_counts c;
@@ -801,6 +806,7 @@ const struct backend backend_perf = {
 	.renew = renew,
 	.stop = stop,
 	.shared = shared,
+	.count = count,
 	.describe = describe,
 	.report_gaps = report_gaps,
 	.report = report,
