@@ -13,6 +13,8 @@ $(B)/selftests/push/resource_test: selftests/push/resource_test.c $(B)/symbol/na
 		$(filter %.c %.o,$^)
 
 selftests/push/push_test.py: | $(B)/shstk $(TOOL_PROGRAMS)
+selftests/push/container_test.py: | $(B)/shstk
 selftests/push/spool_test.py selftests/push/service_test.py: | $(B)/shstk $(TOOL_OBJECTS) $(TOOL_PROGRAMS) $(B)/selftests/push/allocate
 
-CHECK += selftests/push/push_test.py selftests/push/spool_test.py selftests/push/service_test.py $(B)/selftests/push/resource_test
+CHECK += selftests/push/push_test.py selftests/push/spool_test.py selftests/push/service_test.py \
+	selftests/push/container_test.py $(B)/selftests/push/resource_test
