@@ -10,18 +10,20 @@ file, which `shstk report` reads again.
 import base64
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
+import subprocess
 import sys
 import urllib.parse
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
-from harness import check, equal, main, test  # noqa: E402
+from harness import Skip, check, equal, main, test  # noqa: E402
 from received import (ENVIRONMENT, attributes, certificates, ids, need_sender,  # noqa: E402
-                      place, same, stacks, write)
+                      place, same, stacks, unpacked, walk, write)
 from server import Server, answer, endless, processes, raw, silent  # noqa: E402
 
 OK, FAILED, USAGE, LATER = 0, 1, 2, 75
@@ -213,6 +215,106 @@ def damaged():
         push(server, write('damaged.pb.gz', b'\x1f\x8b damaged'), path, status=FAILED)
     equal(len(server.requests), 1, 'requests')
     same(server.requests, path)
+
+
+@test
+def long_names():
+    """a name of ten million letters is shortened; the rest of the profile arrives as it is"""
+    path = write('long.folded', b'main;' + b'x' * 10_000_000 + b' 5\nmain;short 1\n')
+    with Server() as server:
+        push(server, path)
+    equal(len(server.requests), 1, 'requests')
+    same(server.requests, path)
+    equal([value for _, value in stacks(path)], [1, 5], 'values')
+    longest = max(walk(unpacked(server.requests[0]), 2, 5), key=len)
+    check(longest.startswith(b'x' * 1000) and len(longest) < 100_000, f'{len(longest)} bytes')
+
+
+# ---- Decoders of others ----
+
+# What opentelemetry-proto 1.10 says of the messages that are written here: numbers of the fields.
+PUBLISHED = {
+    'Resource': {'attributes': 1},
+    'Scope': {'name': 1, 'version': 2, 'attributes': 3},
+    'KeyValue': {'key': 1, 'value': 2},
+    'AnyValue': {'string_value': 1, 'bool_value': 2, 'int_value': 3, 'array_value': 5},
+    'ProfilesData': {'resource_profiles': 1, 'dictionary': 2},
+    'ResourceProfiles': {'resource': 1, 'scope_profiles': 2},
+    'ScopeProfiles': {'scope': 1, 'profiles': 2},
+    'Dictionary': {'mapping_table': 1, 'location_table': 2, 'function_table': 3, 'link_table': 4,
+                   'string_table': 5, 'attribute_table': 6, 'stack_table': 7},
+    'ValueType': {'type_strindex': 1, 'unit_strindex': 2},
+    'Profile': {'sample_type': 1, 'samples': 2, 'time_unix_nano': 3, 'duration_nano': 4,
+                'period_type': 5, 'period': 6, 'profile_id': 7, 'attribute_indices': 11},
+    'Sample': {'stack_index': 1, 'attribute_indices': 2, 'link_index': 3, 'values': 4,
+               'timestamps_unix_nano': 5},
+    'Link': {'trace_id': 1, 'span_id': 2},
+    'Mapping': {'memory_start': 1, 'memory_limit': 2, 'file_offset': 3, 'filename_strindex': 4,
+                'attribute_indices': 5},
+    'Stack': {'location_indices': 1},
+    'Location': {'mapping_index': 1, 'address': 2, 'lines': 3, 'attribute_indices': 4},
+    'Line': {'function_index': 1, 'line': 2, 'column': 3},
+    'Function': {'name_strindex': 1, 'system_name_strindex': 2, 'filename_strindex': 3,
+                 'start_line': 4},
+    'KeyValueAndUnit': {'key_strindex': 1, 'value': 2, 'unit_strindex': 3},
+}
+PROTO = os.path.join(harness.TOP, 'libshstk/symbol/otlp.proto')
+
+
+@test
+def published_numbers():
+    """the fields of otlp.proto have the numbers that OpenTelemetry published"""
+    with open(PROTO, encoding='utf-8') as file:
+        text = file.read()
+    for name, wanted in PUBLISHED.items():
+        body = re.search(rf'^message {name} {{\n(.*?)^}}', text, re.M | re.S).group(1)
+        found = {field: int(number)
+                 for field, number in re.findall(r'(\w+) = (\d+);', body)}
+        check(found, f'{name} has no fields')
+        equal({field: wanted.get(field) for field in found}, found, name)
+
+
+@test
+def decoded_by_protoc():
+    """otlp: protoc finds no field that the messages don't have, and the values of the profile"""
+    if not shutil.which('protoc'):
+        raise Skip("there is no protoc: Debian's package protobuf-compiler")
+    with Server() as server:
+        push(server, '--attribute=host.id=7', profile())
+    done = subprocess.run(['protoc', '--decode=shstk.otlp.ProfilesData',
+                           f'--proto_path={os.path.dirname(PROTO)}', PROTO],
+                          input=unpacked(server.requests[0]), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, timeout=harness.LIMIT)
+    equal((done.returncode, done.stderr), (0, b''), 'protoc')
+    text = done.stdout.decode()
+    equal(re.findall(r'^\s*\d+[:{ ].*', text, re.M), [], 'fields that are not known')
+    values = [int(n) for n in re.findall(r'^ *values: (\d+)$', text, re.M)]
+    equal(sorted(values), sorted([1, 2, 3]), 'values')
+    for name in 'main', 'job', 'step_0', 'step_2', 'host.id':
+        check(f'"{name}"' in text, f'{name} is not there')
+
+
+@test
+def decoded_by_go():
+    """pprof: go tool pprof reads what /ingest and Push get, with the values of the profile"""
+    if not shutil.which('go'):
+        raise Skip("there is no go: Debian's package golang-go")
+    with Server() as server:
+        push(None, f'--to={server.url}/ingest', profile())
+        push(server, '--protocol=pyroscope', profile())
+    first, second = server.requests
+    series = json.loads(second.body)['series'][0]
+    for data in first.body, base64.b64decode(series['samples'][0]['rawProfile'], validate=True):
+        run = harness.run('go', 'tool', 'pprof', '-raw', '-symbolize=none',
+                          write('go.pb.gz', data),
+                          env={**ENVIRONMENT, 'HOME': harness.TMP, 'PPROF_TMPDIR': harness.TMP})
+        if run.returncode and 'no such tool' in run.stderr:
+            raise Skip(f'there is no pprof in this go: {run.stderr.strip()}')
+        equal(run.returncode, 0, run.stderr)
+        samples = run.stdout.split('Samples:\n')[1].split('Locations\n')[0]
+        values = [int(n) for n in re.findall(r'^ *(\d+)[ \d]*:', samples, re.M)]
+        equal(sorted(values), [1, 2, 3], run.stdout)
+        check('step_2' in run.stdout, run.stdout)
 
 
 # ---- Servers that misbehave ----
