@@ -38,14 +38,15 @@ WAYS = {
 }
 
 
-def core(way):
-    """Path of the kernel's core file of a program that ends in this way."""
+def core(way, *command, **env):
+    """Path of the kernel's core file of a program that ends in this way, or of a command."""
     if way in CORES:
         return CORES[way]
     with tempfile.TemporaryDirectory(dir=TMP) as folder:
         subprocess.run(['sh', '-c', 'ulimit -c unlimited; ulimit -s 1024; exec "$@"', 'sh',
-                        CRASHER, way], cwd=folder, check=False, stdout=subprocess.DEVNULL,
-                       stderr=subprocess.DEVNULL, timeout=LIMIT)
+                        *(command or (CRASHER, way))], cwd=folder, check=False,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=LIMIT,
+                       env=dict(os.environ, **env))
         found = [name for name in os.listdir(folder) if name.startswith('core')]
         if not found:
             with open('/proc/sys/kernel/core_pattern', encoding='utf-8') as file:
@@ -76,6 +77,61 @@ def names_what_crashed():
                 rf'process \d+ \([^)]*\) ended by {cause}', head):
             wrong.append(f'{way}: {done.returncode} {head} {stack[:6]} {done.stderr}')
     check(not wrong, '\n'.join(wrong))
+
+
+RUST = """
+#[inline(never)]
+fn crash_here(p: *mut i32) {
+    unsafe { std::ptr::write_volatile(p, 1) }
+}
+fn main() {
+    crash_here(std::env::args().count() as *mut i32);
+}
+"""
+GO = """
+package main
+
+//go:noinline
+func crashHere(p *int) {
+	*p = 1
+}
+func main() {
+	crashHere(nil)
+}
+"""
+
+
+def made(name, text, *command):
+    """Path of a program in another language; None if there is no compiler for it."""
+    if not shutil.which(command[0]):
+        return None
+    source = os.path.join(TMP, name)
+    with open(source, 'w', encoding='utf-8') as file:
+        file.write(text)
+    program = os.path.splitext(source)[0]
+    done = run(*command, '-o', program, source, env=dict(os.environ, GOFLAGS='', HOME=TMP))
+    check(not done.returncode, f'{command}: {done.stderr}')
+    return program
+
+
+@test
+def other_languages():
+    """programs in Rust and Go, and the interpreter of Python, have their function, too"""
+    seen = []
+    rust = made('rusty.rs', RUST, 'rustc', '-g')
+    go = made('going.go', GO, 'go', 'build')
+    python = shutil.which('python3', path='/usr/bin:/bin')
+    for name, command, function in (
+            ('rust', [rust], 'rusty::crash_here'), ('go', [go], 'main.crashHere'),
+            ('python', [python, '-c', 'import ctypes; ctypes.string_at(16)'], 'strlen')):
+        if not command[0]:
+            continue
+        # Go's runtime raises the signal again for a core file only if it is asked to.
+        text = run(SHSTK, 'crash', core(name, *command, GOTRACEBACK='crash')).stdout
+        check(any(function in frame for frame in first_stack(text)), f'{name}: {text}')
+        seen.append(name)
+    if not seen:
+        raise Skip('no compiler for Rust or Go, and no Python of the system')
 
 
 @test

@@ -54,14 +54,14 @@ has 'the cause' '^process [0-9]+ \(crasher\) ended by SIGSEGV: address 0x0 is no
 has 'the command line' '^command +\./crasher null$'
 has 'the function first, and the others' ' null\+' ' main\+' '^2 threads .* by unwinding:$' ' waits\+'
 crash thread 139 sh -c './crasher thread; exit $?'
-has 'a name of a thread is made plain' '^thread [0-9]+ \(worker \?\[31m;/\.\.\), by unwinding:$' ' null\+'
-crash shadow 139 ./shstk run -q sh -c './crasher null; exit $?'
+has 'a name of a thread is made plain' '^thread [0-9]+ \(worker \?\[31m;/\.\), by unwinding:$' ' null\+'
+crash shadow 139 sh -c './shstk run -q ./crasher null; exit $?'
 has 'both stacks agree' ' null\+' 'by its shadow stack:$' '^  compared: .* agree'
-crash smash 139 ./shstk run -q sh -c './crasher smash; exit $?'
+crash smash 139 sh -c './shstk run -q ./crasher smash; exit $?'
 has 'a return address that was written over' \
 	'ended by SIGSEGV: a return address is not that of the shadow stack$' ' smash\+' \
 	'^  compared: shadow stack and unwinding differ after [0-9]+ frames:$' \
-	'^    shadow stack +0x[0-9a-f]+ main$' '^    unwinding +0x0*1000 '
+	'^    shadow stack +0x[0-9a-f]+ main$' '^    unwinding +'
 
 echo "$pattern" >/proc/sys/kernel/core_pattern
 echo "$limit" >/proc/sys/kernel/core_pipe_limit

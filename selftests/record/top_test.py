@@ -114,8 +114,8 @@ class Terminal:
             self.wait(lambda: not self.lines()[0].startswith('PAUSED'), 'goes on')
 
     def names(self):
-        """The names in the rows."""
-        return [line.split()[-1] for line in self.lines()[3:-1] if line]
+        """The names of functions in the rows; "[exec, loader]" and the like are none."""
+        return [line.split()[-1] for line in self.lines()[3:-1] if line and line[-1] != ']']
 
     def type(self, text):
         """Presses keys."""
