@@ -266,6 +266,15 @@ ASK(_Unwind_Ptr, GetTextRelBase, text_of)
 
 QUESTION(_Unwind_Word, GetCFA)
 
+/* Asks the real unwinder, for this frame only. */
+static uint64_t true_cfa(const struct backtrace_frame *f)
+{
+	_Unwind_Word cfa = 0;
+
+	ask_true(f, ask_GetCFA, &cfa);
+	return cfa;
+}
+
 /*
  * The distance from the stack pointer of an outermost frame to its CFA, which is the same each time:
  * the 48 bits of the frame's address, and 16 bits of the distance.
@@ -278,12 +287,11 @@ static uint64_t _Atomic outermost[16];
 static uint64_t outermost_cfa(struct backtrace_frame *f)
 {
 	uint64_t _Atomic *slot = &outermost[f->last_pc * 0x9e3779b97f4a7c15ULL >> 60];
-	uint64_t known = *slot, distance;
-	_Unwind_Word cfa = 0;
+	uint64_t known = *slot, distance, cfa;
 
 	if (f->last_sp && known >> DISTANCE == f->last_pc)
 		return f->last_sp + (known & ((1 << DISTANCE) - 1));
-	ask_true(f, ask_GetCFA, &cfa);
+	cfa = true_cfa(f);
 	distance = cfa - f->last_sp;
 	if (f->last_sp && distance >> DISTANCE == 0 && f->last_pc >> (64 - DISTANCE) == 0)
 		*slot = f->last_pc << DISTANCE | distance;
@@ -295,7 +303,6 @@ static uint64_t find_cfa(const struct backtrace_frame *f)
 {
 	struct shstk_hook hook = *f->hook;
 	uint64_t pc = 0, sp = 0;
-	_Unwind_Word cfa = 0;
 	struct shstk_opts opts = {
 		.size = sizeof(opts),
 		.sources = SHSTK_USE_WALK,
@@ -305,8 +312,7 @@ static uint64_t find_cfa(const struct backtrace_frame *f)
 
 	if (shstk_hook_capture(&hook, &pc, 1, &opts) == 1 && pc == f->pc)
 		return sp;
-	ask_true(f, ask_GetCFA, &cfa);
-	return cfa;
+	return true_cfa(f);
 }
 
 HOOK_API _Unwind_Word _Unwind_GetCFA(struct _Unwind_Context *context)
@@ -317,6 +323,9 @@ HOOK_API _Unwind_Word _Unwind_GetCFA(struct _Unwind_Context *context)
 	if (!f)
 		return next.GetCFA(context);
 	*known_slot(&need_sps, f->trace) = f->trace;
+	/* On arm64, libgcc takes the address of the signal frame for that of interrupted code. */
+	if (f->exact)
+		return true_cfa(f);
 	if (!f->sp)
 		f->sp = f->pc ? find_cfa(f) : outermost_cfa(f);
 	return f->sp;
