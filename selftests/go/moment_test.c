@@ -15,7 +15,7 @@
 
 enum { OF_G0, OF_M, OF_G, OF_STACK, PIECES };
 
-static int add(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
+static int add(void *arg, pid_t pid, struct shstk_space *space, const struct mappings_map *map)
 {
 	static uint8_t file[SMALL_SIZE];
 
@@ -26,12 +26,12 @@ static int add(void *arg, pid_t pid, struct shstk_space *space, const struct lay
 	return shstk_space_add_image(space, file, sizeof(file), map->start);
 }
 
-static const struct layout_files files = { .arch = SHSTK_ARCH_ARM64, .add = add };
+static const struct mappings_files files = { .arch = SHSTK_ARCH_ARM64, .add = add };
 
 /* clang-format off */
 FIXTURE(moment)
 {
-	struct layout *layout;
+	struct mappings *mappings;
 	struct memory_piece pieces[PIECES];
 	struct unwound stack;
 	uint64_t pcs[MAX], sps[MAX];
@@ -40,12 +40,12 @@ FIXTURE(moment)
 
 FIXTURE_SETUP(moment)
 {
-	struct layout_map map = { .start = PROGRAM, .end = PROGRAM + SMALL_TABLE };
+	struct mappings_map map = { .start = PROGRAM, .end = PROGRAM + SMALL_TABLE };
 
 	map.path = "/program";
-	self->layout = layout_create(&files);
-	ASSERT_NE(self->layout, NULL);
-	ASSERT_EQ(layout_add(&self->layout, 1, &map), 1);
+	self->mappings = mappings_create(&files);
+	ASSERT_NE(self->mappings, NULL);
+	ASSERT_EQ(mappings_add(&self->mappings, 1, &map), 1);
 	ASSERT_TRUE(make_thread());
 	self->stack = (struct unwound){ .pcs = self->pcs, .marks = self->marks,
 					.sps = self->sps, .max = MAX };
@@ -53,7 +53,7 @@ FIXTURE_SETUP(moment)
 
 FIXTURE_TEARDOWN(moment)
 {
-	layout_put(self->layout);
+	mappings_put(self->mappings);
 	munmap((void *)(uintptr_t)MEMORY, MEMORY_SIZE);
 }
 /* clang-format on */
@@ -90,7 +90,7 @@ static int unwind(FIXTURE_DATA(moment) * self, uint64_t work_in, size_t nr)
 	copy.size = 128;
 	copy.more = self->pieces;
 	copy.nr_more = nr;
-	return layout_unwind(self->layout, 1, &copy, &self->stack);
+	return mappings_unwind(self->mappings, 1, &copy, &self->stack);
 }
 
 static bool is_stack(const FIXTURE_DATA(moment) * self, const uint64_t *pcs, size_t nr)

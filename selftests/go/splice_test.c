@@ -32,7 +32,7 @@ static const struct small_func program[] = {
 	{ "runtime.goexit", { 0 }, 0, 0 }, { NULL, { 0 }, 0, 0 },
 };
 
-static int add(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
+static int add(void *arg, pid_t pid, struct shstk_space *space, const struct mappings_map *map)
 {
 	static uint8_t file[SMALL_SIZE];
 
@@ -43,12 +43,12 @@ static int add(void *arg, pid_t pid, struct shstk_space *space, const struct lay
 	return shstk_space_add_image(space, file, sizeof(file), map->start);
 }
 
-static const struct layout_files files = { .arch = SHSTK_ARCH_ARM64, .add = add };
+static const struct mappings_files files = { .arch = SHSTK_ARCH_ARM64, .add = add };
 
 /* clang-format off */
 FIXTURE(splice)
 {
-	struct layout *layout;
+	struct mappings *mappings;
 	struct unwound stack;
 	uint64_t pcs[MAX], sps[MAX];
 	uint8_t marks[MAX];
@@ -56,19 +56,19 @@ FIXTURE(splice)
 
 FIXTURE_SETUP(splice)
 {
-	struct layout_map map = { .start = PROGRAM, .end = PROGRAM + SMALL_TABLE };
+	struct mappings_map map = { .start = PROGRAM, .end = PROGRAM + SMALL_TABLE };
 
 	map.path = "/program";
-	self->layout = layout_create(&files);
-	ASSERT_NE(self->layout, NULL);
-	ASSERT_EQ(layout_add(&self->layout, 1, &map), 1);
+	self->mappings = mappings_create(&files);
+	ASSERT_NE(self->mappings, NULL);
+	ASSERT_EQ(mappings_add(&self->mappings, 1, &map), 1);
 	self->stack = (struct unwound){ .pcs = self->pcs, .marks = self->marks,
 					.sps = self->sps, .max = MAX };
 }
 
 FIXTURE_TEARDOWN(splice)
 {
-	layout_put(self->layout);
+	mappings_put(self->mappings);
 }
 /* clang-format on */
 
@@ -86,7 +86,7 @@ static int unwind(FIXTURE_DATA(splice) * self, size_t lost)
 
 	regs.r[30] = PC(WORK);
 	regs.r[31] = STACK;
-	return layout_unwind(self->layout, 1, &copy, &self->stack);
+	return mappings_unwind(self->mappings, 1, &copy, &self->stack);
 }
 
 static bool is_stack(const FIXTURE_DATA(splice) * self, const uint64_t *pcs, size_t nr)
@@ -104,7 +104,7 @@ TEST_F(splice, a_whole_copy_needs_no_callchain)
 	ASSERT_EQ(unwind(self, 0), 0);
 	EXPECT_TRUE(is_stack(self, whole, 4));
 	EXPECT_EQ(self->stack.end, SHSTK_END_COMPLETE);
-	EXPECT_FALSE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_FALSE(splice_stack(self->mappings, &chain, &self->stack));
 	EXPECT_TRUE(is_stack(self, whole, 4));
 }
 
@@ -116,7 +116,7 @@ TEST_F(splice, what_is_behind_the_copy_is_the_callchains)
 	ASSERT_EQ(unwind(self, FRAME), 0);
 	EXPECT_TRUE(is_stack(self, whole, 3));
 	EXPECT_EQ(self->stack.end, SHSTK_END_READ);
-	EXPECT_TRUE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_TRUE(splice_stack(self->mappings, &chain, &self->stack));
 	EXPECT_TRUE(is_stack(self, whole, 4));
 	EXPECT_EQ(self->stack.end, SHSTK_END_COMPLETE);
 }
@@ -127,7 +127,7 @@ TEST_F(splice, the_callchain_may_lack_the_caller_of_a_function_without_a_frame)
 	const struct callchain chain = { ips, 3, 127 };
 
 	ASSERT_EQ(unwind(self, FRAME), 0);
-	EXPECT_TRUE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_TRUE(splice_stack(self->mappings, &chain, &self->stack));
 	EXPECT_TRUE(is_stack(self, whole, 4));
 }
 
@@ -147,7 +147,7 @@ TEST_F(splice, a_callchain_of_other_frames_adds_nothing)
 		const struct callchain chain = { ips[i], nr[i], 127 };
 
 		ASSERT_EQ(unwind(self, FRAME), 0);
-		EXPECT_FALSE(splice_stack(self->layout, &chain, &self->stack));
+		EXPECT_FALSE(splice_stack(self->mappings, &chain, &self->stack));
 		EXPECT_TRUE(is_stack(self, whole, 3));
 		EXPECT_EQ(self->stack.end, SHSTK_END_READ);
 	}
@@ -166,11 +166,12 @@ TEST_F(splice, the_callchain_leads_to_the_goroutines_stack)
 	self->stack.nr = 2;
 	self->pcs[1] = PC(SYSTEMSTACK);
 	self->stack.end = SHSTK_END_COMPLETE;
-	EXPECT_TRUE(splice_stack(self->layout, &chain, &self->stack));
+	EXPECT_TRUE(splice_stack(self->mappings, &chain, &self->stack));
 	EXPECT_TRUE(is_stack(self, ips, 4));
 	self->stack.nr = 2;
 	self->stack.end = SHSTK_END_COMPLETE;
-	EXPECT_FALSE(splice_stack(self->layout, &(struct callchain){ ips, 3, 127 }, &self->stack));
+	EXPECT_FALSE(
+		splice_stack(self->mappings, &(struct callchain){ ips, 3, 127 }, &self->stack));
 	EXPECT_EQ(self->stack.end, SHSTK_END_BAD_STACK);
 }
 

@@ -49,7 +49,7 @@ struct view {
 
 struct process {
 	int pid;
-	struct layout *layout;
+	struct mappings *mappings;
 	struct view *view; /* NULL if something was mapped since */
 	UT_hash_handle hh;
 };
@@ -71,7 +71,7 @@ struct kind {
 enum end { END_KERNEL, END_UNDESCRIBED, END_NOT_COPIED, END_OTHER, NR_ENDS };
 
 struct judge {
-	struct layout_files files;
+	struct mappings_files files;
 	struct images images;
 	int vdso; /* descriptor, or -1 */
 	struct process *processes;
@@ -112,14 +112,14 @@ static struct process *get_process(struct judge *j, int pid)
 	if (!p)
 		return NULL;
 	p->pid = pid;
-	p->layout = layout_create(&j->files);
+	p->mappings = mappings_create(&j->files);
 	HASH_ADD_INT(j->processes, pid, p);
-	return p->layout ? p : NULL;
+	return p->mappings ? p : NULL;
 }
 
 static int on_mmap(void *arg, const struct perf_map *from)
 {
-	struct layout_map m = {
+	struct mappings_map m = {
 		.start = from->start,
 		.end = from->end,
 		.offset = from->offset,
@@ -131,18 +131,18 @@ static int on_mmap(void *arg, const struct perf_map *from)
 	if (!p)
 		return -ENOMEM;
 	forget(p);
-	return layout_add(&p->layout, p->pid, &m) == -ENOMEM ? -ENOMEM : 0;
+	return mappings_add(&p->mappings, p->pid, &m) == -ENOMEM ? -ENOMEM : 0;
 }
 
-static int begin(struct judge *j, struct process *p, struct layout *layout, struct view *view)
+static int begin(struct judge *j, struct process *p, struct mappings *mappings, struct view *view)
 {
 	forget(p);
-	layout_put(p->layout);
-	p->layout = layout ? layout : layout_create(&j->files);
+	mappings_put(p->mappings);
+	p->mappings = mappings ? mappings : mappings_create(&j->files);
 	p->view = view;
 	if (view)
 		view->refs++;
-	return p->layout ? 0 : -ENOMEM;
+	return p->mappings ? 0 : -ENOMEM;
 }
 
 static int on_comm(void *arg, const struct perf_comm *c)
@@ -158,7 +158,7 @@ static int on_fork(void *arg, const struct perf_fork *f)
 
 	if (!old || !p)
 		return -ENOMEM;
-	return f->pid == f->parent ? 0 : begin(arg, p, layout_share(old->layout), old->view);
+	return f->pid == f->parent ? 0 : begin(arg, p, mappings_share(old->mappings), old->view);
 }
 
 static void on_lost(void *arg, uint64_t nr)
@@ -259,7 +259,7 @@ static int take_frame(Dwfl_Frame *frame, void *arg)
 	return j->undescribed ? DWARF_CB_ABORT : DWARF_CB_OK;
 }
 
-static bool find_bias(int fd, const struct layout_map *m, uint64_t *ret)
+static bool find_bias(int fd, const struct mappings_map *m, uint64_t *ret)
 {
 	Elf *elf = elf_begin(fd, ELF_C_READ, NULL);
 	bool found = elf && symbols_bias(elf, m->start, m->offset, ret);
@@ -283,18 +283,18 @@ static int open_vdso(void)
 }
 
 /* Returns the file that is mapped there, or -1 if it is no file or is not found. */
-static int find_file(struct judge *j, const struct layout_map *m)
+static int find_file(struct judge *j, const struct mappings_map *m)
 {
 	const struct image *file;
 
 	if (!strcmp(m->path, "[vdso]"))
 		return m->end - m->start == maps_vdso_size() ? j->vdso : -1;
-	file = layout_is_file(m->path) ? image_get(&j->images, m->path, &m->id) : NULL;
+	file = mappings_is_file(m->path) ? image_get(&j->images, m->path, &m->id) : NULL;
 	return file ? file->fd : -1;
 }
 
-/* Tells elfutils about one mapping. layout_name() calls it for each mapping. */
-static int report(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *m)
+/* Tells elfutils about one mapping. mappings_name() calls it for each mapping. */
+static int report(void *arg, pid_t pid, struct shstk_symproc *proc, const struct mappings_map *m)
 {
 	struct judge *j = arg;
 	struct process *p = get_process(j, pid);
@@ -334,7 +334,7 @@ static int make_view(struct judge *j, struct process *p)
 	if (!v->dwfl)
 		return -ENOMEM;
 	dwfl_report_begin(v->dwfl);
-	layout_name(p->layout, p->pid, NULL);
+	mappings_name(p->mappings, p->pid, NULL);
 	dwfl_report_end(v->dwfl, NULL, NULL);
 	dwfl_attach_state(v->dwfl, NULL, 1, &threads, v);
 	return 0;
@@ -344,7 +344,7 @@ static int make_view(struct judge *j, struct process *p)
 
 static void print_place(FILE *to, const struct process *p, const char *what, uint64_t addr)
 {
-	const struct layout_map *m = layout_find(p->layout, addr);
+	const struct mappings_map *m = mappings_find(p->mappings, addr);
 
 	if (m)
 		fprintf(to, " %s %s+0x%llx", what, m->path,
@@ -440,7 +440,8 @@ static int on_sample(void *arg, const struct perfdata_event *event, const struct
 	return 0;
 }
 
-static int add_no_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *m)
+static int add_no_code(void *arg, pid_t pid, struct shstk_space *space,
+		       const struct mappings_map *m)
 {
 	(void)arg;
 	(void)pid;
@@ -491,7 +492,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "%s\n", why.text);
 		return 1;
 	}
-	j.files = (struct layout_files){
+	j.files = (struct mappings_files){
 		.arch = data->arch,
 		.arg = &j,
 		.add = add_no_code,

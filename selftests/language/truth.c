@@ -108,7 +108,7 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 	const struct native_stack native = { stack->pcs + stack->copied,
 					     stack->marks + stack->copied, t->stacks.sps,
 					     stack->nr_copied };
-	int number = layout_language(task->process->layout, task->process->pid, t->languages);
+	int number = mappings_language(task->process->mappings, task->process->pid, t->languages);
 	const struct language_sample of = { number, s->tid, s->time, s->regs.pc, s->regs.r[7] };
 	unsigned int nr;
 

@@ -53,10 +53,10 @@ struct where {
 static struct chain_place find_place(void *arg, uint64_t addr)
 {
 	const struct where *w = arg;
-	const struct layout_map *m = layout_find(w->p->layout, addr);
+	const struct mappings_map *m = mappings_find(w->p->mappings, addr);
 	struct chain_place ret = { .mapped = m };
 
-	if (m && layout_is_file(m->path))
+	if (m && mappings_is_file(m->path))
 		ret.file = image_get(&w->judge->past.images, m->path, &m->id);
 	if (m)
 		ret.offset = addr - m->start + m->offset;
@@ -84,7 +84,7 @@ static int judge_sample(void *arg, const struct perf_sample *s)
 		return 0;
 	}
 	if (s->abi == 2 && s->stack_size) {
-		int err = layout_unwind(p->layout, p->pid, &copy, &stack);
+		int err = mappings_unwind(p->mappings, p->pid, &copy, &stack);
 
 		if (err)
 			return err;

@@ -22,7 +22,7 @@ uint64_t now_ns(clockid_t clock)
 	return 0;
 }
 
-bool layout_is_file(const char *path)
+bool mappings_is_file(const char *path)
 {
 	(void)path;
 	return false;

@@ -2,7 +2,7 @@
 /*
  * read_twice_test.c - tests how much is read of a stack that seems to have no end.
  *
- * The functions of the layout are replaced: all addresses can be read, and each unwinding ends
+ * The functions of mappings.h are replaced: all addresses can be read, and each unwinding ends
  * where nothing was read.
  */
 #include "tools/convert/stack_read_twice.h"
@@ -24,22 +24,22 @@ uint64_t now_ns(clockid_t clock)
 	return ++now;
 }
 
-bool layout_has_jit(const struct layout *layout)
+bool mappings_has_jit(const struct mappings *mappings)
 {
-	(void)layout;
+	(void)mappings;
 	return false;
 }
 
-uint64_t layout_sp(const struct layout *layout, const struct stack_copy *copy)
+uint64_t mappings_sp(const struct mappings *mappings, const struct stack_copy *copy)
 {
-	(void)layout;
+	(void)mappings;
 	(void)copy;
 	return TOP;
 }
 
-int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size)
+int mappings_read(const struct mappings *mappings, pid_t pid, uint64_t addr, void *buf, size_t size)
 {
-	(void)layout;
+	(void)mappings;
 	(void)pid;
 	(void)addr;
 	reads++;
@@ -48,12 +48,12 @@ int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf
 }
 
 /* The stack goes on right behind what was read. */
-int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
-		  struct unwound *ret)
+int mappings_unwind(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
+		    struct unwound *ret)
 {
 	const struct memory_piece *last = &copy->more[copy->nr_more - 1];
 
-	(void)layout;
+	(void)mappings;
 	(void)pid;
 	unwound++;
 	ret->end = SHSTK_END_READ;

@@ -30,7 +30,7 @@ uint64_t now_ns(clockid_t clock)
 	return 1;
 }
 
-bool layout_is_file(const char *path)
+bool mappings_is_file(const char *path)
 {
 	(void)path;
 	return true;
@@ -46,7 +46,7 @@ static int read_page(void *arg, pid_t pid, uint64_t addr, void *buf, size_t size
 	return 0;
 }
 
-static int open_file(void *arg, pid_t pid, const struct layout_map *map)
+static int open_file(void *arg, pid_t pid, const struct mappings_map *map)
 {
 	(void)arg;
 	(void)pid;
@@ -56,7 +56,7 @@ static int open_file(void *arg, pid_t pid, const struct layout_map *map)
 
 FIXTURE(stepped)
 {
-	struct layout_map *maps;
+	struct mappings_map *maps;
 	uint8_t *code;
 	struct stepped found;
 };
@@ -79,7 +79,7 @@ FIXTURE_SETUP(stepped)
 	self->maps = calloc(MAPS, sizeof(*self->maps));
 	ASSERT_NE(self->maps, NULL);
 	for (size_t i = 0; i < MAPS; i++)
-		self->maps[i] = (struct layout_map){
+		self->maps[i] = (struct mappings_map){
 			.start = (uintptr_t)self->code,
 			.end = (uintptr_t)self->code + PAGES * PAGE,
 			.path = (char *)"/code",
@@ -91,9 +91,9 @@ FIXTURE_TEARDOWN(stepped)
 	free(self->maps);
 }
 
-static void find(struct stepped *found, const struct layout_map *maps)
+static void find(struct stepped *found, const struct mappings_map *maps)
 {
-	const struct layout_files files = {
+	const struct mappings_files files = {
 		.arch = SHSTK_ARCH_X86,
 		.read = read_page,
 		.open = open_file,

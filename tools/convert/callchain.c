@@ -65,10 +65,10 @@ static bool agrees(const struct unwound *stack, const struct callchain *chain,
 }
 
 size_t callchain_rest(const struct callchain *chain, const struct stack_copy *copy,
-		      const struct unwound *stack, const struct layout *layout,
+		      const struct unwound *stack, const struct mappings *mappings,
 		      const uint64_t **ret)
 {
-	bool x86 = layout_arch(layout) == SHSTK_ARCH_X86;
+	bool x86 = mappings_arch(mappings) == SHSTK_ARCH_X86;
 	uint64_t sp = copy->regs->r[x86 ? 7 : 31], fp = copy->regs->r[x86 ? 6 : 29];
 	struct link link;
 	size_t n = 0;
@@ -77,7 +77,7 @@ size_t callchain_rest(const struct callchain *chain, const struct stack_copy *co
 	    !agrees(stack, chain, &link))
 		return 0;
 	*ret = chain->ips + link.entry + 1;
-	while (n < chain->nr - link.entry - 1 && layout_has(layout, (*ret)[n] - 1))
+	while (n < chain->nr - link.entry - 1 && mappings_has(mappings, (*ret)[n] - 1))
 		n++;
 	return n;
 }

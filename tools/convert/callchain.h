@@ -14,7 +14,7 @@
  * @chain: the callchain.
  * @copy: registers and stack of the same sample.
  * @stack: the same stack, unwound until the copy ended, with @sps.
- * @layout: what the process had mapped.
+ * @mappings: what the process had mapped.
  * @ret: receives the entries that follow the last one of @stack; points into @chain.
  *
  * The frame records in the copy tell the place in the stack of each entry of the callchain. Stack
@@ -25,7 +25,7 @@
  * Return: number of entries.
  */
 size_t callchain_rest(const struct callchain *chain, const struct stack_copy *copy,
-		      const struct unwound *stack, const struct layout *layout,
+		      const struct unwound *stack, const struct mappings *mappings,
 		      const uint64_t **ret);
 
 #endif

@@ -25,7 +25,7 @@ static void know_functions(struct converter *c, struct shstk_symbols *symbols)
 }
 
 struct converter *converter_create(const struct convert_opts *opts, struct shstk_symbols *symbols,
-				   struct shstk_profile *profile, const struct layout_files *past)
+				   struct shstk_profile *profile, const struct mappings_files *past)
 {
 	struct converter *c = calloc(1, sizeof(*c));
 
@@ -80,7 +80,7 @@ void convert_at(struct converter *c, uint64_t time)
 /* Tells the languages which interpreter a process has, if that has changed. Returns its number. */
 static int update_language(struct converter *c, struct process *p)
 {
-	int number = layout_language(p->layout, p->pid, c->opts.languages);
+	int number = mappings_language(p->mappings, p->pid, c->opts.languages);
 
 	if (number != p->language)
 		languages_set(c->opts.languages, p->pid, number);
@@ -189,7 +189,7 @@ static void count_end(struct convert_counts *n, const struct process *p, const s
 	n->too_short += s->end == SHSTK_END_READ && !s->elsewhere;
 	n->elsewhere += s->elsewhere;
 	n->java += s->end != SHSTK_END_CAPACITY && s->end != SHSTK_END_READ &&
-		   layout_has_jit(p->layout);
+		   mappings_has_jit(p->mappings);
 }
 
 /* Counts a sample of the thread that is about to be added. */
@@ -252,8 +252,8 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 {
 	struct convert_learnt *l = &c->learnt;
 
-	l->go |= layout_has_go(t->process->layout);
-	l->made |= layout_has_jit(t->process->layout);
+	l->go |= mappings_has_go(t->process->mappings);
+	l->made |= mappings_has_jit(t->process->mappings);
 	/* The recorder's own stack is another one while it unwinds: larger copies do not help. */
 	l->too_short += s->too_short && t->process->pid != getpid();
 	if (s->no_shadow) {
@@ -315,7 +315,7 @@ static int make_stack(struct converter *c, struct task *t, struct shstk_symproc 
 		err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
 	/* Names of code that is made at run time are known only as long as the code exists. */
 	if (!err)
-		err = layout_name_generated(t->process->layout, proc, ret->pcs, ret->nr);
+		err = mappings_name_generated(t->process->mappings, proc, ret->pcs, ret->nr);
 	if (!err && c->opts.languages)
 		place_functions(c, t, sample, ret);
 	return err;

@@ -9,7 +9,7 @@
  * be asked for what no record told, those of a file cannot (@live of struct population).
  *
  *	rings or file            converter                        profile
- *	map, comm, fork, exit -> population: layout of each
+ *	map, comm, fork, exit -> population: mappings of each
  *	sample                -> stacks_make() ---------------->  shstk_profile_add()
  *	sample of a switch    -> kept with the thread
  *	waking                -> kept with the thread
@@ -172,7 +172,8 @@ struct converter {
  * Return: the converter, or NULL if there is no memory.
  */
 struct converter *converter_create(const struct convert_opts *opts, struct shstk_symbols *symbols,
-				   struct shstk_profile *profile, const struct layout_files *past);
+				   struct shstk_profile *profile,
+				   const struct mappings_files *past);
 
 /* Releases @c, which may be NULL. */
 void converter_destroy(struct converter *c);

@@ -10,21 +10,21 @@
 /* Callers that a callchain may lack: the one of code that has not stored its frame pointer yet. */
 #define MAX_MISSING 1
 
-static enum shstk_gokind kind_of(const struct layout *layout, const struct unwound *s, size_t i)
+static enum shstk_gokind kind_of(const struct mappings *mappings, const struct unwound *s, size_t i)
 {
-	return layout_go_kind(layout, s->pcs[i] - !(s->marks[i] & SHSTK_MARK_PC));
+	return mappings_go_kind(mappings, s->pcs[i] - !(s->marks[i] & SHSTK_MARK_PC));
 }
 
 /*
  * Returns the index of the first frame whose caller may be on another stack; @stack->nr if there is
  * none.
  */
-static size_t find_switch(const struct layout *layout, const struct unwound *stack)
+static size_t find_switch(const struct mappings *mappings, const struct unwound *stack)
 {
 	size_t i;
 
 	for (i = 0; i < stack->nr; i++)
-		if (kind_of(layout, stack, i) == SHSTK_GO_SWITCH)
+		if (kind_of(mappings, stack, i) == SHSTK_GO_SWITCH)
 			break;
 	return i;
 }
@@ -32,15 +32,16 @@ static size_t find_switch(const struct layout *layout, const struct unwound *sta
 /*
  * Returns whether the chain has only code of Go from entry @from on, up to an outermost function.
  */
-static bool leads_to_root(const struct layout *layout, const struct callchain *chain, size_t from)
+static bool leads_to_root(const struct mappings *mappings, const struct callchain *chain,
+			  size_t from)
 {
 	size_t i;
 
 	if (from >= chain->nr ||
-	    layout_go_kind(layout, chain->ips[chain->nr - 1] - 1) != SHSTK_GO_OUTERMOST)
+	    mappings_go_kind(mappings, chain->ips[chain->nr - 1] - 1) != SHSTK_GO_OUTERMOST)
 		return false;
 	for (i = from; i < chain->nr; i++)
-		if (layout_go_kind(layout, chain->ips[i] - 1) == SHSTK_GO_NONE)
+		if (mappings_go_kind(mappings, chain->ips[i] - 1) == SHSTK_GO_NONE)
 			return false;
 	return true;
 }
@@ -67,7 +68,7 @@ static bool same_up_to(const struct callchain *chain, const struct unwound *stac
  * pointer, such as the vdso, was called on the other stack, so that the first frame pointer is the
  * goroutine's; or if the innermost function itself has switched, provided it has a frame.
  */
-static size_t find_callers(const struct layout *layout, const struct callchain *chain,
+static size_t find_callers(const struct mappings *mappings, const struct callchain *chain,
 			   const struct unwound *stack, size_t at)
 {
 	size_t missing;
@@ -78,8 +79,8 @@ static size_t find_callers(const struct layout *layout, const struct callchain *
 	if (chain->nr < 2)
 		return 0;
 	if (at)
-		return kind_of(layout, stack, 0) == SHSTK_GO_NONE;
-	return layout_go_has_frame(layout, stack->pcs[0]);
+		return kind_of(mappings, stack, 0) == SHSTK_GO_NONE;
+	return mappings_go_has_frame(mappings, stack->pcs[0]);
 }
 
 /*
@@ -95,10 +96,10 @@ static bool is_whole(const struct unwound *stack, size_t at)
  * Continues the stack behind entry @last with those of the chain from @from on, if these lead to
  * where goroutines begin. Returns whether it did.
  */
-static bool join(const struct layout *layout, const struct callchain *chain, size_t from,
+static bool join(const struct mappings *mappings, const struct callchain *chain, size_t from,
 		 struct unwound *stack, size_t last)
 {
-	if (!from || !leads_to_root(layout, chain, from) ||
+	if (!from || !leads_to_root(mappings, chain, from) ||
 	    chain->nr - from > stack->max - (last + 1))
 		return false;
 	stack->nr = last + 1;
@@ -114,7 +115,7 @@ static bool join(const struct layout *layout, const struct callchain *chain, siz
  * Continues a stack whose copy ended within the goroutine's stack: on arm64 some copies lack only
  * its outermost frames. Returns whether it did.
  */
-static bool join_behind_copy(const struct layout *layout, const struct callchain *chain,
+static bool join_behind_copy(const struct mappings *mappings, const struct callchain *chain,
 			     struct unwound *stack)
 {
 	size_t missing, last = stack->nr - 1;
@@ -123,22 +124,23 @@ static bool join_behind_copy(const struct layout *layout, const struct callchain
 		return false;
 	for (missing = 0; missing <= MAX_MISSING; missing++)
 		if (same_up_to(chain, stack, last, missing))
-			return join(layout, chain, last - missing + 1, stack, last);
+			return join(mappings, chain, last - missing + 1, stack, last);
 	return false;
 }
 
-bool splice_stack(const struct layout *layout, const struct callchain *chain, struct unwound *stack)
+bool splice_stack(const struct mappings *mappings, const struct callchain *chain,
+		  struct unwound *stack)
 {
 	size_t at;
 
-	if (!layout_has_go(layout))
+	if (!mappings_has_go(mappings))
 		return false;
-	at = find_switch(layout, stack);
+	at = find_switch(mappings, stack);
 	if (at == stack->nr)
-		return join_behind_copy(layout, chain, stack);
+		return join_behind_copy(mappings, chain, stack);
 	if (is_whole(stack, at))
 		return false;
-	if (join(layout, chain, find_callers(layout, chain, stack, at), stack, at))
+	if (join(mappings, chain, find_callers(mappings, chain, stack, at), stack, at))
 		return true;
 	if (stack->end == SHSTK_END_COMPLETE)
 		stack->end = SHSTK_END_BAD_STACK;

@@ -15,7 +15,7 @@
 
 /**
  * splice_stack() - complete a stack with the callchain, if that leads to where a goroutine begins
- * @layout: what the process had mapped.
+ * @mappings: what the process had mapped.
  * @chain: the callchain.
  * @stack: the stack. Its @sps are not set for the entries that are added.
  *
@@ -25,7 +25,7 @@
  *
  * Return: whether it was completed.
  */
-bool splice_stack(const struct layout *layout, const struct callchain *chain,
+bool splice_stack(const struct mappings *mappings, const struct callchain *chain,
 		  struct unwound *stack);
 
 /**

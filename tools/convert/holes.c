@@ -36,7 +36,7 @@ static void follow(struct holes *holes, const struct mapping *m)
 
 static void find_code(struct holes *holes)
 {
-	struct layout_map map = live_map(&holes->beside);
+	struct mappings_map map = live_map(&holes->beside);
 	int fd = live_open(holes->symbols, holes->pid, &map);
 
 	holes->nr_code = 0;

@@ -54,7 +54,7 @@ struct open_file {
 };
 
 struct live {
-	struct layout_files files;
+	struct mappings_files files;
 	struct shstk_symbols *symbols;
 	struct open_file *kept;
 	uint64_t vdso_size;
@@ -76,7 +76,7 @@ static void forget(struct live *live, struct open_file *k)
 	free(k);
 }
 
-static struct open_file *find_kept(struct live *live, const struct layout_map *map)
+static struct open_file *find_kept(struct live *live, const struct mappings_map *map)
 {
 	struct kept_key key = { map->dev, map->inode };
 	struct open_file *k;
@@ -92,7 +92,7 @@ static struct open_file *find_kept(struct live *live, const struct layout_map *m
  * Returns whether a mapping of the file has the numbers of @map. On overlays and on btrfs these
  * differ from those of stat(2), so the file is mapped to find out.
  */
-static bool is_mapped_as(int fd, const struct layout_map *map)
+static bool is_mapped_as(int fd, const struct mappings_map *map)
 {
 	void *page = mmap(NULL, 1, PROT_READ, MAP_PRIVATE, fd, 0);
 	bool same = false, found = false;
@@ -112,7 +112,7 @@ static bool is_mapped_as(int fd, const struct layout_map *map)
 }
 
 /* Returns whether @fd is the file that was mapped. */
-static bool is_same(struct live *live, int fd, const struct layout_map *map)
+static bool is_same(struct live *live, int fd, const struct mappings_map *map)
 {
 	struct stat st;
 
@@ -140,7 +140,7 @@ static bool many_taken(int fd)
 	return !getrlimit(RLIMIT_NOFILE, &limit) && (rlim_t)fd >= limit.rlim_cur / 2;
 }
 
-static bool keep(struct live *live, const struct layout_map *map, int fd)
+static bool keep(struct live *live, const struct mappings_map *map, int fd)
 {
 	struct open_file *k;
 	struct stat st;
@@ -166,7 +166,7 @@ static bool keep(struct live *live, const struct layout_map *map, int fd)
  * Opens the file of that name in our own view, if it is the same file. Returns a file descriptor or
  * a negative errno.
  */
-static int open_same(struct live *live, const struct layout_map *map)
+static int open_same(struct live *live, const struct mappings_map *map)
 {
 	int fd = regular_open(map->path);
 
@@ -178,7 +178,7 @@ static int open_same(struct live *live, const struct layout_map *map)
 
 /* Does what live_open() does. @live is what is known of files, or NULL. */
 static int open_mapped(struct live *live, struct shstk_symbols *symbols, pid_t pid,
-		       const struct layout_map *map)
+		       const struct mappings_map *map)
 {
 	int fd = regular_open_mapped(pid, map->start, map->end, map->path);
 	pid_t other = fd < 0 ? tasks_other(pid) : 0;
@@ -190,16 +190,16 @@ static int open_mapped(struct live *live, struct shstk_symbols *symbols, pid_t p
 	/*
 	 * A file that an ordinary user may not open any more can be read from the process's memory.
 	 */
-	return fd < 0 && layout_is_file(map->path) ? shstk_remote_open(symbols, pid, map->start) :
-						     fd;
+	return fd < 0 && mappings_is_file(map->path) ? shstk_remote_open(symbols, pid, map->start) :
+						       fd;
 }
 
-int live_open(struct shstk_symbols *symbols, pid_t pid, const struct layout_map *map)
+int live_open(struct shstk_symbols *symbols, pid_t pid, const struct mappings_map *map)
 {
 	return open_mapped(NULL, symbols, pid, map);
 }
 
-static int add_fd(struct shstk_space *space, int fd, const struct layout_map *map)
+static int add_fd(struct shstk_space *space, int fd, const struct mappings_map *map)
 {
 	char path[64];
 
@@ -212,7 +212,7 @@ static int add_fd(struct shstk_space *space, int fd, const struct layout_map *ma
  * 32-bit processes.
  */
 static int add_vdso(const struct live *live, struct shstk_space *space,
-		    const struct layout_map *map)
+		    const struct mappings_map *map)
 {
 	const void *vdso = (const void *)getauxval(AT_SYSINFO_EHDR);
 
@@ -221,7 +221,7 @@ static int add_vdso(const struct live *live, struct shstk_space *space,
 	return shstk_space_add_image(space, vdso, live->vdso_size, map->start);
 }
 
-static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map)
+static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct mappings_map *map)
 {
 	struct live *live = arg;
 	struct open_file *kept;
@@ -243,7 +243,8 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	return err;
 }
 
-static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *map)
+static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc,
+		     const struct mappings_map *map)
 {
 	struct shstk_symmap_info info = {
 		.start = map->start,
@@ -270,7 +271,7 @@ static int read_memory(void *arg, pid_t pid, uint64_t addr, void *buf, size_t si
 	return n == (ssize_t)size ? 0 : n < 0 ? -errno : -EFAULT;
 }
 
-static int open_file(void *arg, pid_t pid, const struct layout_map *map)
+static int open_file(void *arg, pid_t pid, const struct mappings_map *map)
 {
 	struct live *live = arg;
 
@@ -290,7 +291,7 @@ struct live *live_create(struct shstk_symbols *symbols)
 
 	if (!live)
 		return NULL;
-	live->files = (struct layout_files){
+	live->files = (struct mappings_files){
 		.arch = perf_regs_arch(),
 		.arg = live,
 		.add = add_code,
@@ -324,7 +325,7 @@ void live_destroy(struct live *live)
 	free(live);
 }
 
-const struct layout_files *live_files(struct live *live)
+const struct mappings_files *live_files(struct live *live)
 {
 	return &live->files;
 }
@@ -337,9 +338,9 @@ uint64_t live_vdso(const struct live *live, struct build_id *id)
 	return live->vdso_size;
 }
 
-struct layout_map live_map(const struct mapping *m)
+struct mappings_map live_map(const struct mapping *m)
 {
-	return (struct layout_map){
+	return (struct mappings_map){
 		.start = m->start,
 		.end = m->end,
 		.offset = m->offset,
@@ -373,8 +374,8 @@ static int open_maps(pid_t pid, struct maps *maps)
 	return maps_open(other, "maps", maps);
 }
 
-int live_read(struct shstk_symbols *symbols, struct layout **layout, pid_t pid,
-	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg)
+int live_read(struct shstk_symbols *symbols, struct mappings **mappings, pid_t pid,
+	      int (*fn)(void *arg, pid_t pid, const struct mappings_map *map), void *arg)
 {
 	struct holes holes;
 	struct mapping m;
@@ -385,7 +386,7 @@ int live_read(struct shstk_symbols *symbols, struct layout **layout, pid_t pid,
 		return ret;
 	holes_begin(&holes, symbols, pid);
 	while (ret >= 0 && maps_next(&maps, &m)) {
-		struct layout_map map;
+		struct mappings_map map;
 
 		holes_look(&holes, &m);
 		if (!m.exec)
@@ -393,7 +394,7 @@ int live_read(struct shstk_symbols *symbols, struct layout **layout, pid_t pid,
 		map = live_map(&m);
 		if (!strcmp(m.path, "[vdso]") && getauxval(AT_SYSINFO_EHDR))
 			build_id_of((const void *)getauxval(AT_SYSINFO_EHDR), VDSO_HEAD, &map.id);
-		ret = layout_add(layout, pid, &map);
+		ret = mappings_add(mappings, pid, &map);
 		if (ret > 0)
 			ret = fn(arg, pid, &map);
 	}

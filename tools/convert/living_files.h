@@ -23,8 +23,8 @@ void live_renew(struct live *live, struct shstk_symbols *symbols);
 /* Closes all files and releases @live, which may be NULL. */
 void live_destroy(struct live *live);
 
-/* Converts a mapping to the form of layouts. Its path is that of @m. */
-struct layout_map live_map(const struct mapping *m);
+/* Converts a mapping to the form of struct mappings. Its path is that of @m. */
+struct mappings_map live_map(const struct mapping *m);
 
 /**
  * live_open() - open the file that a process has mapped
@@ -37,10 +37,10 @@ struct layout_map live_map(const struct mapping *m);
  *
  * Return: a file descriptor, or a negative errno.
  */
-int live_open(struct shstk_symbols *symbols, pid_t pid, const struct layout_map *map);
+int live_open(struct shstk_symbols *symbols, pid_t pid, const struct mappings_map *map);
 
-/* Returns how layouts find files. It is valid as long as @live is. */
-const struct layout_files *live_files(struct live *live);
+/* Returns how files of mappings are found. It is valid as long as @live is. */
+const struct mappings_files *live_files(struct live *live);
 
 /*
  * Returns the size of the vdso that processes have, 0 if there is none, and writes its build id to
@@ -51,14 +51,14 @@ uint64_t live_vdso(const struct live *live, struct build_id *id);
 /**
  * live_read() - read what a process has mapped now
  * @symbols: the store whose limits apply to what is read of the process.
- * @layout: the layout of process @pid, as for layout_add().
+ * @mappings: the mappings of process @pid, as for mappings_add().
  * @pid: the process.
  * @fn: called with each mapping that was not known yet; returns 0 or -ENOMEM.
  * @arg: passed to @fn.
  *
  * Return: 0, -ENOMEM, or a negative errno of opening /proc/PID/maps.
  */
-int live_read(struct shstk_symbols *symbols, struct layout **layout, pid_t pid,
-	      int (*fn)(void *arg, pid_t pid, const struct layout_map *map), void *arg);
+int live_read(struct shstk_symbols *symbols, struct mappings **mappings, pid_t pid,
+	      int (*fn)(void *arg, pid_t pid, const struct mappings_map *map), void *arg);
 
 #endif

@@ -22,15 +22,15 @@
 #define MAX_ENDS 4 /* kinds of outermost frames: those of the first thread, those of others */
 
 /**
- * struct layout - what is mapped
- * @refs: number of processes that have this layout.
+ * struct mappings - what is mapped
+ * @refs: number of processes that have these mappings.
  * @files: where files are found.
  * @maps: the mappings, sorted by address.
  * @nr: number of mappings.
  * @max: number of mappings for which @maps has room.
  * @nr_jit: number of mappings of libraries that make code at run time.
  * @nr_languages: number of mappings that may be of an interpreter.
- * @language: what layout_language() returned; -EAGAIN: it has to be found out.
+ * @language: what mappings_language() returned; -EAGAIN: it has to be found out.
  * @asked: how often that was wanted since the last change.
  * @space: the modules for unwinding; NULL until they are needed.
  * @pid: the process whose stack was unwound last.
@@ -39,10 +39,10 @@
  * @nr_ends: how many such ends were found so far.
  * @stepped: probed instructions of the process, or NULL: they were not looked for.
  */
-struct layout {
+struct mappings {
 	unsigned int refs;
-	const struct layout_files *files;
-	struct layout_map *maps;
+	const struct mappings_files *files;
+	struct mappings_map *maps;
 	size_t nr;
 	size_t max;
 	size_t nr_jit;
@@ -52,59 +52,59 @@ struct layout {
 	struct shstk_space *space;
 	pid_t pid;
 	struct jit *jit;
-	uint64_t ends[MAX_ENDS][LAYOUT_OUTERMOST];
+	uint64_t ends[MAX_ENDS][MAPPINGS_OUTERMOST];
 	unsigned int nr_ends;
 	struct stepped *stepped;
 };
 
-bool layout_is_file(const char *path)
+bool mappings_is_file(const char *path)
 {
 	return *path == '/' && strncmp(path, "//", 2) && strncmp(path, "/dev/zero", 9) &&
 	       strncmp(path, "/SYSV", 5) && strncmp(path, "/memfd:", 7) &&
 	       strncmp(path, "/anon_hugepage", 14);
 }
 
-struct layout *layout_create(const struct layout_files *files)
+struct mappings *mappings_create(const struct mappings_files *files)
 {
-	struct layout *layout = calloc(1, sizeof(*layout));
+	struct mappings *mappings = calloc(1, sizeof(*mappings));
 
-	if (!layout)
+	if (!mappings)
 		return NULL;
-	layout->refs = 1;
-	layout->files = files;
-	return layout;
+	mappings->refs = 1;
+	mappings->files = files;
+	return mappings;
 }
 
-struct layout *layout_share(struct layout *layout)
+struct mappings *mappings_share(struct mappings *mappings)
 {
-	layout->refs++;
-	return layout;
+	mappings->refs++;
+	return mappings;
 }
 
-void layout_put(struct layout *layout)
+void mappings_put(struct mappings *mappings)
 {
-	if (!layout || --layout->refs)
+	if (!mappings || --mappings->refs)
 		return;
-	for (size_t i = 0; i < layout->nr; i++)
-		free(layout->maps[i].path);
-	free(layout->maps);
-	shstk_space_destroy(layout->space);
-	jit_destroy(layout->jit);
-	free(layout->stepped);
-	free(layout);
+	for (size_t i = 0; i < mappings->nr; i++)
+		free(mappings->maps[i].path);
+	free(mappings->maps);
+	shstk_space_destroy(mappings->space);
+	jit_destroy(mappings->jit);
+	free(mappings->stepped);
+	free(mappings);
 }
 
 /*
  * Returns the index of the first mapping that ends behind @addr. The mappings are sorted and do not
  * overlap.
  */
-static size_t first_behind(const struct layout *layout, uint64_t addr)
+static size_t first_behind(const struct mappings *mappings, uint64_t addr)
 {
-	size_t lo = 0, hi = layout->nr, mid;
+	size_t lo = 0, hi = mappings->nr, mid;
 
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
-		if (layout->maps[mid].end <= addr)
+		if (mappings->maps[mid].end <= addr)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -112,63 +112,63 @@ static size_t first_behind(const struct layout *layout, uint64_t addr)
 	return lo;
 }
 
-static int make_room(struct layout *layout)
+static int make_room(struct mappings *mappings)
 {
-	size_t max = layout->max ? 2 * layout->max : 16;
-	struct layout_map *more;
+	size_t max = mappings->max ? 2 * mappings->max : 16;
+	struct mappings_map *more;
 
-	if (layout->nr < layout->max)
+	if (mappings->nr < mappings->max)
 		return 0;
-	more = reallocarray(layout->maps, max, sizeof(*more));
+	more = reallocarray(mappings->maps, max, sizeof(*more));
 	if (!more)
 		return -ENOMEM;
-	layout->maps = more;
-	layout->max = max;
+	mappings->maps = more;
+	mappings->max = max;
 	return 0;
 }
 
 /* Counts a mapping that comes or goes, if it may be of an interpreter. */
-static void count_language(struct layout *layout, const char *path, int change)
+static void count_language(struct mappings *mappings, const char *path, int change)
 {
 	if (!languages_may_be(path))
 		return;
-	layout->nr_languages += change;
-	layout->language = layout->nr_languages ? -EAGAIN : 0;
-	layout->asked = 0;
+	mappings->nr_languages += change;
+	mappings->language = mappings->nr_languages ? -EAGAIN : 0;
+	mappings->asked = 0;
 }
 
 /* Puts a mapping at its place, where nothing is mapped. Returns 0 or -ENOMEM. */
-static int insert(struct layout *layout, const struct layout_map *map)
+static int insert(struct mappings *mappings, const struct mappings_map *map)
 {
-	size_t at = first_behind(layout, map->start);
+	size_t at = first_behind(mappings, map->start);
 	char *path = strdup(map->path);
 
-	if (!path || make_room(layout)) {
+	if (!path || make_room(mappings)) {
 		free(path);
 		return -ENOMEM;
 	}
-	memmove(layout->maps + at + 1, layout->maps + at,
-		(layout->nr - at) * sizeof(*layout->maps));
-	layout->maps[at] = *map;
-	layout->maps[at].path = path;
-	layout->nr++;
-	layout->nr_jit += jit_is_known(path);
-	count_language(layout, path, 1);
+	memmove(mappings->maps + at + 1, mappings->maps + at,
+		(mappings->nr - at) * sizeof(*mappings->maps));
+	mappings->maps[at] = *map;
+	mappings->maps[at].path = path;
+	mappings->nr++;
+	mappings->nr_jit += jit_is_known(path);
+	count_language(mappings, path, 1);
 	return 0;
 }
 
 /*
- * Replaces a layout that other processes share by a copy, so that it can be changed. Returns 0 or
+ * Replaces mappings that other processes share by a copy, so that they can be changed. Returns 0 or
  * -ENOMEM.
  */
-static int make_own(struct layout **layout)
+static int make_own(struct mappings **mappings)
 {
-	struct layout *old = *layout, *own;
+	struct mappings *old = *mappings, *own;
 	int err = 0;
 
 	if (old->refs == 1)
 		return 0;
-	own = layout_create(old->files);
+	own = mappings_create(old->files);
 	if (!own)
 		return -ENOMEM;
 	memcpy(own->ends, old->ends, sizeof(own->ends));
@@ -176,33 +176,33 @@ static int make_own(struct layout **layout)
 	for (size_t i = 0; i < old->nr && !err; i++)
 		err = insert(own, &old->maps[i]);
 	if (err) {
-		layout_put(own);
+		mappings_put(own);
 		return err;
 	}
-	layout_put(old);
-	*layout = own;
+	mappings_put(old);
+	*mappings = own;
 	return 0;
 }
 
 /* Removes @gone mappings from index @at on. */
-static void take_out(struct layout *layout, size_t at, size_t gone)
+static void take_out(struct mappings *mappings, size_t at, size_t gone)
 {
-	struct layout_map *m;
+	struct mappings_map *m;
 
 	if (!gone)
 		return;
-	m = layout->maps + at;
+	m = mappings->maps + at;
 	for (size_t i = 0; i < gone; i++) {
-		layout->nr_jit -= jit_is_known(m[i].path);
-		count_language(layout, m[i].path, -1);
+		mappings->nr_jit -= jit_is_known(m[i].path);
+		count_language(mappings, m[i].path, -1);
 		free(m[i].path);
 	}
-	layout->nr -= gone;
-	memmove(m, m + gone, (layout->nr - at) * sizeof(*m));
+	mappings->nr -= gone;
+	memmove(m, m + gone, (mappings->nr - at) * sizeof(*m));
 }
 
 /* Takes away the part of a mapping before @addr. */
-static void cut_front(struct layout_map *m, uint64_t addr)
+static void cut_front(struct mappings_map *m, uint64_t addr)
 {
 	m->offset += addr - m->start;
 	m->start = addr;
@@ -212,33 +212,33 @@ static void cut_front(struct layout_map *m, uint64_t addr)
  * Takes away the part of a mapping that @map covers or that lies behind it. What lies behind @map
  * becomes a mapping of its own. Returns 0 or -ENOMEM.
  */
-static int cut_back(struct layout *layout, size_t at, const struct layout_map *map)
+static int cut_back(struct mappings *mappings, size_t at, const struct mappings_map *map)
 {
-	struct layout_map behind = layout->maps[at];
+	struct mappings_map behind = mappings->maps[at];
 
-	layout->maps[at].end = map->start;
-	if (behind.end <= map->end || layout->nr == MAX_MAPS)
+	mappings->maps[at].end = map->start;
+	if (behind.end <= map->end || mappings->nr == MAX_MAPS)
 		return 0;
 	cut_front(&behind, map->end);
-	return insert(layout, &behind);
+	return insert(mappings, &behind);
 }
 
 /*
  * Removes what a new mapping covers. What lies before and behind it stays: a change of one page's
  * protection is reported as a mapping of that page. Returns 0 or -ENOMEM.
  */
-static int cut_overlap(struct layout *layout, const struct layout_map *map)
+static int cut_overlap(struct mappings *mappings, const struct mappings_map *map)
 {
-	size_t at = first_behind(layout, map->start), stop;
+	size_t at = first_behind(mappings, map->start), stop;
 	int err = 0;
 
-	if (at < layout->nr && layout->maps[at].start < map->start)
-		err = cut_back(layout, at++, map);
-	for (stop = at; stop < layout->nr && layout->maps[stop].end <= map->end;)
+	if (at < mappings->nr && mappings->maps[at].start < map->start)
+		err = cut_back(mappings, at++, map);
+	for (stop = at; stop < mappings->nr && mappings->maps[stop].end <= map->end;)
 		stop++;
-	take_out(layout, at, stop - at);
-	if (at < layout->nr && layout->maps[at].start < map->end)
-		cut_front(&layout->maps[at], map->end);
+	take_out(mappings, at, stop - at);
+	if (at < mappings->nr && mappings->maps[at].start < map->end)
+		cut_front(&mappings->maps[at], map->end);
 	return err;
 }
 
@@ -246,95 +246,95 @@ static int cut_overlap(struct layout *layout, const struct layout_map *map)
  * Returns whether both mappings may be of the same file. An event's record may tell a build id,
  * /proc tells an inode number.
  */
-static bool same_file(const struct layout_map *a, const struct layout_map *b)
+static bool same_file(const struct mappings_map *a, const struct mappings_map *b)
 {
 	if (a->id.size && b->id.size)
 		return a->id.size == b->id.size && !memcmp(a->id.data, b->id.data, a->id.size);
 	return !a->inode || !b->inode || (a->inode == b->inode && a->dev == b->dev);
 }
 
-static bool has(const struct layout *layout, const struct layout_map *map)
+static bool has(const struct mappings *mappings, const struct mappings_map *map)
 {
-	size_t at = first_behind(layout, map->start);
-	const struct layout_map *m = at < layout->nr ? &layout->maps[at] : NULL;
+	size_t at = first_behind(mappings, map->start);
+	const struct mappings_map *m = at < mappings->nr ? &mappings->maps[at] : NULL;
 
 	return m && m->start == map->start && m->end == map->end && m->offset == map->offset &&
 	       same_file(m, map) && !strcmp(m->path, map->path);
 }
 
-bool layout_has(const struct layout *layout, uint64_t addr)
+bool mappings_has(const struct mappings *mappings, uint64_t addr)
 {
-	return layout_find(layout, addr);
+	return mappings_find(mappings, addr);
 }
 
-int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size)
+int mappings_read(const struct mappings *mappings, pid_t pid, uint64_t addr, void *buf, size_t size)
 {
-	const struct layout_files *files = layout->files;
+	const struct mappings_files *files = mappings->files;
 
 	return files->read(files->arg, pid, addr, buf, size);
 }
 
-static const struct layout_map *find_jit(const struct layout *layout)
+static const struct mappings_map *find_jit(const struct mappings *mappings)
 {
-	for (size_t i = 0; i < layout->nr; i++)
-		if (jit_is_known(layout->maps[i].path))
-			return &layout->maps[i];
+	for (size_t i = 0; i < mappings->nr; i++)
+		if (jit_is_known(mappings->maps[i].path))
+			return &mappings->maps[i];
 	return NULL;
 }
 
-bool layout_has_jit(const struct layout *layout)
+bool mappings_has_jit(const struct mappings *mappings)
 {
-	return layout->nr_jit;
+	return mappings->nr_jit;
 }
 
 /* ---- Code made at run time: functions of struct jit_process ---- */
 
 static int read_process(void *arg, uint64_t addr, void *buf, size_t size)
 {
-	const struct layout *layout = arg;
+	const struct mappings *mappings = arg;
 
-	return layout_read(layout, layout->pid, addr, buf, size);
+	return mappings_read(mappings, mappings->pid, addr, buf, size);
 }
 
 static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 {
-	const struct layout *layout = arg;
-	const struct layout_files *files = layout->files;
-	const struct layout_map *map = find_jit(layout);
+	const struct mappings *mappings = arg;
+	const struct mappings_files *files = mappings->files;
+	const struct mappings_map *map = find_jit(mappings);
 
 	if (!map)
 		return -ENOENT;
 	*start = map->start;
 	*offset = map->offset;
-	return files->open(files->arg, layout->pid, map);
+	return files->open(files->arg, mappings->pid, map);
 }
 
 static struct shstk_account *account_of(void *arg)
 {
-	const struct layout *layout = arg;
+	const struct mappings *mappings = arg;
 
-	return layout->files->account(layout->files->arg, layout->pid);
+	return mappings->files->account(mappings->files->arg, mappings->pid);
 }
 
 static int read_of(void *arg, uint64_t addr, void *buf, size_t size)
 {
-	const struct layout *layout = arg;
+	const struct mappings *mappings = arg;
 
-	return layout_read(layout, layout->pid, addr, buf, size);
+	return mappings_read(mappings, mappings->pid, addr, buf, size);
 }
 
 /* Returns the number of the interpreter that the file of a mapping is, as languages_find() does. */
-static int find_language(struct layout *layout, const struct layout_map *map,
+static int find_language(struct mappings *mappings, const struct mappings_map *map,
 			 struct languages *languages)
 {
-	const struct layout_files *files = layout->files;
+	const struct mappings_files *files = mappings->files;
 	struct language_module module = {
-		.fd = files->open(files->arg, layout->pid, map),
+		.fd = files->open(files->arg, mappings->pid, map),
 		.start = map->start,
 		.offset = map->offset,
 		.read = read_of,
-		.arg = layout,
-		.account = account_of(layout),
+		.arg = mappings,
+		.account = account_of(mappings),
 	};
 	int ret = 0;
 
@@ -350,58 +350,58 @@ static int find_language(struct layout *layout, const struct layout_map *map,
  * Returns whether a process is to be asked which interpreter it has. It may only be starting, so it
  * is asked again, each time after twice as many samples: the answer may never come.
  */
-static bool is_due(struct layout *layout)
+static bool is_due(struct mappings *mappings)
 {
-	unsigned int asked = ++layout->asked;
+	unsigned int asked = ++mappings->asked;
 
 	return !(asked & (asked - 1));
 }
 
-int layout_language(struct layout *layout, pid_t pid, struct languages *languages)
+int mappings_language(struct mappings *mappings, pid_t pid, struct languages *languages)
 {
 	int found = 0;
 
-	if (!languages || layout->language != -EAGAIN)
-		return layout->language > 0 ? layout->language : 0;
-	if (!layout->files->read || !layout->files->open || !layout->files->account) {
-		layout->language = 0;
+	if (!languages || mappings->language != -EAGAIN)
+		return mappings->language > 0 ? mappings->language : 0;
+	if (!mappings->files->read || !mappings->files->open || !mappings->files->account) {
+		mappings->language = 0;
 		return 0;
 	}
-	if (!is_due(layout))
+	if (!is_due(mappings))
 		return 0;
-	layout->pid = pid;
-	for (size_t i = 0; i < layout->nr && !found; i++)
-		if (languages_may_be(layout->maps[i].path))
-			found = find_language(layout, &layout->maps[i], languages);
-	layout->language = found;
+	mappings->pid = pid;
+	for (size_t i = 0; i < mappings->nr && !found; i++)
+		if (languages_may_be(mappings->maps[i].path))
+			found = find_language(mappings, &mappings->maps[i], languages);
+	mappings->language = found;
 	return found > 0 ? found : 0;
 }
 
-int layout_name_generated(const struct layout *layout, struct shstk_symproc *proc,
-			  const uint64_t *pcs, size_t nr)
+int mappings_name_generated(const struct mappings *mappings, struct shstk_symproc *proc,
+			    const uint64_t *pcs, size_t nr)
 {
-	return layout->jit ? jit_name(layout->jit, proc, pcs, nr) : 0;
+	return mappings->jit ? jit_name(mappings->jit, proc, pcs, nr) : 0;
 }
 
-int layout_arch(const struct layout *layout)
+int mappings_arch(const struct mappings *mappings)
 {
-	return layout->files->arch;
+	return mappings->files->arch;
 }
 
-bool layout_empty(const struct layout *layout)
+bool mappings_empty(const struct mappings *mappings)
 {
-	return !layout->nr;
+	return !mappings->nr;
 }
 
 /* Prepares for a process that makes code at run time in a known way. Returns 0 or -ENOMEM. */
-static int add_jit(struct layout *layout)
+static int add_jit(struct mappings *mappings)
 {
-	if (layout->jit || !layout->files->read || layout->files->arch != SHSTK_ARCH_X86)
+	if (mappings->jit || !mappings->files->read || mappings->files->arch != SHSTK_ARCH_X86)
 		return 0;
-	layout->jit = jit_create();
-	if (!layout->jit)
+	mappings->jit = jit_create();
+	if (!mappings->jit)
 		return -ENOMEM;
-	shstk_space_set_shapes(layout->space, jit_shape, layout->jit);
+	shstk_space_set_shapes(mappings->space, jit_shape, mappings->jit);
 	return 0;
 }
 
@@ -410,12 +410,12 @@ static int add_jit(struct layout *layout)
  * They were one mapping until the protection of a part was changed. The beginning of the whole in
  * the file tells to which segment they belong.
  */
-static struct layout_map all_of(const struct layout *layout, const struct layout_map *map)
+static struct mappings_map all_of(const struct mappings *mappings, const struct mappings_map *map)
 {
-	const struct layout_map *m = layout->maps + first_behind(layout, map->start);
-	struct layout_map all = *map;
+	const struct mappings_map *m = mappings->maps + first_behind(mappings, map->start);
+	struct mappings_map all = *map;
 
-	for (unsigned int i = 0; i < MAX_PARTS && m > layout->maps; i++) {
+	for (unsigned int i = 0; i < MAX_PARTS && m > mappings->maps; i++) {
 		m--;
 		if (m->end != all.start || m->offset + (m->end - m->start) != all.offset ||
 		    !same_file(m, map) || strcmp(m->path, map->path))
@@ -427,28 +427,28 @@ static struct layout_map all_of(const struct layout *layout, const struct layout
 }
 
 /* Adds a mapping to the modules for unwinding. Returns 0 or -ENOMEM. */
-static int add_code(struct layout *layout, pid_t pid, const struct layout_map *map)
+static int add_code(struct mappings *mappings, pid_t pid, const struct mappings_map *map)
 {
-	const struct layout_files *files = layout->files;
-	const struct layout_map all = all_of(layout, map);
-	int err = files->add(files->arg, pid, layout->space, &all);
+	const struct mappings_files *files = mappings->files;
+	const struct mappings_map all = all_of(mappings, map);
+	int err = files->add(files->arg, pid, mappings->space, &all);
 
 	if (!strcmp(map->path, "[uprobes]"))
-		shstk_space_set_probes(layout->space, map->start);
-	if (jit_is_known(map->path) && add_jit(layout))
+		shstk_space_set_probes(mappings->space, map->start);
+	if (jit_is_known(map->path) && add_jit(mappings))
 		return -ENOMEM;
 	if (err && err != -ENOMEM)
-		err = shstk_space_add_code(layout->space, map->start, map->end);
+		err = shstk_space_add_code(mappings->space, map->start, map->end);
 	return err;
 }
 
 /* Returns whether the process has at @addr the same @n bytes as the file has at @offset. */
-static bool same_bytes(const struct layout *layout, pid_t pid, int fd, uint64_t addr,
+static bool same_bytes(const struct mappings *mappings, pid_t pid, int fd, uint64_t addr,
 		       uint64_t offset, size_t n)
 {
 	uint8_t there[SAMPLE], here[SAMPLE];
 
-	return !layout_read(layout, pid, addr, there, n) &&
+	return !mappings_read(mappings, pid, addr, there, n) &&
 	       pread(fd, here, n, (off_t)offset) == (ssize_t)n && !memcmp(here, there, n);
 }
 
@@ -456,23 +456,23 @@ static bool same_bytes(const struct layout *layout, pid_t pid, int fd, uint64_t 
  * Returns whether the process has at @map a copy of the file's code that @old maps; -1 if that is
  * not known.
  */
-static int is_same_code(const struct layout *layout, pid_t pid, const struct layout_map *old,
-			const struct layout_map *map)
+static int is_same_code(const struct mappings *mappings, pid_t pid, const struct mappings_map *old,
+			const struct mappings_map *map)
 {
-	const struct layout_files *files = layout->files;
+	const struct mappings_files *files = mappings->files;
 	uint64_t size = map->end - map->start, at;
 	int fd, same = 1;
 	uint8_t byte;
 
 	if (size < SAMPLE || !files->read || !files->open ||
-	    layout_read(layout, pid, map->start, &byte, 1))
+	    mappings_read(mappings, pid, map->start, &byte, 1))
 		return -1;
 	fd = files->open(files->arg, pid, old);
 	if (fd < 0)
 		return -1;
 	for (unsigned int i = 0; i < SAMPLES && same; i++) {
 		at = i * (size - SAMPLE) / (SAMPLES - 1);
-		same = same_bytes(layout, pid, fd, map->start + at,
+		same = same_bytes(mappings, pid, fd, map->start + at,
 				  old->offset + (map->start + at - old->start), SAMPLE);
 	}
 	close(fd);
@@ -485,87 +485,88 @@ static int is_same_code(const struct layout *layout, pid_t pid, const struct lay
  * covers the whole mapping, or whole huge pages of it. Code that is made at run time where a file
  * was mapped before hardly looks like that.
  */
-static bool is_copy_of_code(const struct layout *layout, pid_t pid, const struct layout_map *map)
+static bool is_copy_of_code(const struct mappings *mappings, pid_t pid,
+			    const struct mappings_map *map)
 {
-	const struct layout_map *old = layout_find(layout, map->start);
+	const struct mappings_map *old = mappings_find(mappings, map->start);
 	int same;
 
-	if (!old || map->end > old->end || !layout_is_file(old->path) ||
-	    layout_is_file(map->path) || strncmp(map->path, "//anon", 6))
+	if (!old || map->end > old->end || !mappings_is_file(old->path) ||
+	    mappings_is_file(map->path) || strncmp(map->path, "//anon", 6))
 		return false;
-	same = is_same_code(layout, pid, old, map);
+	same = is_same_code(mappings, pid, old, map);
 	if (same >= 0)
 		return same;
 	return (map->start == old->start && map->end == old->end) ||
 	       !((map->start | map->end) & (HUGE_PAGE - 1));
 }
 
-int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map)
+int mappings_add(struct mappings **mappings, pid_t pid, const struct mappings_map *map)
 {
 	int err;
 
-	if (!strcmp(map->path, "[vsyscall]") || map->end <= map->start || has(*layout, map) ||
-	    is_copy_of_code(*layout, pid, map))
+	if (!strcmp(map->path, "[vsyscall]") || map->end <= map->start || has(*mappings, map) ||
+	    is_copy_of_code(*mappings, pid, map))
 		return 0;
-	err = make_own(layout);
+	err = make_own(mappings);
 	if (!err)
-		err = cut_overlap(*layout, map);
+		err = cut_overlap(*mappings, map);
 	if (err)
 		return err;
-	if ((*layout)->nr == MAX_MAPS)
+	if ((*mappings)->nr == MAX_MAPS)
 		return 0;
-	err = insert(*layout, map);
-	if (!err && (*layout)->space)
-		err = add_code(*layout, pid, map);
+	err = insert(*mappings, map);
+	if (!err && (*mappings)->space)
+		err = add_code(*mappings, pid, map);
 	return err ? err : 1;
 }
 
-const struct layout_map *layout_find(const struct layout *layout, uint64_t addr)
+const struct mappings_map *mappings_find(const struct mappings *mappings, uint64_t addr)
 {
-	size_t at = first_behind(layout, addr);
+	size_t at = first_behind(mappings, addr);
 
-	return at < layout->nr && layout->maps[at].start <= addr ? &layout->maps[at] : NULL;
+	return at < mappings->nr && mappings->maps[at].start <= addr ? &mappings->maps[at] : NULL;
 }
 
-int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *proc)
+int mappings_name(const struct mappings *mappings, pid_t pid, struct shstk_symproc *proc)
 {
-	const struct layout_files *files = layout->files;
+	const struct mappings_files *files = mappings->files;
 	int err = 0;
 
-	for (size_t i = 0; i < layout->nr && !err; i++)
-		err = files->name(files->arg, pid, proc, &layout->maps[i]);
-	if (layout->jit)
-		jit_tell_again(layout->jit);
+	for (size_t i = 0; i < mappings->nr && !err; i++)
+		err = files->name(files->arg, pid, proc, &mappings->maps[i]);
+	if (mappings->jit)
+		jit_tell_again(mappings->jit);
 	return err;
 }
 
-static int make_space(struct layout *layout, pid_t pid)
+static int make_space(struct mappings *mappings, pid_t pid)
 {
-	int err = shstk_space_create(layout->files->arch, &layout->space);
+	int err = shstk_space_create(mappings->files->arch, &mappings->space);
 
 	if (err)
 		return err;
-	shstk_space_set_debug(layout->space, shstk_debug_find, NULL);
-	if (layout->files->read)
-		shstk_space_set_generated(layout->space, read_process, layout);
-	for (size_t i = 0; i < layout->nr && !err; i++)
-		err = add_code(layout, pid, &layout->maps[i]);
+	shstk_space_set_debug(mappings->space, shstk_debug_find, NULL);
+	if (mappings->files->read)
+		shstk_space_set_generated(mappings->space, read_process, mappings);
+	for (size_t i = 0; i < mappings->nr && !err; i++)
+		err = add_code(mappings, pid, &mappings->maps[i]);
 	return err;
 }
 
-bool layout_has_go(const struct layout *layout)
+bool mappings_has_go(const struct mappings *mappings)
 {
-	return layout->space && shstk_space_has_go(layout->space);
+	return mappings->space && shstk_space_has_go(mappings->space);
 }
 
-enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc)
+enum shstk_gokind mappings_go_kind(const struct mappings *mappings, uint64_t pc)
 {
-	return layout->space ? shstk_go_kind(layout->space, pc) : SHSTK_GO_NONE;
+	return mappings->space ? shstk_go_kind(mappings->space, pc) : SHSTK_GO_NONE;
 }
 
-bool layout_go_has_frame(const struct layout *layout, uint64_t pc)
+bool mappings_go_has_frame(const struct mappings *mappings, uint64_t pc)
 {
-	return layout->space && shstk_go_has_frame(layout->space, pc);
+	return mappings->space && shstk_go_has_frame(mappings->space, pc);
 }
 
 /* What is known of the process's memory while a copy is unwound. */
@@ -606,12 +607,12 @@ static bool is_elsewhere(const struct known_memory *k)
 	return k->missed < k->sp || k->missed - k->sp > k->copy->size + FRAME_MAX;
 }
 
-uint64_t layout_sp(const struct layout *layout, const struct stack_copy *copy)
+uint64_t mappings_sp(const struct mappings *mappings, const struct stack_copy *copy)
 {
-	return copy->regs->r[layout->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
+	return copy->regs->r[mappings->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
 }
 
-static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+static int unwind_copy(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
 		       struct unwound *ret)
 {
 	struct shstk_info info = { .size = sizeof(info) };
@@ -619,18 +620,18 @@ static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy
 	struct known_memory known = { .copy = copy };
 	int nr, err;
 
-	known.sp = layout_sp(layout, copy);
-	if (!layout->space) {
-		err = make_space(layout, pid);
+	known.sp = mappings_sp(mappings, copy);
+	if (!mappings->space) {
+		err = make_space(mappings, pid);
 		if (err)
 			return err;
 	}
-	layout->pid = pid;
-	if (layout->jit)
-		jit_begin(layout->jit,
-			  &(struct jit_process){ read_process, open_jit, account_of, layout });
+	mappings->pid = pid;
+	if (mappings->jit)
+		jit_begin(mappings->jit,
+			  &(struct jit_process){ read_process, open_jit, account_of, mappings });
 	memset(ret->marks, 0, ret->max);
-	nr = shstk_unwind(layout->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
+	nr = shstk_unwind(mappings->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
 			  &info);
 	if (nr < 0)
 		return nr;
@@ -644,29 +645,30 @@ static int unwind_copy(struct layout *layout, pid_t pid, const struct stack_copy
 /* ---- Instructions that are stepped outside of their function ---- */
 
 /* Returns whether @pc is in a slot where the kernel steps instructions. */
-static bool is_stepped(const struct layout *layout, uint64_t pc)
+static bool is_stepped(const struct mappings *mappings, uint64_t pc)
 {
-	const struct layout_map *map = layout_find(layout, pc);
-	const int arch = layout->files->arch;
+	const struct mappings_map *map = mappings_find(mappings, pc);
+	const int arch = mappings->files->arch;
 
 	return map && !strcmp(map->path, "[uprobes]") && stepped_is_known(arch) &&
-	       !stepped_is_trampoline(arch, map->start, pc) && layout->files->open;
+	       !stepped_is_trampoline(arch, map->start, pc) && mappings->files->open;
 }
 
 /*
  * Reads code from the memory of the process or, if it is gone, from the file that it had mapped.
  * Returns whether all could be read.
  */
-static bool read_code(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size)
+static bool read_code(const struct mappings *mappings, pid_t pid, uint64_t addr, void *buf,
+		      size_t size)
 {
-	const struct layout_files *files = layout->files;
-	const struct layout_map *map = layout_find(layout, addr);
+	const struct mappings_files *files = mappings->files;
+	const struct mappings_map *map = mappings_find(mappings, addr);
 	bool all;
 	int fd;
 
 	if (files->read)
 		return !files->read(files->arg, pid, addr, buf, size);
-	if (!map || !layout_is_file(map->path))
+	if (!map || !mappings_is_file(map->path))
 		return false;
 	fd = files->open(files->arg, pid, map);
 	if (fd < 0)
@@ -680,21 +682,22 @@ static bool read_code(const struct layout *layout, pid_t pid, uint64_t addr, voi
  * Returns the function that the call before the return address @ra leads to, also by a stub of the
  * linker; 0 if that is not known.
  */
-static uint64_t find_callee(const struct layout *layout, pid_t pid, uint64_t ra)
+static uint64_t find_callee(const struct mappings *mappings, pid_t pid, uint64_t ra)
 {
-	const int arch = layout->files->arch;
+	const int arch = mappings->files->arch;
 	uint8_t code[STEPPED_CALL], stub[STEPPED_STUB];
 	struct stepped_target to;
 	uint64_t address;
 
-	if (ra < sizeof(code) || !read_code(layout, pid, ra - sizeof(code), code, sizeof(code)))
+	if (ra < sizeof(code) || !read_code(mappings, pid, ra - sizeof(code), code, sizeof(code)))
 		return 0;
 	to = stepped_call(arch, ra, code);
-	if (to.address && read_code(layout, pid, to.address, stub, sizeof(stub)))
+	if (to.address && read_code(mappings, pid, to.address, stub, sizeof(stub)))
 		to.slot = stepped_stub(arch, to.address, stub);
 	if (!to.slot)
 		return to.address;
-	return layout->files->read && read_code(layout, pid, to.slot, &address, sizeof(address)) ?
+	return mappings->files->read &&
+			       read_code(mappings, pid, to.slot, &address, sizeof(address)) ?
 		       address :
 		       0;
 }
@@ -703,18 +706,18 @@ static uint64_t find_callee(const struct layout *layout, pid_t pid, uint64_t ra)
  * Finds the functions that may have been called last: the return address is at the stack pointer, or
  * next to it behind a first instruction that pushes a register; of arm64 it is in a register.
  */
-static void find_called(const struct layout *layout, pid_t pid, const struct stack_copy *copy,
+static void find_called(const struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
 			struct stepped *s)
 {
 	uint64_t ras[2] = { 0 };
 
 	s->nr = 0;
-	if (layout->files->arch == SHSTK_ARCH_ARM64)
+	if (mappings->files->arch == SHSTK_ARCH_ARM64)
 		ras[0] = copy->regs->r[30];
 	else if (copy->size >= sizeof(ras))
 		memcpy(ras, copy->bytes, sizeof(ras));
 	for (size_t i = 0; i < 2; i++) {
-		const uint64_t callee = find_callee(layout, pid, ras[i]);
+		const uint64_t callee = find_callee(mappings, pid, ras[i]);
 
 		if (callee)
 			stepped_add(s, callee, 0);
@@ -725,16 +728,16 @@ static void find_called(const struct layout *layout, pid_t pid, const struct sta
  * Unwinds as if the instruction at @site was the one that is stepped. Returns whether that leads to
  * the end of the stack.
  */
-static bool unwind_site(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+static bool unwind_site(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
 			const struct stepped_site *site, struct unwound *ret)
 {
 	struct shstk_regs regs = *copy->regs;
 	struct stack_copy there = *copy;
 
-	regs.pc =
-		stepped_pc(layout->files->arch, layout_find(layout, regs.pc)->start, regs.pc, site);
+	regs.pc = stepped_pc(mappings->files->arch, mappings_find(mappings, regs.pc)->start,
+			     regs.pc, site);
 	there.regs = &regs;
-	return regs.pc && !unwind_copy(layout, pid, &there, ret) &&
+	return regs.pc && !unwind_copy(mappings, pid, &there, ret) &&
 	       ret->end == SHSTK_END_COMPLETE && ret->nr > 1;
 }
 
@@ -742,78 +745,78 @@ static bool unwind_site(struct layout *layout, pid_t pid, const struct stack_cop
  * Returns the probed instruction that is stepped: the only one by which the stack has an end, or
  * the only one of these that was just called. Returns NULL if that is not known.
  */
-static const struct stepped_site *find_site(struct layout *layout, pid_t pid,
+static const struct stepped_site *find_site(struct mappings *mappings, pid_t pid,
 					    const struct stack_copy *copy, struct unwound *ret)
 {
-	const struct stepped *s = layout->stepped;
+	const struct stepped *s = mappings->stepped;
 	const struct stepped_site *any = NULL, *callee = NULL;
 	unsigned int complete = 0, called = 0;
 
 	for (size_t i = 0; i < s->nr; i++) {
-		if (!unwind_site(layout, pid, copy, &s->sites[i], ret))
+		if (!unwind_site(mappings, pid, copy, &s->sites[i], ret))
 			continue;
 		complete++;
 		any = &s->sites[i];
-		if (find_callee(layout, pid, ret->pcs[1]) == any->address) {
+		if (find_callee(mappings, pid, ret->pcs[1]) == any->address) {
 			called++;
 			callee = any;
 		}
 	}
-	if (!layout->files->read)
+	if (!mappings->files->read)
 		any = callee;
 	return complete == 1 ? any : called == 1 ? callee : NULL;
 }
 
 /* Unwinds from the instruction that is stepped, if it can be found. It is marked as a guess. */
-static int unwind_stepped(struct layout *layout, pid_t pid, const struct stack_copy *copy,
+static int unwind_stepped(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
 			  struct unwound *ret)
 {
 	const struct stepped_site *site;
 
-	if (!layout->stepped)
-		layout->stepped = calloc(1, sizeof(*layout->stepped));
-	if (!layout->stepped)
+	if (!mappings->stepped)
+		mappings->stepped = calloc(1, sizeof(*mappings->stepped));
+	if (!mappings->stepped)
 		return -ENOMEM;
-	if (layout->files->read)
-		stepped_find(layout->stepped, layout->files, pid, layout->maps, layout->nr);
+	if (mappings->files->read)
+		stepped_find(mappings->stepped, mappings->files, pid, mappings->maps, mappings->nr);
 	else
-		find_called(layout, pid, copy, layout->stepped);
-	site = find_site(layout, pid, copy, ret);
-	if (!site || !unwind_site(layout, pid, copy, site, ret))
-		return unwind_copy(layout, pid, copy, ret);
+		find_called(mappings, pid, copy, mappings->stepped);
+	site = find_site(mappings, pid, copy, ret);
+	if (!site || !unwind_site(mappings, pid, copy, site, ret))
+		return unwind_copy(mappings, pid, copy, ret);
 	ret->marks[0] |= SHSTK_MARK_GUESS;
 	return 0;
 }
 
-int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
-		  struct unwound *ret)
+int mappings_unwind(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
+		    struct unwound *ret)
 {
-	return is_stepped(layout, copy->regs->pc) ? unwind_stepped(layout, pid, copy, ret) :
-						    unwind_copy(layout, pid, copy, ret);
+	return is_stepped(mappings, copy->regs->pc) ? unwind_stepped(mappings, pid, copy, ret) :
+						      unwind_copy(mappings, pid, copy, ret);
 }
 
-void layout_keep_outermost(struct layout *layout, const struct unwound *stack)
+void mappings_keep_outermost(struct mappings *mappings, const struct unwound *stack)
 {
-	const uint64_t *end = stack->pcs + stack->nr - LAYOUT_OUTERMOST;
+	const uint64_t *end = stack->pcs + stack->nr - MAPPINGS_OUTERMOST;
 
 	/* The innermost entry is not a return address. */
-	if (stack->nr <= LAYOUT_OUTERMOST)
+	if (stack->nr <= MAPPINGS_OUTERMOST)
 		return;
 	for (unsigned int i = 0; i < MAX_ENDS; i++)
-		if (!memcmp(layout->ends[i], end, sizeof(layout->ends[i])))
+		if (!memcmp(mappings->ends[i], end, sizeof(mappings->ends[i])))
 			return;
-	memcpy(layout->ends[layout->nr_ends++ % MAX_ENDS], end, sizeof(layout->ends[0]));
+	memcpy(mappings->ends[mappings->nr_ends++ % MAX_ENDS], end, sizeof(mappings->ends[0]));
 }
 
-int layout_find_outermost(const struct layout *layout, uint64_t pc, const uint64_t **ret)
+int mappings_find_outermost(const struct mappings *mappings, uint64_t pc, const uint64_t **ret)
 {
 	for (unsigned int i = 0; pc && i < MAX_ENDS; i++) {
-		const uint64_t *end = layout->ends[i];
+		const uint64_t *end = mappings->ends[i];
 
-		for (int n = LAYOUT_OUTERMOST; n--;) {
+		for (int n = MAPPINGS_OUTERMOST; n--;) {
 			*ret = end + n + 1;
 			if (end[n] == pc)
-				return LAYOUT_OUTERMOST - 1 - n;
+				return MAPPINGS_OUTERMOST - 1 - n;
 		}
 	}
 	return -1;

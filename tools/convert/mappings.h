@@ -3,9 +3,9 @@
  * mappings.h - what a program has mapped, as perf events tell, and unwinding of copies of its
  * stacks: for `shstk unwind` with files, and for `shstk record` while the program runs.
  *
- * The caller says where files are found (struct layout_files). A forked process shares the layout
- * of its parent until one of them maps something new. Modules are read only once there is a stack
- * to unwind.
+ * The caller says where files are found (struct mappings_files). A forked process shares the
+ * mappings of its parent until one of them maps something new. Modules are read only once there is
+ * a stack to unwind.
  */
 #ifndef TOOLS_CONVERT_MAPPINGS_H
 #define TOOLS_CONVERT_MAPPINGS_H
@@ -21,7 +21,7 @@
 #include "tools/elf/image.h"
 
 /**
- * struct layout_map - an executable mapping
+ * struct mappings_map - an executable mapping
  * @start: first address.
  * @end: first address behind the mapping.
  * @offset: offset of @start in the file, in bytes.
@@ -30,7 +30,7 @@
  * @dev: device of the file as makedev(3) makes it, 0 if it is not known.
  * @inode: inode number of the file, 0 if it is not known.
  */
-struct layout_map {
+struct mappings_map {
 	uint64_t start;
 	uint64_t end;
 	uint64_t offset;
@@ -41,7 +41,7 @@ struct layout_map {
 };
 
 /**
- * struct layout_files - where the files of mappings are found
+ * struct mappings_files - where the files of mappings are found
  * @arch: enum shstk_arch of the programs.
  * @arg: passed to the functions.
  * @add: adds the code of a mapping of process @pid to a space. Returns 0, -ENOMEM, or another
@@ -54,100 +54,102 @@ struct layout_map {
  * @account: returns the account from which reading a process's memory draws, or NULL without
  *	memory. NULL: the processes no longer exist.
  */
-struct layout_files {
+struct mappings_files {
 	int arch;
 	void *arg;
-	int (*add)(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *map);
-	int (*name)(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *map);
+	int (*add)(void *arg, pid_t pid, struct shstk_space *space, const struct mappings_map *map);
+	int (*name)(void *arg, pid_t pid, struct shstk_symproc *proc,
+		    const struct mappings_map *map);
 	int (*read)(void *arg, pid_t pid, uint64_t addr, void *buf, size_t size);
-	int (*open)(void *arg, pid_t pid, const struct layout_map *map);
+	int (*open)(void *arg, pid_t pid, const struct mappings_map *map);
 	struct shstk_account *(*account)(void *arg, pid_t pid);
 };
 
-struct layout;
+struct mappings;
 
 /*
  * Returns whether a mapping with that path is of a file that could be opened. Other paths are
  * perf's names of other memory.
  */
-bool layout_is_file(const char *path);
+bool mappings_is_file(const char *path);
 
 /**
- * layout_create() - make a layout in which nothing is mapped, as at an exec
- * @files: where files are found. It must outlive the layout.
+ * mappings_create() - make the mappings of a process that has none, as at an exec
+ * @files: where files are found. It must outlive the mappings.
  *
- * Return: the layout, to be released by layout_put(), or NULL if there is no memory.
+ * Return: the mappings, to be released by mappings_put(), or NULL if there is no memory.
  */
-struct layout *layout_create(const struct layout_files *files);
+struct mappings *mappings_create(const struct mappings_files *files);
 
-/* Returns the same layout for one more process, which releases it by layout_put(). */
-struct layout *layout_share(struct layout *layout);
+/* Returns the same mappings for one more process, which releases them by mappings_put(). */
+struct mappings *mappings_share(struct mappings *mappings);
 
-/* Releases a process's reference to the layout. @layout may be NULL. */
-void layout_put(struct layout *layout);
+/* Releases a process's reference to its mappings. @mappings may be NULL. */
+void mappings_put(struct mappings *mappings);
 
 /**
- * layout_add() - add a mapping
- * @layout: the layout of process @pid. It is replaced if other processes share it.
+ * mappings_add() - add a mapping
+ * @mappings: the mappings of process @pid. They are replaced if other processes share them.
  * @pid: the process.
  * @map: the mapping, which is copied. What it overlaps is removed.
  *
  * Return: 1; 0 if the mapping exists already or there are too many; -ENOMEM.
  */
-int layout_add(struct layout **layout, pid_t pid, const struct layout_map *map);
+int mappings_add(struct mappings **mappings, pid_t pid, const struct mappings_map *map);
 
 /* Returns whether the address is in a mapping. */
-bool layout_has(const struct layout *layout, uint64_t addr);
+bool mappings_has(const struct mappings *mappings, uint64_t addr);
 
-/* Reads memory of process @pid, which has that layout. Returns 0 or a negative errno. */
-int layout_read(const struct layout *layout, pid_t pid, uint64_t addr, void *buf, size_t size);
+/* Reads memory of process @pid, which has these mappings. Returns 0 or a negative errno. */
+int mappings_read(const struct mappings *mappings, pid_t pid, uint64_t addr, void *buf,
+		  size_t size);
 
 /*
  * Returns whether a library is mapped that makes code at run time in a known way
  * (tools/java/jit_code.h).
  */
-bool layout_has_jit(const struct layout *layout);
+bool mappings_has_jit(const struct mappings *mappings);
 
 /*
  * Names code made at run time as jit_name() does, at addresses of the stack that was unwound last.
  * Returns 0 or -ENOMEM.
  */
-int layout_name_generated(const struct layout *layout, struct shstk_symproc *proc,
-			  const uint64_t *pcs, size_t nr);
+int mappings_name_generated(const struct mappings *mappings, struct shstk_symproc *proc,
+			    const uint64_t *pcs, size_t nr);
 
 /* Returns the enum shstk_arch of the program. */
-int layout_arch(const struct layout *layout);
+int mappings_arch(const struct mappings *mappings);
 
 /* Returns whether nothing is mapped, as in threads of the kernel. */
-bool layout_empty(const struct layout *layout);
+bool mappings_empty(const struct mappings *mappings);
 
 /**
- * layout_find() - find the mapping of an address
- * @layout: what is mapped.
+ * mappings_find() - find the mapping of an address
+ * @mappings: what is mapped.
  * @addr: the address.
  *
- * Return: the mapping, which is valid until the layout changes, or NULL.
+ * Return: the mapping, which is valid until the mappings change, or NULL.
  */
-const struct layout_map *layout_find(const struct layout *layout, uint64_t addr);
+const struct mappings_map *mappings_find(const struct mappings *mappings, uint64_t addr);
 
 /**
- * layout_name() - hand all mappings to those by which addresses are named
- * @layout: the layout of process @pid.
+ * mappings_name() - hand all mappings to those by which addresses are named
+ * @mappings: the mappings of process @pid.
  * @pid: the process.
  * @proc: receives the mappings.
  *
  * Return: 0 or -ENOMEM.
  */
-int layout_name(const struct layout *layout, pid_t pid, struct shstk_symproc *proc);
+int mappings_name(const struct mappings *mappings, pid_t pid, struct shstk_symproc *proc);
 
 /* Returns whether the process runs code of Go, as far as its stacks were unwound. */
-bool layout_has_go(const struct layout *layout);
+bool mappings_has_go(const struct mappings *mappings);
 
 /* Returns what the frame of the function at @pc says of the frames outside it. */
-enum shstk_gokind layout_go_kind(const struct layout *layout, uint64_t pc);
+enum shstk_gokind mappings_go_kind(const struct mappings *mappings, uint64_t pc);
 
 /* Returns whether the Go function at @pc has made its frame there. */
-bool layout_go_has_frame(const struct layout *layout, uint64_t pc);
+bool mappings_go_has_frame(const struct mappings *mappings, uint64_t pc);
 
 struct languages;
 
@@ -155,7 +157,7 @@ struct languages;
  * Returns the number of the interpreter that process @pid has mapped, as languages_find() gives it;
  * 0: none. The process is asked at the first call after a change.
  */
-int layout_language(struct layout *layout, pid_t pid, struct languages *languages);
+int mappings_language(struct mappings *mappings, pid_t pid, struct languages *languages);
 
 /**
  * struct memory_piece - what lay at an address in memory
@@ -233,34 +235,34 @@ static inline bool unwound_too_short(const struct unwound *u)
 }
 
 /* Returns the stack pointer, at which the copy begins. */
-uint64_t layout_sp(const struct layout *layout, const struct stack_copy *copy);
+uint64_t mappings_sp(const struct mappings *mappings, const struct stack_copy *copy);
 
 /**
- * layout_unwind() - unwind a copy of a stack
- * @layout: what the process had mapped at that time.
+ * mappings_unwind() - unwind a copy of a stack
+ * @mappings: what the process had mapped at that time.
  * @pid: the process.
  * @copy: registers and stack.
  * @ret: receives the stack.
  *
  * Return: 0, -EINVAL or -ENOMEM.
  */
-int layout_unwind(struct layout *layout, pid_t pid, const struct stack_copy *copy,
-		  struct unwound *ret);
+int mappings_unwind(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
+		    struct unwound *ret);
 
-#define LAYOUT_OUTERMOST 3 /* entries: those of the C library around main() */
+#define MAPPINGS_OUTERMOST 3 /* entries: those of the C library around main() */
 
 /* Remembers the outermost entries of a complete stack of the program. */
-void layout_keep_outermost(struct layout *layout, const struct unwound *stack);
+void mappings_keep_outermost(struct mappings *mappings, const struct unwound *stack);
 
 /**
- * layout_find_outermost() - find how a stack ends that has a certain entry
- * @layout: what is mapped.
+ * mappings_find_outermost() - find how a stack ends that has a certain entry
+ * @mappings: what is mapped.
  * @pc: the entry, one of the outermost ones.
  * @ret: receives the entries that followed it when a stack was seen to its end.
  *
  * Return: the number of these entries, 0 if @pc is the last one; -1 if @pc was not seen near an
  * end.
  */
-int layout_find_outermost(const struct layout *layout, uint64_t pc, const uint64_t **ret);
+int mappings_find_outermost(const struct mappings *mappings, uint64_t pc, const uint64_t **ret);
 
 #endif

@@ -26,7 +26,7 @@
 #define LINGER 5000000000 /* ns for which a thread that ended may still be seen */
 
 int population_init(struct population *all, struct shstk_symbols *symbols,
-		    const struct layout_files *past)
+		    const struct mappings_files *past)
 {
 	*all = (struct population){ .symbols = symbols, .files = past };
 	if (past)
@@ -52,7 +52,7 @@ static void free_process(struct process *p)
 {
 	if (p->proc)
 		shstk_symproc_end(p->proc);
-	layout_put(p->layout);
+	mappings_put(p->mappings);
 	golabels_destroy(p->golabels);
 	free(p);
 }
@@ -69,23 +69,23 @@ static void hide_process(struct population *all, struct process *p)
 }
 
 /*
- * Adds a process and takes over the reference to @layout. Process IDs are used again: an older
+ * Adds a process and takes over the reference to @mappings. Process IDs are used again: an older
  * process with the same number is over. Returns NULL if there is no memory.
  */
-static struct process *add_process(struct population *all, int pid, struct layout *layout)
+static struct process *add_process(struct population *all, int pid, struct mappings *mappings)
 {
 	struct process *old = find_process(all, pid);
 	struct process *p = calloc(1, sizeof(*p));
 
 	if (old)
 		hide_process(all, old);
-	if (!p || !layout) {
-		layout_put(layout);
+	if (!p || !mappings) {
+		mappings_put(mappings);
 		free(p);
 		return NULL;
 	}
 	p->pid = pid;
-	p->layout = layout;
+	p->mappings = mappings;
 	HASH_ADD_INT(all->processes, pid, p);
 	if (p->hh.tbl)
 		return p;
@@ -94,10 +94,10 @@ static struct process *add_process(struct population *all, int pid, struct layou
 }
 
 /* Takes a mapping of which no record told. Returns 0 or -ENOMEM. */
-static int found_map(void *arg, pid_t pid, const struct layout_map *map)
+static int found_map(void *arg, pid_t pid, const struct mappings_map *map)
 {
 	struct population *all = arg;
-	const struct layout_files *files = all->files;
+	const struct mappings_files *files = all->files;
 	struct process *p = find_process(all, pid);
 
 	const struct perf_map told = {
@@ -123,7 +123,7 @@ bool population_read_maps(struct population *all, struct process *p)
 	if (!all->live || (p->read_at && at - p->read_at < READ_INTERVAL))
 		return false;
 	p->read_at = at;
-	return !live_read(all->symbols, &p->layout, p->pid, found_map, all);
+	return !live_read(all->symbols, &p->mappings, p->pid, found_map, all);
 }
 
 struct process *population_process(struct population *all, int pid)
@@ -132,7 +132,7 @@ struct process *population_process(struct population *all, int pid)
 
 	if (p)
 		return p;
-	p = add_process(all, pid, layout_create(all->files));
+	p = add_process(all, pid, mappings_create(all->files));
 	if (p)
 		population_read_maps(all, p);
 	return p;
@@ -156,7 +156,7 @@ struct shstk_symproc *population_names(struct population *all, struct process *p
 		return NULL;
 	if (add_labels(all, p))
 		return NULL;
-	return layout_name(p->layout, p->pid, p->proc) ? NULL : p->proc;
+	return mappings_name(p->mappings, p->pid, p->proc) ? NULL : p->proc;
 }
 
 void population_renew(struct population *all, struct shstk_symbols *symbols)
@@ -301,8 +301,8 @@ void population_make_room(struct population *all)
 
 int population_map(struct population *all, const struct perf_map *m)
 {
-	const struct layout_files *files = all->files;
-	const struct layout_map map = {
+	const struct mappings_files *files = all->files;
+	const struct mappings_map map = {
 		.start = m->start,
 		.end = m->end,
 		.offset = m->offset,
@@ -319,7 +319,7 @@ int population_map(struct population *all, const struct perf_map *m)
 	p = population_process(all, m->pid);
 	if (!p)
 		return -ENOMEM;
-	ret = layout_add(&p->layout, p->pid, &map);
+	ret = mappings_add(&p->mappings, p->pid, &map);
 	if (ret > 0)
 		ret = p->proc ? files->name(files->arg, p->pid, p->proc, &map) : 0;
 	return ret;
@@ -328,15 +328,15 @@ int population_map(struct population *all, const struct perf_map *m)
 /* Begins another program in a process; its mappings follow. Returns 0 or -ENOMEM. */
 static int execute(struct population *all, const struct task *t, struct process *p)
 {
-	struct layout *layout = layout_create(all->files);
+	struct mappings *mappings = mappings_create(all->files);
 
-	if (!layout)
+	if (!mappings)
 		return -ENOMEM;
 	if (p->proc && !t->left)
 		shstk_symproc_end(p->proc);
-	layout_put(p->layout);
+	mappings_put(p->mappings);
 	golabels_destroy(p->golabels);
-	p->layout = layout;
+	p->mappings = mappings;
 	p->golabels = NULL;
 	p->proc = NULL;
 	p->executed = true;
@@ -372,7 +372,7 @@ static struct process *fork_process(struct population *all, int pid, int parent)
 
 	if (!from)
 		return NULL;
-	p = add_process(all, pid, layout_share(from->layout));
+	p = add_process(all, pid, mappings_share(from->mappings));
 	if (!p)
 		return NULL;
 	p->ours = from->ours;

@@ -36,7 +36,7 @@ struct golabels;
  * @hh: makes it a member of the hash table, by @pid.
  * @pid: process ID; 0 once it is not in the table any more.
  * @refs: number of its threads that are known.
- * @layout: what it has mapped.
+ * @mappings: what it has mapped.
  * @proc: its mappings for naming addresses; NULL until it is sampled. The store of names owns it.
  * @golabels: the labels of its goroutines, or NULL as long as no sample was of a goroutine.
  * @language: number of the interpreter that was told of it (languages_set()).
@@ -54,7 +54,7 @@ struct process {
 	UT_hash_handle hh;
 	int pid;
 	unsigned int refs;
-	struct layout *layout;
+	struct mappings *mappings;
 	struct shstk_symproc *proc;
 	struct golabels *golabels;
 	int language;
@@ -165,7 +165,7 @@ struct task {
  */
 struct population {
 	struct shstk_symbols *symbols;
-	const struct layout_files *files;
+	const struct mappings_files *files;
 	struct live *live;
 	struct process *processes;
 	struct task *tasks;
@@ -182,7 +182,7 @@ struct population {
  * population_deinit() must follow.
  */
 int population_init(struct population *all, struct shstk_symbols *symbols,
-		    const struct layout_files *past);
+		    const struct mappings_files *past);
 void population_deinit(struct population *all);
 
 /*

@@ -27,7 +27,7 @@ static bool is_this_kernel(const struct perfdata *pd)
  * -z and -B note no build ids; then the vdso is trusted to be the same, as files are. Returns false
  * if there is none.
  */
-static bool same_vdso(const struct perfdata *pd, const struct layout_map *m, const void **image)
+static bool same_vdso(const struct perfdata *pd, const struct mappings_map *m, const void **image)
 {
 	struct build_id own;
 
@@ -41,7 +41,7 @@ static bool same_vdso(const struct perfdata *pd, const struct layout_map *m, con
 }
 
 /* Adds a mapping to the modules for unwinding. Returns 0 or a negative errno. */
-static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct layout_map *m)
+static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struct mappings_map *m)
 {
 	struct past *past = arg;
 	struct image *file = NULL;
@@ -51,7 +51,7 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 	(void)pid;
 	if (!strcmp(m->path, "[vdso]") && same_vdso(past->pd, m, &vdso))
 		return shstk_space_add_image(space, vdso, m->end - m->start, m->start);
-	if (layout_is_file(m->path))
+	if (mappings_is_file(m->path))
 		file = image_get(&past->images, m->path, &m->id);
 	if (!file)
 		return err;
@@ -68,7 +68,7 @@ static int add_code(void *arg, pid_t pid, struct shstk_space *space, const struc
 }
 
 /* Adds a mapping to those by which addresses are named. Returns 0 or a negative errno. */
-static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const struct layout_map *m)
+static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const struct mappings_map *m)
 {
 	struct past *past = arg;
 	struct shstk_symmap_info info = {
@@ -88,7 +88,7 @@ static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const str
 			info.image = vdso;
 			info.image_size = m->end - m->start;
 		}
-	} else if (!layout_is_file(m->path)) {
+	} else if (!mappings_is_file(m->path)) {
 		info.path = strcmp(m->path, "[uprobes]") ? "" : m->path;
 	} else {
 		file = image_get(&past->images, m->path, &m->id);
@@ -99,11 +99,11 @@ static int add_names(void *arg, pid_t pid, struct shstk_symproc *proc, const str
 }
 
 /* Opens the file of a mapping. Returns a file descriptor or a negative errno. */
-static int open_file(void *arg, pid_t pid, const struct layout_map *m)
+static int open_file(void *arg, pid_t pid, const struct mappings_map *m)
 {
 	struct past *past = arg;
-	struct image *file = layout_is_file(m->path) ? image_get(&past->images, m->path, &m->id) :
-						       NULL;
+	struct image *file = mappings_is_file(m->path) ? image_get(&past->images, m->path, &m->id) :
+							 NULL;
 	int fd = file ? fcntl(file->fd, F_DUPFD_CLOEXEC, 0) : -1;
 
 	(void)pid;

@@ -12,12 +12,12 @@
 
 /**
  * struct past - where files of a perf.data file are found
- * @files: how layouts find files; valid as long as the struct is not moved.
+ * @files: how files of mappings are found; valid as long as the struct is not moved.
  * @images: the files that were opened.
  * @pd: the perf.data file.
  */
 struct past {
-	struct layout_files files;
+	struct mappings_files files;
 	struct images images;
 	const struct perfdata *pd;
 };

@@ -103,7 +103,7 @@ static bool complete(const struct whole_stack *b, struct unwound *stack, const u
  * that keeps no frame record, such as the function of the C library that calls main(). From there
  * on all stacks of a program are the same, so the last entries are taken from another stack.
  */
-static void take_rest(struct unwound *stack, const struct layout *layout, const uint64_t *rest,
+static void take_rest(struct unwound *stack, const struct mappings *mappings, const uint64_t *rest,
 		      size_t nr, bool all)
 {
 	uint64_t sp = stack->sps[stack->nr - 1];
@@ -112,7 +112,7 @@ static void take_rest(struct unwound *stack, const struct layout *layout, const 
 
 	for (size_t i = 0; i < nr && stack->nr < stack->max; i++)
 		append(stack, rest[i], sp);
-	n = all ? layout_find_outermost(layout, rest[nr - 1], &more) : -1;
+	n = all ? mappings_find_outermost(mappings, rest[nr - 1], &more) : -1;
 	if (n < 0 || stack->max - stack->nr < (unsigned int)n)
 		return;
 	for (int i = 0; i < n; i++)
@@ -121,18 +121,19 @@ static void take_rest(struct unwound *stack, const struct layout *layout, const 
 }
 
 /* Continues a stack that did not fit into the copy. Returns where its outer part is from. */
-static enum outer_source continue_stack(const struct whole_stack *b, const struct layout *layout,
-					struct unwound *stack, const struct stack_copy *copy,
+static enum outer_source continue_stack(const struct whole_stack *b,
+					const struct mappings *mappings, struct unwound *stack,
+					const struct stack_copy *copy,
 					const struct callchain *chain)
 {
 	const uint64_t *rest = NULL;
-	size_t nr = callchain_rest(chain, copy, stack, layout, &rest);
+	size_t nr = callchain_rest(chain, copy, stack, mappings, &rest);
 
 	if (b->nr && complete(b, stack, rest, nr))
 		return OUTER_BEFORE;
 	if (!nr || stack->nr == stack->max)
 		return OUTER_NOTHING;
-	take_rest(stack, layout, rest, nr,
+	take_rest(stack, mappings, rest, nr,
 		  rest + nr == chain->ips + chain->nr && chain->nr < chain->max);
 	return OUTER_CALLCHAIN;
 }
@@ -170,16 +171,16 @@ const char *outer_words(enum outer_source by)
 	return words[by];
 }
 
-enum outer_source outer_continue(struct whole_stack *b, struct layout *layout,
+enum outer_source outer_continue(struct whole_stack *b, struct mappings *mappings,
 				 struct unwound *stack, const struct stack_copy *copy,
 				 const struct callchain *chain)
 {
 	enum outer_source by = OUTER_NOTHING;
 
 	if (stack->end == SHSTK_END_COMPLETE && stack->nr)
-		layout_keep_outermost(layout, stack);
+		mappings_keep_outermost(mappings, stack);
 	if (stack->end == SHSTK_END_READ && stack->nr)
-		by = continue_stack(b, layout, stack, copy, chain);
+		by = continue_stack(b, mappings, stack, copy, chain);
 	if (by != OUTER_CALLCHAIN && stack->nr && stack->end == SHSTK_END_COMPLETE &&
 	    stack->sps[stack->nr - 1] - stack->sps[0] > copy->size / 2)
 		remember(b, stack);

@@ -59,7 +59,7 @@ const char *outer_words(enum outer_source by);
 /**
  * outer_continue() - continue a stack that goes on behind its copy, or remember a stack
  * @b: the remembered stack of this thread, in this program.
- * @layout: what the program has mapped.
+ * @mappings: what the program has mapped.
  * @stack: the stack, with @sps.
  * @copy: the copy from which it was unwound.
  * @chain: the kernel's callchain of the same sample.
@@ -74,7 +74,7 @@ const char *outer_words(enum outer_source by);
  *
  * Return: where the outer part of the stack is from.
  */
-enum outer_source outer_continue(struct whole_stack *b, struct layout *layout,
+enum outer_source outer_continue(struct whole_stack *b, struct mappings *mappings,
 				 struct unwound *stack, const struct stack_copy *copy,
 				 const struct callchain *chain);
 

@@ -59,7 +59,7 @@ static bool make_room(struct above_look *look, size_t size, size_t *kept)
  * Adds at most @most bytes of the stack from @from on. @kept counts the bytes that are kept for all
  * threads.
  */
-static void add_piece(struct above_look *look, const struct layout *layout, pid_t pid,
+static void add_piece(struct above_look *look, const struct mappings *mappings, pid_t pid,
 		      uint64_t from, size_t most, size_t *kept)
 {
 	size_t step = STEP - from % SMALL; /* so that steps end where pages do */
@@ -71,7 +71,7 @@ static void add_piece(struct above_look *look, const struct layout *layout, pid_
 		return;
 	most = most < MOST - look->size ? most : MOST - look->size;
 	while (size < most && make_room(look, look->size + step, kept)) {
-		if (!layout_read(layout, pid, from + size, look->bytes + look->size, step)) {
+		if (!mappings_read(mappings, pid, from + size, look->bytes + look->size, step)) {
 			size += step;
 			look->size += step;
 			step = step < STEP - SMALL ? SMALL : STEP;
@@ -109,7 +109,7 @@ static bool begin_trial(struct trial *t, const struct unwound *like)
  * Unwinds the copy together with what lay elsewhere at @look. Returns whether that leads to the end
  * of the stack.
  */
-static bool try_look(const struct above_look *look, struct layout *layout, pid_t pid,
+static bool try_look(const struct above_look *look, struct mappings *mappings, pid_t pid,
 		     const struct stack_copy *copy, struct unwound *ret)
 {
 	struct memory_piece pieces[ABOVE_PIECES];
@@ -121,7 +121,7 @@ static bool try_look(const struct above_look *look, struct layout *layout, pid_t
 						   look->pieces[i].size };
 	whole.more = pieces;
 	whole.nr_more = look->nr;
-	return !layout_unwind(layout, pid, &whole, ret) && ret->end == SHSTK_END_COMPLETE;
+	return !mappings_unwind(mappings, pid, &whole, ret) && ret->end == SHSTK_END_COMPLETE;
 }
 
 static bool same(const struct unwound *a, const struct unwound *b)
@@ -155,17 +155,17 @@ static uint64_t find_other(const struct unwound *stack)
  * Returns the address from which to read. If the stack goes on behind the copy this is the copy's
  * beginning, since later copies may end earlier.
  */
-static uint64_t find_place(const struct layout *layout, const struct stack_copy *copy,
+static uint64_t find_place(const struct mappings *mappings, const struct stack_copy *copy,
 			   const struct unwound *stack)
 {
-	return stack->elsewhere ? find_other(stack) : layout_sp(layout, copy);
+	return stack->elsewhere ? find_other(stack) : mappings_sp(mappings, copy);
 }
 
 /*
  * Reads the stack again unless the last look came after the sample; the last look becomes the one
  * before.
  */
-static void read_again(struct above *a, const struct layout *layout, pid_t pid, uint64_t time,
+static void read_again(struct above *a, const struct mappings *mappings, pid_t pid, uint64_t time,
 		       uint64_t sp)
 {
 	struct above_look old = a->before;
@@ -175,64 +175,64 @@ static void read_again(struct above *a, const struct layout *layout, pid_t pid, 
 	a->before = a->last;
 	a->last = old;
 	a->last.size = a->last.nr = a->last.time = 0;
-	add_piece(&a->last, layout, pid, sp, FIRST, a->kept);
+	add_piece(&a->last, mappings, pid, sp, FIRST, a->kept);
 }
 
 /*
  * Adds what lies at @from. If that is right behind what was added before, the stack is a large one:
  * as much again is read as there is of it.
  */
-static void add_more(struct above_look *look, const struct layout *layout, pid_t pid, uint64_t from,
-		     size_t *kept)
+static void add_more(struct above_look *look, const struct mappings *mappings, pid_t pid,
+		     uint64_t from, size_t *kept)
 {
 	const struct above_piece *p = &look->pieces[look->nr - 1];
 	const bool behind = from - p->addr <= p->size;
 
-	add_piece(look, layout, pid, from, behind ? 2 * p->size : FIRST, kept);
+	add_piece(look, mappings, pid, from, behind ? 2 * p->size : FIRST, kept);
 }
 
 /*
  * Unwinds the copy together with what lay elsewhere at the last look, which is extended as long as
  * the stack continues on stacks that are not in it. Returns whether that leads to the end.
  */
-static bool try_last(struct above *a, struct layout *layout, pid_t pid,
+static bool try_last(struct above *a, struct mappings *mappings, pid_t pid,
 		     const struct stack_copy *copy, struct unwound *ret)
 {
 	for (;;) {
 		const size_t nr = a->last.nr;
 
-		if (try_look(&a->last, layout, pid, copy, ret))
+		if (try_look(&a->last, mappings, pid, copy, ret))
 			return true;
 		if (ret->end != SHSTK_END_READ || !nr || nr == ABOVE_PIECES)
 			return false;
-		add_more(&a->last, layout, pid, find_other(ret), a->kept);
+		add_more(&a->last, mappings, pid, find_other(ret), a->kept);
 		if (a->last.nr == nr)
 			return false;
 	}
 }
 
 /* Unwinds with both looks. Returns whether they lead to the same callers, which are in @last then. */
-static bool try_both(struct above *a, struct layout *layout, pid_t pid, uint64_t time,
+static bool try_both(struct above *a, struct mappings *mappings, pid_t pid, uint64_t time,
 		     const struct stack_copy *copy, struct unwound *before, struct unwound *last)
 {
-	if (!try_last(a, layout, pid, copy, last) || !a->before.time || a->before.time >= time)
+	if (!try_last(a, mappings, pid, copy, last) || !a->before.time || a->before.time >= time)
 		return false;
-	return try_look(&a->before, layout, pid, copy, before) && same(before, last);
+	return try_look(&a->before, mappings, pid, copy, before) && same(before, last);
 }
 
-bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t time,
+bool above_continue(struct above *a, struct mappings *mappings, pid_t pid, uint64_t time,
 		    const struct stack_copy *copy, struct unwound *stack)
 {
 	struct trial before, last;
 	bool proven = false;
 
-	if (copy->nr_more || layout_has_jit(layout))
+	if (copy->nr_more || mappings_has_jit(mappings))
 		return false;
-	read_again(a, layout, pid, time, find_place(layout, copy, stack));
+	read_again(a, mappings, pid, time, find_place(mappings, copy, stack));
 	if (a->last.time <= time || !begin_trial(&before, stack))
 		return false;
 	if (begin_trial(&last, stack)) {
-		proven = try_both(a, layout, pid, time, copy, &before.stack, &last.stack);
+		proven = try_both(a, mappings, pid, time, copy, &before.stack, &last.stack);
 		if (proven)
 			replace(stack, &last.stack);
 		free(last.memory);

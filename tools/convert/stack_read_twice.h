@@ -77,7 +77,7 @@ void above_forget(struct above *a);
 /**
  * above_continue() - continue a stack that goes on behind its copy, or on another stack
  * @a: the looks at this thread's stack.
- * @layout: what the process has mapped.
+ * @mappings: what the process has mapped.
  * @pid: the process, which may have ended.
  * @time: time of the sample, CLOCK_MONOTONIC in ns.
  * @copy: the copy from which the stack was unwound.
@@ -85,7 +85,7 @@ void above_forget(struct above *a);
  *
  * Return: whether the stack was continued.
  */
-bool above_continue(struct above *a, struct layout *layout, pid_t pid, uint64_t time,
+bool above_continue(struct above *a, struct mappings *mappings, pid_t pid, uint64_t time,
 		    const struct stack_copy *copy, struct unwound *stack);
 
 #endif

@@ -127,7 +127,7 @@ static void find_labels(struct stacks *st, const struct population *all, struct 
 {
 	struct golabels_hints hints = { .nr = 0 };
 
-	if (!st->labels || !all->live || !layout_has_go(p->layout))
+	if (!st->labels || !all->live || !mappings_has_go(p->mappings))
 		return;
 	if (!p->golabels)
 		p->golabels = golabels_create(p->pid, &st->next_search);
@@ -154,7 +154,7 @@ static void add_outer(const struct population *all, struct task *t,
 		      struct unwound *user, struct stack *s)
 {
 	const struct callchain chain = perf_sample_user(sample);
-	struct layout *layout = t->process->layout;
+	struct mappings *mappings = t->process->mappings;
 
 	/*
 	 * With other memory of the same moment it is known whether there is a goroutine's stack to
@@ -162,14 +162,14 @@ static void add_outer(const struct population *all, struct task *t,
 	 * only that of the thread's own stack.
 	 */
 	s->by_pieces = copy->nr_more && user->end == SHSTK_END_COMPLETE;
-	s->spliced = !s->by_pieces && splice_stack(layout, &chain, user);
+	s->spliced = !s->by_pieces && splice_stack(mappings, &chain, user);
 	user->elsewhere |= user->end == SHSTK_END_READ && sample->stack_ends;
 	s->too_short = !s->spliced && unwound_too_short(user);
-	if (user->end == SHSTK_END_READ && !s->spliced && all->live && !layout_has_go(layout) &&
-	    above_continue(&t->above, layout, t->process->pid, sample->time, copy, user))
+	if (user->end == SHSTK_END_READ && !s->spliced && all->live && !mappings_has_go(mappings) &&
+	    above_continue(&t->above, mappings, t->process->pid, sample->time, copy, user))
 		s->by = OUTER_READ;
 	else if (!s->spliced)
-		s->by = outer_continue(&t->whole, layout, user, copy, &chain);
+		s->by = outer_continue(&t->whole, mappings, user, copy, &chain);
 }
 
 /* Unwinds the copy of the stack. Returns 0 or a negative errno. */
@@ -191,7 +191,7 @@ static int add_copy(struct stacks *st, const struct population *all, struct task
 		.sps = st->sps,
 		.max = st->depth,
 	};
-	int ret = layout_unwind(p->layout, p->pid, &copy, &user);
+	int ret = mappings_unwind(p->mappings, p->pid, &copy, &user);
 
 	if (ret)
 		return ret;
@@ -217,11 +217,11 @@ static int find_note(const struct task *t, const struct perf_sample *sample)
 	const struct process *p = t->process;
 
 	if (!sample->abi)
-		return layout_empty(p->layout) ? SHSTK_NOTE_NONE : SHSTK_NOTE_EXIT;
+		return mappings_empty(p->mappings) ? SHSTK_NOTE_NONE : SHSTK_NOTE_EXIT;
 	if (sample->user_mode)
 		return SHSTK_NOTE_NONE;
 	return (!sample->stack_size && t->tid == p->pid) ||
-			       (p->executed && !layout_has(p->layout, sample->regs.pc)) ?
+			       (p->executed && !mappings_has(p->mappings, sample->regs.pc)) ?
 		       SHSTK_NOTE_LOADER :
 		       SHSTK_NOTE_NONE;
 }

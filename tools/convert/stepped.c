@@ -74,7 +74,7 @@ static uint8_t length_of(int arch, int fd, uint64_t offset)
 }
 
 /* Adds the places of a part of a page where memory has a breakpoint and the file has none. */
-static void compare_part(struct stepped *s, const struct layout_files *files, pid_t pid, int fd,
+static void compare_part(struct stepped *s, const struct mappings_files *files, pid_t pid, int fd,
 			 uint64_t addr, uint64_t offset)
 {
 	const struct stepping *how = stepping_of(files->arch);
@@ -96,8 +96,8 @@ static bool goes_on(const struct stepped *s, const struct rest *rest)
 }
 
 /* The kernel copies a page of a file before it writes a breakpoint. Looks at such pages. */
-static void find_breakpoints(struct stepped *s, const struct layout_files *files, pid_t pid,
-			     int pagemap, int fd, const struct layout_map *map, struct rest *rest)
+static void find_breakpoints(struct stepped *s, const struct mappings_files *files, pid_t pid,
+			     int pagemap, int fd, const struct mappings_map *map, struct rest *rest)
 {
 	const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
 	uint64_t entries[ENTRIES];
@@ -125,8 +125,8 @@ static void find_breakpoints(struct stepped *s, const struct layout_files *files
 	}
 }
 
-void stepped_find(struct stepped *s, const struct layout_files *files, pid_t pid,
-		  const struct layout_map *maps, size_t nr)
+void stepped_find(struct stepped *s, const struct mappings_files *files, pid_t pid,
+		  const struct mappings_map *maps, size_t nr)
 {
 	struct rest rest = { MOST_PAGES, MOST_COPIES };
 	const uint64_t now = now_ns(CLOCK_MONOTONIC);
@@ -140,7 +140,8 @@ void stepped_find(struct stepped *s, const struct layout_files *files, pid_t pid
 	snprintf(path, sizeof(path), "/proc/%d/pagemap", (int)pid);
 	pagemap = open(path, O_RDONLY | O_CLOEXEC);
 	for (size_t i = 0; pagemap >= 0 && i < nr && goes_on(s, &rest); i++) {
-		int fd = layout_is_file(maps[i].path) ? files->open(files->arg, pid, &maps[i]) : -1;
+		int fd = mappings_is_file(maps[i].path) ? files->open(files->arg, pid, &maps[i]) :
+							  -1;
 
 		if (fd < 0)
 			continue;

@@ -47,8 +47,8 @@ bool stepped_is_known(int arch);
  * Finds the probed instructions in @maps, unless that was done a moment ago. @files has to have
  * functions to read processes and open files.
  */
-void stepped_find(struct stepped *s, const struct layout_files *files, pid_t pid,
-		  const struct layout_map *maps, size_t nr);
+void stepped_find(struct stepped *s, const struct mappings_files *files, pid_t pid,
+		  const struct mappings_map *maps, size_t nr);
 
 /*
  * Adds an instruction of @length bytes (0: not known) that may be probed, unless it is there or there

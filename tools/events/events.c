@@ -142,8 +142,8 @@ static void name_addresses(struct events *e, int pid, const uint64_t *addr, char
 	/* The symbols are stored apart, so that everything is freed at the end. */
 	if (!shstk_symbols_create(NULL, &symbols) && !shstk_symproc_create(symbols, pid, &proc)) {
 		if (p)
-			layout_name(p->layout, pid, proc);
-		if (!p || layout_empty(p->layout))
+			mappings_name(p->mappings, pid, proc);
+		if (!p || mappings_empty(p->mappings))
 			shstk_symproc_read_maps(proc);
 	}
 	for (int i = 0; i < 3; i++) {

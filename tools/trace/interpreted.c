@@ -20,7 +20,7 @@
 /* Returns the number of the interpreter that a mapped file is, 0 if it is none. */
 static int ask_file(const struct interpreted *i, int pid, const struct mapping *m)
 {
-	const struct layout_map map = live_map(m);
+	const struct mappings_map map = live_map(m);
 	struct language_module module = {
 		.fd = live_open(NULL, pid, &map),
 		.start = m->start,

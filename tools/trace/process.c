@@ -748,7 +748,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 		return ret;
 	ret = -ENOENT;
 	while (ret == -ENOENT && maps_next(&maps, &m)) {
-		struct layout_map map = live_map(&m);
+		struct mappings_map map = live_map(&m);
 
 		if (!m.exec || !jit_is_known(m.path))
 			continue;
@@ -790,7 +790,7 @@ static int name_made(const struct trace *t)
  */
 static int add_missing(struct trace *t, const struct mapping *m, bool hole)
 {
-	const struct layout_map map = live_map(m);
+	const struct mappings_map map = live_map(m);
 	struct shstk_symmap_info info = {
 		.start = map.start,
 		.end = map.end,
@@ -829,8 +829,8 @@ static int add_rest(struct trace *t)
 	while (!err && maps_next(&maps, &m)) {
 		bool hole = holes_look(&holes, &m);
 
-		if (m.exec &&
-		    (hole || (layout_is_file(m.path) && !shstk_space_has_file(t->space, m.start))))
+		if (m.exec && (hole || (mappings_is_file(m.path) &&
+					!shstk_space_has_file(t->space, m.start))))
 			err = add_missing(t, &m, hole);
 	}
 	holes_end(&holes);

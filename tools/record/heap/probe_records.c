@@ -103,7 +103,7 @@ static void take_words(const struct probe_call *call, struct shstk_regs *regs)
 static bool unknown_address(const struct process *p, const struct unwound *u)
 {
 	for (unsigned int i = 0; i < u->nr; i++)
-		if (!layout_has(p->layout, u->pcs[i] - !!i))
+		if (!mappings_has(p->mappings, u->pcs[i] - !!i))
 			return true;
 	return false;
 }
@@ -154,12 +154,12 @@ static int unwind(struct probe_recording *p, const struct probe_recording_proces
 	int ret = -ENOMEM;
 
 	if (process)
-		ret = layout_unwind(process->layout, process->pid, copy, u);
+		ret = mappings_unwind(process->mappings, process->pid, copy, u);
 	if (ret || (u->end != SHSTK_END_BAD_PC && !unknown_address(process, u)) ||
 	    is_over(target) || !population_read_maps(&p->all, process))
 		return ret;
 	*u = empty;
-	return layout_unwind(process->layout, process->pid, copy, u);
+	return mappings_unwind(process->mappings, process->pid, copy, u);
 }
 
 static void count_end(struct probe_recording *p, const struct unwound *u)

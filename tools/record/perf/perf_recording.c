@@ -28,7 +28,7 @@ static void leave(struct perf_recording *d, const struct perf_record *r)
 {
 	const struct task *t = population_find_task(&d->convert->all, r->tid);
 
-	if (t && (layout_has_go(t->process->layout) || layout_has_jit(t->process->layout)))
+	if (t && (mappings_has_go(t->process->mappings) || mappings_has_jit(t->process->mappings)))
 		walker_leave(d->walker, r->pid);
 }
 
