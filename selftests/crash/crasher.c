@@ -160,8 +160,12 @@ int main(int argc, char **argv)
 	size_t size = argc > 2 ? (size_t)atol(argv[2]) << 20 : 0;
 	pthread_t t;
 
-	if (size)
-		memset(malloc(size), 1, size);
+	if (size) {
+		volatile char *memory = malloc(size);
+
+		for (size_t i = 0; i < size; i += 4096)
+			memory[i] = 1;
+	}
 	for (int i = 0; i < 2; i++)
 		pthread_create(&t, NULL, waits, NULL);
 	usleep(20000); /* they wait, nearly always; the test does not need it */

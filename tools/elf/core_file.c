@@ -588,8 +588,12 @@ int core_read(const struct core *core, uint64_t addr, void *buf, size_t len)
 	/* The range may lie across several segments. */
 	while (len) {
 		const struct core_segment *s = core_segment(core, addr);
-		ssize_t got = s ? read_segment(core, s, addr, to, len) : 0;
+		ssize_t got = 0;
 
+		if (s)
+			got = read_segment(core, s, addr, to, len);
+		else if (core->memory >= 0) /* gdb leaves segments out */
+			got = pread(core->memory, to, len, addr);
 		if (got <= 0)
 			return -EFAULT;
 		to += got;
