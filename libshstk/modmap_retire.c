@@ -55,10 +55,14 @@ void modmap_reclaim(void)
 	errno = saved;
 }
 
+/* Keeps errno, which is 0 when main() begins, also where a filter refuses the call. */
 static __attribute__((constructor)) void modmap_retire_init(void)
 {
+	int saved = errno;
+
 	/* The object that links the library may have called shstk_seal() in its own constructor. */
 	if (vma_sealed())
 		return;
 	have_membarrier = !syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+	errno = saved;
 }
