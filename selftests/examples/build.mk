@@ -2,6 +2,8 @@
 #
 # Tests of examples/: they are built and run on this machine as their comments say. The loader also
 # runs in guests, which have shadow stacks.
+#
+#   make bench-hooks   measure what examples/hooks/ gain (Documentation/hooks.rst)
 
 EXAMPLES_B := $(B)/selftests/examples
 EXAMPLES_LIB_x86 := $(B)/lib/native/libshstk.a
@@ -13,6 +15,16 @@ $(EXAMPLES_B)/examples_test: selftests/examples/examples_test.sh $(wildcard exam
 	$(Q)cp $< $@
 
 CHECK += $(EXAMPLES_B)/examples_test
+
+# The hooks are built by the test itself, as their comments say.
+selftests/examples/hooks_test.py: | all
+
+CHECK += selftests/examples/hooks_test.py
+
+bench-hooks: all
+	$(Q)selftests/examples/hooks_cost.py
+
+.PHONY: bench-hooks
 
 # The loader is position independent, so that it is not where the programs that it loads must lie.
 # $(1) architecture

@@ -1,0 +1,71 @@
+#!/usr/bin/python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""What stacks cost in libraries of others, 30 calls deep, before and with examples/hooks/ and
+libshstk-backtrace.so: nanoseconds of CPU time, the smallest of five runs. See
+Documentation/hooks.rst."""
+
+import os
+import re
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import BUILD, Skip  # noqa: E402
+from hooking import hooked, output  # noqa: E402
+
+DROP = os.path.join(BUILD, 'libshstk-backtrace.so')
+RUNS = 5
+ROUNDS = '50000'
+
+
+def least(*command, **env):
+    """The smallest figure of several runs of a program."""
+    return min(float(re.search(r'([0-9.]+) ns$', output(*command, **env), re.M)[1])
+               for _ in range(RUNS))
+
+
+def print_row(what, before, hook, drop):
+    """Figures that are None were not measured, because there is nothing to measure."""
+    cells = ['-' if figure is None else f'{figure:.0f}' for figure in (before, hook, drop)]
+    print(f'{what:<42}{cells[0]:>10}{cells[1]:>10}{cells[2]:>10}', flush=True)
+
+
+def jemalloc():
+    """Allocations of 100 bytes, with all of them sampled, and one every 4 KiB."""
+    program = hooked('jemalloc.c', 'allocate.c')
+
+    def cost(mode, conf, **env):
+        return least(program, mode, 'cost', '300000', MALLOC_CONF=conf, **env)
+
+    none = cost('plain', 'prof:false')
+    print_row('jemalloc, malloc() and free(), no profile', none, None, None)
+    for what, conf in (('every allocation sampled', 'lg_prof_sample:0'),
+                       ('a sample every 4 KiB', 'lg_prof_sample:12')):
+        conf = 'prof:true,' + conf
+        print_row('  ' + what, cost('plain', conf), cost('hook', conf),
+                  cost('plain', conf, LD_PRELOAD=DROP))
+
+
+def abseil():
+    """absl::GetStackTrace() and, with sizes of frames, GetStackFrames(); Abseil's own unwinder needs
+    frame pointers."""
+    program = hooked('abseil.cc', 'abseil_traces.cc', '-fno-omit-frame-pointer')
+    print_row('absl::GetStackTrace(), frame pointers', least(program, 'plain', ROUNDS),
+              least(program, 'hook', ROUNDS), least(program, 'plain', ROUNDS, LD_PRELOAD=DROP))
+    print_row('absl::GetStackFrames(), frame pointers', least(program, 'plain-frames', ROUNDS),
+              least(program, 'hook-frames', ROUNDS), None)
+
+
+def boost():
+    """boost::stacktrace::stacktrace(), and what it is made of: the walk of libgcc."""
+    program = hooked('boost.hpp', 'boost_traces.cc')
+    print_row('boost::stacktrace::stacktrace()', least(program, 'plain', ROUNDS),
+              least(program, 'hook', ROUNDS), least(program, 'plain', ROUNDS, LD_PRELOAD=DROP))
+
+
+print(f'{"":<42}{"before":>10}{"hook":>10}{"drop-in":>10}')
+for library in jemalloc, abseil, boost:
+    try:
+        library()
+    except Skip as skip:
+        print(f'{library.__name__}: left out: {skip}')
