@@ -340,8 +340,10 @@ systemd_version = $(notdir $(patsubst %/,%,$(dir $(filter %/shstk_perf.ko,$(KMOD
 systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
 	$(foreach a,agent heap,\
 		--add $(SYSTEMD_B)/usr/lib/shstk/libshstk-$(a).so:/usr/lib/shstk/libshstk-$(a).so) \
-	$(foreach u,shstkd.service shstk-broker.service shstk-broker.socket,\
+	$(foreach u,shstkd.service shstkd-profile.service shstk-broker.service shstk-broker.socket,\
 		--add $(SYSTEMD_B)/usr/lib/systemd/system/$(u):/usr/lib/systemd/system/$(u)) \
+	--add $(SYSTEMD_B)/usr/lib/shstk/shstk-push:/usr/lib/shstk/shstk-push \
+	--add $(SYSTEMD_B)/etc/shstk/profile.conf:/etc/shstk/profile.conf \
 	--add $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)):/lib/modules/$(systemd_version)/updates/shstk_perf.ko
 check-systemd: module all $(B)/selftests/record/target
 	$(Q).ci/packages-install build check guest

@@ -5,8 +5,8 @@
 #
 # Runs in a guest whose system is Debian's with systemd. shstk, its services and the modules are
 # where a package would put them. shstkd.service is started, restarted, killed and stopped by
-# systemctl, and shstk records under systemd-run, and systemd-run itself; then shstk-broker.socket
-# serves an ordinary user.
+# systemctl, and shstk records under systemd-run, and systemd-run itself; then shstkd-profile.service
+# records all processes for a server that is not there, and shstk-broker.socket serves an ordinary user.
 # systemd runs in its own process namespace, because process 1 is the guest's init.
 
 target=$1
@@ -191,6 +191,66 @@ for options in --via=agent '--via=agent --wall' --heap; do
 	runs_as_it_does $options
 	point $? "systemd-run is the same under $options"
 done
+
+# The page of figures for Prometheus has a figure that is not 0.
+figure_grows()
+{
+	inside cat /run/shstk-profile/shstk.prom >out 2>&1 && grep -q "^shstk_$1 [1-9]" out
+}
+
+profile_says() # PATTERN
+{
+	prop_is shstkd-profile StatusText "$1"
+}
+
+log_has() # TEXT
+{
+	inside journalctl --no-pager -q -u shstkd-profile >out 2>&1
+	grep -qF -e "$1" out
+}
+
+conf=/etc/shstk/profile.conf
+inside systemd-analyze verify --man=no shstkd-profile.service >out 2>&1 && [ ! -s out ]
+point $? 'nothing is wrong in shstkd-profile.service'
+work
+ctl start shstkd-profile >out 2>&1
+done_by $? 'shstkd-profile starts, and has said that it is ready'
+status_has shstkd-profile 'NoNewPrivs:[[:space:]]1'
+point $? 'it can get no new privileges'
+# These are PERFMON, BPF, SYS_PTRACE, DAC_READ_SEARCH and SYSLOG.
+status_has shstkd-profile 'CapBnd:[[:space:]]000000c400080004'
+point $? 'and has no more than the unit gives it'
+await profile_says '[1-9][0-9]* samples.*; [1-9][0-9]* requests wait, [1-9][0-9]* KiB'
+done_by $? 'its state counts samples, and requests that wait for the server'
+await figure_grows push_requests_waiting
+done_by $? 'and so does the page for Prometheus'
+main=$(prop shstkd-profile MainPID)
+inside sh -c "cp $conf /var/tmp/whole.conf && echo nonsense >>$conf"
+ctl reload shstkd-profile >out 2>&1
+await log_has "'nonsense' is no option"
+done_by $? 'an error in a changed file is in the log'
+prop_is shstkd-profile ActiveState active && prop_is shstkd-profile MainPID "$main"
+done_by $? 'and the recording goes on'
+! log_has 'sampling by perf events'
+point $? 'which says nothing else'
+inside sh -c "grep -v ^quiet /var/tmp/whole.conf >$conf"
+ctl reload shstkd-profile >out 2>&1
+await log_has 'sampling by perf events'
+done_by $? 'without the error, the file is used'
+is_up_again()
+{
+	prop_is shstkd-profile ActiveState active && profile_says '[1-9][0-9]* sample.*'
+}
+await is_up_again
+done_by $? 'systemd is told that it is ready again'
+prop_is shstkd-profile MainPID "$main" && prop_is shstkd-profile NRestarts 0
+done_by $? 'it is still the same process'
+ctl stop shstkd-profile >out 2>&1 && prop_is shstkd-profile Result success
+done_by $? 'it stops'
+inside sh -c 'ls /var/lib/shstk/spool/*/*.request' >out 2>&1
+point $? 'what was not sent is kept'
+ctl stop work
+inside systemd-analyze --no-pager security shstkd-profile 2>/dev/null | sed -n 's/^→ /# /p'
 
 echo 3 >/proc/sys/kernel/perf_event_paranoid
 inside systemd-analyze verify --man=no shstk-broker.service shstk-broker.socket >out 2>&1 && [ ! -s out ]
