@@ -71,6 +71,7 @@ struct shstk_labels {
  * @hh: link in the profile's table.
  * @values: the sum of each value type; it lies in memory behind @locations.
  * @number: index in the profile's list of records.
+ * @guessed: shstk_profile_enter() got a stack with a guessed entry.
  * @proc: the process.
  * @comm: name of the thread.
  * @labels: labels of the samples, or NULL.
@@ -84,6 +85,7 @@ struct shstk_record {
 	UT_hash_handle hh;
 	int64_t *values;
 	size_t number;
+	bool guessed;
 	struct shstk_symproc *proc;
 	const char *comm;
 	const struct shstk_labels *labels;
@@ -146,6 +148,8 @@ struct shstk_named_proc {
  * @start: beginning of the recording, in ns since 1970.
  * @duration: length of the recording, in ns.
  * @totals: sum of all samples, for each value type.
+ * @guessed: sum of the samples whose stacks have a guessed entry, for each value type; not of
+ *	samples that were read.
  * @comments: lines of free text.
  * @nr_comments: number of comments.
  * @cautions: lines about what the profile lacks or knows only roughly.
@@ -186,6 +190,7 @@ struct shstk_profile {
 	int64_t start;
 	int64_t duration;
 	int64_t totals[SHSTK_PROFILE_MAX_TYPES];
+	int64_t guessed[SHSTK_PROFILE_MAX_TYPES];
 	const char **comments;
 	size_t nr_comments;
 	const char **cautions;

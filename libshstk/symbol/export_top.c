@@ -214,6 +214,7 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	const struct shstk_value_type *shown = shown_type(profile, type);
 	const char *unit = shown->unit;
 	char self[32], total[32];
+	const int64_t cut = shstk_profile_truncated(profile, type);
 	struct top_entry *entry;
 
 	for (size_t i = 0; i < profile->nr_cautions; i++)
@@ -223,8 +224,10 @@ static void put_table(const struct shstk_profile *profile, FILE *out, const stru
 	      out);
 	if (shown->note)
 		fprintf(out, " (%s)", shown->note);
-	fprintf(out, ", %s in all\n%12s %6s %12s %6s  %s\n", total, "self", "%", "with callees",
-		"%", "function");
+	fprintf(out, ", %s in all", total);
+	if (cut > 0)
+		fprintf(out, "; %.2f %% truncated", percent(cut, table->whole));
+	fprintf(out, "\n%12s %6s %12s %6s  %s\n", "self", "%", "with callees", "%", "function");
 	for (entry = table->entries; entry && lines--; entry = entry->hh.next) {
 		shstk_format_value(self, sizeof(self), entry->self, unit);
 		shstk_format_value(total, sizeof(total), entry->total, unit);

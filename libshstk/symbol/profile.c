@@ -69,6 +69,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	shstk_moments_reset(&profile->moments);
 	profile->last.nr = 0;
 	memset(profile->totals, 0, sizeof(profile->totals));
+	memset(profile->guessed, 0, sizeof(profile->guessed));
 }
 
 static int set_type(struct shstk_profile *profile, struct shstk_value_type *to, const char *type,
@@ -574,6 +575,22 @@ static int get_record(struct shstk_profile *profile, const struct shstk_sample *
 	return *ret ? 0 : -ENOMEM;
 }
 
+/* Returns whether an entry of a stack was found by guessing. */
+static bool is_guessed(const struct shstk_sample *sample)
+{
+	uint8_t all = 0;
+
+	for (unsigned int i = 0; sample->marks && i < sample->nr; i++)
+		all |= sample->marks[i];
+	return all & SHSTK_MARK_GUESS;
+}
+
+static void add_guessed(struct shstk_profile *profile, const int64_t *values)
+{
+	for (unsigned int i = 0; i < profile->nr_types; i++)
+		profile->guessed[i] = shstk_add(profile->guessed[i], values[i]);
+}
+
 /* Adds the values of a sample on CPU @cpu, from 1, to its record. Returns 0 or -ENOMEM. */
 static int add_values(struct shstk_profile *profile, const struct shstk_record *record,
 		      uint64_t time, unsigned int cpu, const int64_t *values)
@@ -595,6 +612,8 @@ int shstk_profile_add(struct shstk_profile *profile, const struct shstk_sample *
 
 	if (err)
 		return err;
+	if (is_guessed(sample))
+		add_guessed(profile, sample->values);
 	return add_values(profile, record, sample->time, sample->cpu, sample->values);
 }
 
@@ -605,13 +624,32 @@ int shstk_profile_enter(struct shstk_profile *profile, const struct shstk_sample
 	int err = get_record(profile, sample, &record);
 
 	*ret = err ? NULL : record;
+	if (!err)
+		record->guessed |= is_guessed(sample);
 	return err;
 }
 
 int shstk_profile_count(struct shstk_profile *profile, const struct shstk_record *record,
 			uint64_t time, const int64_t *values)
 {
+	if (record->guessed)
+		add_guessed(profile, values);
 	return add_values(profile, record, time, 0, values);
+}
+
+int64_t shstk_profile_truncated(const struct shstk_profile *profile, unsigned int type)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; type < profile->nr_types && i < profile->nr_records; i++)
+		if (profile->records[i]->note == SHSTK_NOTE_TRUNCATED)
+			sum = shstk_add(sum, profile->records[i]->values[type]);
+	return sum;
+}
+
+int64_t shstk_profile_guessed(const struct shstk_profile *profile, unsigned int type)
+{
+	return type < profile->nr_types ? profile->guessed[type] : 0;
 }
 
 int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int type)

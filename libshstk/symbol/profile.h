@@ -419,6 +419,24 @@ void shstk_profile_reset(struct shstk_profile *profile);
 int64_t shstk_profile_total(const struct shstk_profile *profile, unsigned int type);
 
 /**
+ * shstk_profile_truncated() - sum the values of samples whose outermost frames are missing
+ * @profile: the profile.
+ * @type: index of the value type from 0.
+ *
+ * Return: the sum.
+ */
+int64_t shstk_profile_truncated(const struct shstk_profile *profile, unsigned int type);
+
+/**
+ * shstk_profile_guessed() - sum the values of samples whose stacks have a guessed entry
+ * @profile: the profile.
+ * @type: index of the value type from 0.
+ *
+ * Return: the sum; samples that were read from a file do not count.
+ */
+int64_t shstk_profile_guessed(const struct shstk_profile *profile, unsigned int type);
+
+/**
  * shstk_format_find() - choose a format
  * @format: name of a format ("pprof", "pb", "folded", "svg", "html", "speedscope", "firefox",
  *	"trace", "callgrind", "perf", "top", "json", "shstk"), or NULL: chosen by the suffix of @path

@@ -599,7 +599,8 @@ def top_table(variant, folder):
     profile = Profile(variant, folder)
     lines = open(profile.write(f'{folder}/out.top', '-', 'top=1000', 'type=1'),
                  encoding='utf-8').read().splitlines()
-    equal(lines[0], f'samples, {profile.count} in all')
+    cut = sum(value for stack, value in profile.expected.items() if '[truncated]' in stack)
+    equal(lines[0], f'samples, {profile.count} in all; {100 * cut / profile.total:.2f} % truncated')
     rows = {}
     for line in lines[2:]:
         own, _, total, _, name = line.split(None, 4)

@@ -354,6 +354,28 @@ def times():
 
 
 @test
+def guesses():
+    """stacks with guessed entries: the last line and all outputs say how much is in them"""
+    path = place('guessed.shstk')
+    run = shstk('record', '-o', path, *outputs('guessed'), '--via=agent', '-F', '999', '--',
+                'sh', '-c', f'for i in 1 2 3 4 5 6; do {TARGET} undescribed 20; done; '
+                f'{TARGET} burn 0.3')
+    equal(run.returncode, 0, 'status')
+    last = re.search('; ([0-9.]+) % in stacks with a guessed entry; recorder: ', run.stderr)
+    check(last, run.stderr)
+    stacks = stack_lines(content(place('guessed.folded')).decode())
+    guessed = sum(value for stack, value in stacks if ';undescribed;' in stack)
+    share = 100 * guessed / sum(value for _, value in stacks)
+    check(0 < share < 100 and abs(float(last[1]) - share) < 10, f'{share} %: {run.stderr}')
+    words = f'{last[1]} % of this is in stacks with a guessed entry'
+    kept = [Message(data) for data in messages(content(path))][-1].scope['shstk.cautions']
+    check(words in kept, f'{kept}')
+    for options in [], ['--tree']:
+        check(f'caution: {words}\n' in report(*options, path).stdout, f'{options}')
+    compare('guessed', path)
+
+
+@test
 def labels():
     """pprof's labels say which process, command and control group it is; --by and --cgroup too"""
     command = busy(place('labels.shstk'))

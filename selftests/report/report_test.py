@@ -296,7 +296,12 @@ def processes_and_types(variant, folder):
         shstk('report', '-q', option, f'-o{folder}/out.pb.gz', path)
         equal({labels[key] for _, _, labels in Decoded(f'{folder}/out.pb.gz').samples}, {number})
     table = shstk('report', '--type=samples', path).splitlines()
-    equal(table[0], f'samples, {profile.count} in all')
+    cut = sum(value for stack, value in profile.expected.items() if '[truncated]' in stack)
+    words = f'samples, {profile.count} in all; {100 * cut / profile.total:.2f} % truncated'
+    assert cut, 'it has no such stack'
+    equal(table[0], words)
+    tree = shstk('report', '--tree', '--type=samples', path).splitlines()
+    equal(tree[0], f'{words}; what has less than 1 % is left out')
     assert 'there are: samples, cpu' in shstk('report', '--type=time', path, status=2)
 
 

@@ -9,6 +9,7 @@
 #include "tools/proc/tasks.h"
 #include "tools/record/caution.h"
 #include "tools/record/samples.h"
+#include "tools/record/series.h"
 #include "tools/shstk.h"
 
 #define MAX_LEFT_NAMES 5
@@ -151,13 +152,19 @@ void samples_report(const struct recording *r, const struct sample_counts *c, co
 		    uint64_t whole)
 {
 	char *files = output_names(&r->opts->output);
-	char line[200], sum[SUM_ROOM];
+	bool many;
+	const double share = series_guessed(r, &many);
+	char line[200], sum[SUM_ROOM], guessed[64] = "";
 
 	if (!files)
 		return;
 	samples_describe(r, c, line, sizeof(line));
 	samples_sum(r->opts, c, whole, sum, sizeof(sum));
-	complain("%s; %s, sampled %s; recorder: %lu MiB and %lu MiB shared at most%s%s", line, sum,
-		 who, record_mib(r->memory), record_mib(r->shared), *files ? ";" : "", files);
+	if (many)
+		snprintf(guessed, sizeof(guessed), "; %.2f %% in stacks with a guessed entry",
+			 share);
+	complain("%s; %s, sampled %s%s; recorder: %lu MiB and %lu MiB shared at most%s%s", line,
+		 sum, who, guessed, record_mib(r->memory), record_mib(r->shared), *files ? ";" : "",
+		 files);
 	free(files);
 }

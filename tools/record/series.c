@@ -16,6 +16,9 @@
 #include "tools/record/series.h"
 #include "tools/shstk.h"
 
+#define GUESSED_MANY 1.0 /* percent */
+#define GUESSED_LEAST 10 /* samples */
+
 static void comment_command(const struct recording *r)
 {
 	const struct record_opts *o = r->opts;
@@ -58,6 +61,37 @@ static void comment_machine(struct recording *r)
 	free(text);
 }
 
+double series_guessed(const struct recording *r, bool *many)
+{
+	const unsigned int shown = r->opts->output.type;
+	const unsigned int type = (shown ? shown : shstk_profile_find_type(r->profile, NULL)) - 1;
+	const int64_t all = shstk_profile_total(r->profile, type);
+	const int64_t guessed = shstk_profile_guessed(r->profile, type);
+
+	const double share = guessed > 0 && guessed <= all ? 100.0 * guessed / all : 0;
+
+	/* The first value counts samples. */
+	*many = share >= GUESSED_MANY && shstk_profile_guessed(r->profile, 0) >= GUESSED_LEAST;
+	return share;
+}
+
+/* Adds how much of the recording is in stacks that were guessed in part: many are a caution. */
+static void tell_guessed(struct recording *r)
+{
+	bool many;
+	const double share = series_guessed(r, &many);
+	char *text;
+
+	if (share <= 0 ||
+	    asprintf(&text, "%.2f %% of this is in stacks with a guessed entry", share) < 0)
+		return;
+	if (many)
+		shstk_profile_caution(r->profile, text);
+	else
+		shstk_profile_comment(r->profile, text);
+	free(text);
+}
+
 /* Returns the process that the recording is of, 0 if it is of several. */
 static pid_t main_process(const struct recording *r)
 {
@@ -85,6 +119,7 @@ void series_finish(struct recording *r)
 	set_beginning(r);
 	comment_command(r);
 	comment_machine(r);
+	tell_guessed(r);
 	shstk_profile_set_time(r->profile, r->realtime, now_ns(CLOCK_MONOTONIC) - r->started);
 }
 

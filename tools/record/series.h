@@ -28,8 +28,21 @@ int series_renew(struct recording *r);
  */
 void series_begin(struct recording *r);
 
-/* Adds to a profile, which has all its samples, what was recorded, where, when and for how long. */
+/*
+ * Adds to a profile, which has all its samples, what was recorded, where, when and for how long, and
+ * how much of it is in stacks that were guessed in part.
+ */
 void series_finish(struct recording *r);
+
+/**
+ * series_guessed() - get how much is in stacks with a guessed entry
+ * @r: the recording, with all its samples.
+ * @many: receives whether outputs warn of that and the last line tells: it is a hundredth or more,
+ *	and not by a few samples.
+ *
+ * Return: the share of the values that are shown, in percent.
+ */
+double series_guessed(const struct recording *r, bool *many);
 
 /* Hands a complete profile to what sends it, if it is to be sent. Returns false after a message. */
 bool series_push(const struct recording *r);

@@ -103,6 +103,7 @@ int calltree_print(const struct shstk_profile *profile, const struct shstk_write
 {
 	const unsigned int type = shstk_shown_type(profile, opts);
 	struct tree_view v = { .profile = profile, .opts = opts, .width = screen_width() };
+	const int64_t cut = shstk_profile_truncated(profile, type);
 	struct shstk_tree tree;
 	char total[32];
 	int err;
@@ -120,8 +121,10 @@ int calltree_print(const struct shstk_profile *profile, const struct shstk_write
 	for (size_t i = 0; i < profile->nr_cautions; i++)
 		shstk_put_caution(stdout, profile->cautions[i], screen_limit());
 	shstk_format_value(total, sizeof(total), v.whole, v.unit);
-	printf("%s, %s in all; what has less than %g %% is left out\n", profile->types[type].type,
-	       total, share);
+	printf("%s, %s in all; ", profile->types[type].type, total);
+	if (cut > 0 && v.whole > 0)
+		printf("%.2f %% truncated; ", 100.0 * cut / v.whole);
+	printf("what has less than %g %% is left out\n", share);
 	err = put_tree(&v, tree.root);
 	shstk_tree_deinit(&tree);
 	return err;
