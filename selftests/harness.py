@@ -131,9 +131,9 @@ def open_terminal():
         raise Skip(f'there are no terminals here: {err}') from err
 
 
-def on_terminal(*args, columns=80):
-    """Runs the command shstk on a terminal of so many columns, which must go well. Returns the
-    lines that it prints."""
+def on_terminal(*args, columns=80, status=0):
+    """Runs the command shstk on a terminal of so many columns, which must end with the status.
+    Returns the lines that it prints."""
     leader, follower = open_terminal()
     fcntl.ioctl(follower, termios.TIOCSWINSZ, struct.pack('HHHH', 24, columns, 0, 0))
     with subprocess.Popen([SHSTK, *args], stdout=follower) as child:
@@ -147,7 +147,7 @@ def on_terminal(*args, columns=80):
             if not part:
                 break
             text += part
-        equal(child.wait(LIMIT), 0, 'status')
+        equal(child.wait(LIMIT), status, 'status')
     os.close(leader)
     return text.decode().replace('\r\n', '\n').splitlines()
 

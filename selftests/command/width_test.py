@@ -5,6 +5,8 @@ characters. Prints KTAP.
 """
 
 import os
+import re
+import shutil
 import subprocess
 import sys
 
@@ -16,14 +18,14 @@ from harness import (  # noqa: E402
 COLUMNS = 80
 LONG = 'n' * 1000
 COMMANDS = ('record', 'top', 'report', 'diff', 'trace', 'unwind', 'run', 'check', 'events',
-            'rules', 'broker', 'status', 'push')
+            'rules', 'broker', 'status', 'push', 'crash')
 # A program that works for ever in functions with long names.
 PROGRAM = os.path.join(BUILD, 'selftests', 'record', 'long_names')
 
 
-def fits(*args):
+def fits(*args, status=0):
     """Returns the lines that a command prints on a terminal, none of which is too long."""
-    lines = on_terminal(*args, columns=COLUMNS)
+    lines = on_terminal(*args, columns=COLUMNS, status=status)
     long = [line for line in lines if len(line) > COLUMNS]
     check(not long, f'shstk {" ".join(args):.200}: {long[:3]}')
     check(lines, f'{args}: no line')
@@ -98,6 +100,53 @@ def stacks():
     if done.returncode:
         raise Skip(f'cannot trace here: {done.stderr.strip()}')
     check(all('  #0   ' in ' '.join(lines) for lines in plain), f'{plain}')
+
+
+@test
+def recursion():
+    """trace: what repeats, in a function with such a name"""
+    with Process([PROGRAM, '8000'], stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        done = run(SHSTK, 'trace', '-p', str(child.pid))
+        lines = [] if done.returncode else fits('trace', '-p', str(child.pid))
+        child.kill()
+    if done.returncode:
+        raise Skip(f'cannot trace here: {done.stderr.strip()}')
+    check(f'times, innermost first: deep_{LONG}_end' in done.stdout, done.stdout)
+    text = '\n'.join(lines)
+    check('times, innermost first:\n       deep_nn' in text, text)
+
+
+def far(name):
+    """A copy of a program, in folders with long names. Returns its path."""
+    folder = os.path.join(TMP, 'far', *['d' * 100] * 6)
+    os.makedirs(folder, exist_ok=True)
+    return shutil.copy(os.path.realpath(shutil.which(name)), os.path.join(folder, name))
+
+
+@test
+def machine():
+    """status: what is too long goes on in further lines, below where it began"""
+    plain = run(SHSTK, 'status').stdout
+    lines = fits('status')
+    last = next(i for i, line in enumerate(lines) if line.startswith('next '))
+    equal(' '.join(lines[last:]).split(), plain.splitlines()[-1].split(), 'the words')
+    if any(len(line) > COLUMNS for line in plain.splitlines()):
+        check(any(re.match(' {15}[^ ]', line) for line in lines), f'{lines}')
+    fits('status', str(os.getpid()))
+
+
+@test
+def paths():
+    """check and rules: paths are cut in their middle, but not in JSON"""
+    path = far('sleep')
+    for command in ('check', '--all'), ('rules', 'compile'):
+        done = run(SHSTK, *command, path)
+        check(path in done.stdout, f'{command}: {done.stdout} {done.stderr}')
+        lines = fits(*command, path, status=done.returncode)
+        check(re.search(r'\.\..*d/sleep:$', lines[0]) and len(lines) > 1, f'{command}: {lines}')
+    status = run(SHSTK, 'check', '--json', path).returncode
+    check(path in '\n'.join(on_terminal('check', '--json', path, status=status)), 'JSON is cut')
 
 
 sys.exit(main())

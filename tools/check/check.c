@@ -15,6 +15,7 @@
 #include "tools/check/vdso.h"
 #include "tools/elf/objects.h"
 #include "tools/proc/path.h"
+#include "tools/screen_lines.h"
 #include "tools/shstk.h"
 
 struct options {
@@ -280,6 +281,8 @@ int cmd_check(int argc, char **argv)
 			"--packages checks all programs of the system: give no programs and no PID with it");
 		return EXIT_USAGE;
 	}
+	if (!o.json)
+		screen_lines_fit();
 	if (o.survey)
 		return check_all(&o);
 	if ((next == argc) == !o.pid) {

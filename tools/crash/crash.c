@@ -19,6 +19,7 @@
 
 #include "tools/crash/crash.h"
 #include "tools/proc/tasks.h"
+#include "tools/screen_lines.h"
 #include "tools/shstk.h"
 
 #define CRASH_DIR "/var/lib/shstk-crash"
@@ -148,6 +149,8 @@ static int write_report(const struct crash_opts *o, struct core *core)
 	if (*path && !o->trace.json) {
 		setvbuf(stdout, NULL, _IOLBF, 0);
 		dup2(fd, STDERR_FILENO);
+	} else if (fd == STDOUT_FILENO && !o->trace.json) {
+		screen_lines_fit();
 	}
 	status = crash_print(o, core);
 	if (end_output())

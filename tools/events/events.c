@@ -24,6 +24,7 @@
 #include "tools/perf/rings.h"
 #include "tools/proc/tasks.h"
 #include "tools/run/violations.h"
+#include "tools/screen_lines.h"
 #include "tools/shstk.h"
 
 #define TRACEFS "/sys/kernel/tracing"
@@ -305,6 +306,7 @@ int cmd_events(int argc, char **argv)
 		return EXIT_FAILED;
 	}
 	read_processes(&e);
+	screen_lines_fit();
 	sigaction(SIGINT, &sa, NULL);
 	sigaction(SIGTERM, &sa, NULL);
 	fprintf(stderr, "shstk events: waiting for violations\n");

@@ -197,7 +197,7 @@ static void put_sums(const struct spots *spots, const struct annotate *what)
 	int n;
 
 	for (size_t i = 0; i < profile->nr_cautions; i++)
-		printf("caution: %s\n", profile->cautions[i]);
+		shstk_put_caution(stdout, profile->cautions[i], screen_limit());
 	shstk_format_value(whole, sizeof(whole), shstk_profile_total(profile, spots->type),
 			   type->unit);
 	shstk_format_value(self, sizeof(self), spots->all.self, type->unit);

@@ -21,7 +21,12 @@
 #include "tools/rules/source.h"
 #include "tools/rules/chain_status.h"
 #include "tools/rules/trust.h"
+#include "tools/report/screen_name.h"
+#include "tools/screen_lines.h"
 #include "tools/shstk.h"
+
+#define NUMBERS 53 /* columns behind the names of a list */
+#define LEAST_NAME 8 /* columns of a name at least */
 
 /**
  * struct options - what the user asked for, and what was done
@@ -420,15 +425,25 @@ static int action_drop(struct options *o, char **files)
 	return err ? EXIT_FAILED : EXIT_OK;
 }
 
+/* Returns how many columns a list has for names: on a terminal what the numbers leave. */
+static int name_room(void)
+{
+	const int width = (int)screen_limit();
+
+	if (!width || width - NUMBERS > SHSTK_RULES_NAME_LEN)
+		return SHSTK_RULES_NAME_LEN;
+	return width - NUMBERS > LEAST_NAME ? width - NUMBERS : LEAST_NAME;
+}
+
 static void print_listed(const struct shstk_rules_list *t)
 {
-	char name[SHSTK_RULES_NAME_LEN + 1] = "";
+	char name[SHSTK_RULES_NAME_LEN + 1] = "", buf[SCREEN_NAME_MAX];
 
 	memcpy(name, t->name, SHSTK_RULES_NAME_LEN);
 	printable(name);
-	printf("%-32s %10" PRIu64 " %8u %8u %6u:%-3u %12" PRIu64 "\n", name, (uint64_t)t->bytes,
-	       t->nr_rules, t->nr_rows, (unsigned int)(t->dev >> 20),
-	       (unsigned int)(t->dev & 0xfffff), (uint64_t)t->ino);
+	printf("%-*s %10" PRIu64 " %8u %8u %6u:%-3u %12" PRIu64 "\n", name_room(),
+	       screen_name(name, name_room(), buf), (uint64_t)t->bytes, t->nr_rules, t->nr_rows,
+	       (unsigned int)(t->dev >> 20), (unsigned int)(t->dev & 0xfffff), (uint64_t)t->ino);
 }
 
 static int action_list(struct options *o, char **files)
@@ -440,8 +455,8 @@ static int action_list(struct options *o, char **files)
 	o->device = rules_device();
 	if (o->device < 0)
 		return EXIT_FAILED;
-	printf("%-32s %10s %8s %8s %10s %12s\n", "NAME", "BYTES", "RULES", "ROWS", "DEVICE",
-	       "INODE");
+	printf("%-*s %10s %8s %8s %10s %12s\n", name_room(), "NAME", "BYTES", "RULES", "ROWS",
+	       "DEVICE", "INODE");
 	while (!ioctl(o->device, SHSTK_RULES_LIST, &arg))
 		print_listed(&arg);
 	if (errno != ENOENT) {
@@ -490,6 +505,7 @@ int cmd_rules(int argc, char **argv)
 		/* The options of the command follow its name, and its help names the command. */
 		*action = argv[0];
 		next = command_parse(&rules_argp, argc - next, action, &o);
+		screen_lines_fit();
 		ret = actions[i].run(&o, action + next);
 		if (o.device >= 0)
 			close(o.device);

@@ -24,6 +24,7 @@
 #include "tools/proc/tasks.h"
 #include "tools/elf/objects.h"
 #include "tools/rules/chain_status.h"
+#include "tools/screen_lines.h"
 #include "tools/status/support.h"
 #include "tools/shstk.h"
 
@@ -163,7 +164,7 @@ static void print_thread(const struct thread_status *t, const struct shadow_stac
 		printf("%7" PRIu64 " KiB  %" PRIu64 "\n", (a->end - a->start) / 1024,
 		       (a->end - t->pointer) / 8);
 	else
-		puts("in no shadow stack mapping");
+		puts("in no shadow stack");
 }
 
 static void put_bits(struct json *json, const char *name, uint64_t bits)
@@ -210,7 +211,7 @@ static void begin_threads(struct json *json, pid_t pid)
 		shstk_json_open(json, "threads", '[');
 	} else {
 		printf("%8s  %-14s %-14s %-14s  %7s     %s\n", "thread", "shadow stack", "locked",
-		       "pointer", "size", "entries in use");
+		       "pointer", "size", "entries used");
 	}
 }
 
@@ -424,6 +425,8 @@ int cmd_status(int argc, char **argv)
 	bool wanted = false;
 	int next = command_parse(&status_argp, argc, argv, &wanted), ret;
 
+	if (!wanted)
+		screen_lines_fit();
 	if (next == argc)
 		ret = status_of_machine(wanted ? &json : NULL);
 	else

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "tools/screen_lines.h"
 #include "tools/shstk.h"
 #include "tools/trace/trace.h"
 
@@ -165,6 +166,8 @@ int cmd_trace(int argc, char **argv)
 		complain("%s", wrong);
 		return EXIT_USAGE;
 	}
+	if (!o.json && !o.full_names)
+		screen_lines_fit();
 	status = o.core ? trace_core(&o) : o.no_stop ? trace_running(&o) : trace_process(&o);
 	return end_output() ? EXIT_FAILED : status;
 }
