@@ -4,7 +4,7 @@
 from opening the file to the first picture, and of each action, in milliseconds, as medians of some
 runs.
 
-    selftests/page/bench.py [FRAMES]
+    selftests/page/bench.py [FRAMES [SAMPLES]]
 """
 
 import os
@@ -21,7 +21,8 @@ from browser import Browser  # noqa: E402
 TOP = os.path.dirname(os.path.dirname(HERE))
 DRIVER = os.path.join(TOP, os.environ.get('B', 'build'), 'selftests', 'export', 'driver-native')
 FUNCTIONS = 8000
-SAMPLES = 1 << 18   # as many as have a time of their own in a page
+SAMPLES = 10 ** 6
+TIMED = 1 << 18     # as many have a time of their own in a page
 OPENINGS = 3
 ROUNDS = 7
 FIRST_BAR = 1000    # ms
@@ -55,8 +56,8 @@ def make_stacks(frames):
     return stacks
 
 
-def write_page(folder, frames):
-    """Writes a page of SAMPLES samples with these stacks, of 16 threads, by the driver of
+def write_page(folder, frames, samples):
+    """Writes a page of so many samples with these stacks, of 16 threads, by the driver of
     selftests/export. A perf-map names the functions."""
     with open(f'{folder}/perf.map', 'w', encoding='ascii') as file:
         for i in range(FUNCTIONS):
@@ -67,9 +68,9 @@ def write_page(folder, frames):
     with subprocess.Popen([DRIVER, '/nonexistent'], stdin=subprocess.PIPE, text=True,
                           stdout=subprocess.DEVNULL) as driver:
         out = driver.stdin
-        out.write(f'type\tcpu\tnanoseconds\nkeep\t{SAMPLES}\nproc\tp\t7\n'
+        out.write(f'type\tcpu\tnanoseconds\nkeep\t{TIMED}\nproc\tp\t7\n'
                   f'perfmap\tp\t{folder}/perf.map\n')
-        for i in range(SAMPLES):
+        for i in range(samples):
             thread, stack = stacks[i] if i < len(stacks) else random.choice(stacks)
             out.write(f'sample\tp\t{100 + thread}\tlto cgu.{thread}\t0\t{i * 10000}\t10000\t'
                       f'{stack}\n')
@@ -96,8 +97,9 @@ def measure(browser, action):
 
 def main():
     frames = int(sys.argv[1]) if sys.argv[1:] else 50000
+    samples = int(sys.argv[2]) if sys.argv[2:] else SAMPLES
     with tempfile.TemporaryDirectory(prefix='shstk-page-') as folder:
-        write_page(folder, frames)
+        write_page(folder, frames, samples)
         browser = Browser()
         browser.size(1280, 800)
         opened = []
@@ -110,7 +112,8 @@ def main():
         for name, action in ACTIONS.items():
             results[name] = measure(browser, action)
         browser.close()
-        print(f'{nodes} frames, {os.path.getsize(f"{folder}/page.html") / 1e6:.2f} MB')
+        size = os.path.getsize(f'{folder}/page.html') / 1e6
+        print(f'{nodes} frames, {samples} samples, {size:.2f} MB')
     late = 0
     for name, time in results.items():
         bar = FIRST_BAR if name == 'first picture' else BAR
