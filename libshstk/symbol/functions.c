@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * functions.c - entries of stacks that are no code: each stands for a function of a program that an
- * interpreter ran, and a line in it. The caller of the store knows them by numbers.
+ * interpreter ran, and a line in it, or for frames that were left out. The caller of the store knows
+ * the functions by numbers.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "hash.h"
@@ -42,12 +44,35 @@ static const char *keep(struct shstk_symbols *symbols, const char *text)
 	return text ? shstk_pool_text(&symbols->pool, text, strlen(text)) : NULL;
 }
 
-/* Copies what the caller tells. Returns false if there is no such function, or no memory. */
+static bool is_left_out(uint64_t pc)
+{
+	return pc >= SHSTK_FUNCTION_LEFT_OUT &&
+	       pc - SHSTK_FUNCTION_LEFT_OUT <= SHSTK_FUNCTION_REPEATED;
+}
+
+/*
+ * Names an entry that stands for frames that were left out. The name does not say how many: then
+ * stacks of a recursion would differ by its depth.
+ */
+static const char *name_left_out(uint64_t pc, char *buf, size_t size)
+{
+	const unsigned int calls = (unsigned int)(pc - SHSTK_FUNCTION_LEFT_OUT);
+
+	if (!calls)
+		return "[frames left out]";
+	snprintf(buf, size, "[recursion of %u call%s]", calls, calls == 1 ? "" : "s");
+	return buf;
+}
+
+/* Copies what an entry stands for. Returns false if it stands for nothing, or without memory. */
 static bool describe(struct shstk_symbols *symbols, struct shstk_function *f)
 {
-	const char *module;
+	const char *module = "[folded]";
+	char name[32];
 
-	if (!symbols->find_function(symbols->find_arg, f->pc, &f->frame, &module))
+	if (is_left_out(f->pc))
+		f->frame.function = name_left_out(f->pc, name, sizeof(name));
+	else if (!symbols->find_function(symbols->find_arg, f->pc, &f->frame, &module))
 		return false;
 	f->frame.function = keep(symbols, f->frame.function);
 	f->frame.linkage = f->frame.function;
@@ -70,7 +95,7 @@ const struct shstk_symbol *shstk_symbols_function(struct shstk_symbols *symbols,
 {
 	struct shstk_function *f;
 
-	if (!symbols->find_function || pc < SHSTK_FUNCTION_BASE || pc >> 63)
+	if (pc < SHSTK_FUNCTION_BASE || pc >> 63 || (!symbols->find_function && !is_left_out(pc)))
 		return NULL;
 	HASH_FIND(hh, symbols->functions, &pc, sizeof(pc), f);
 	if (f)

@@ -339,6 +339,14 @@ int shstk_symproc_add_generated(struct shstk_symproc *proc, uint64_t start, uint
 /* Entries of stacks from here to half of all addresses stand for functions without code. */
 #define SHSTK_FUNCTION_BASE (1ull << 62)
 
+/*
+ * Of these, the entry that stands for frames that were left out of a stack. Those behind it, up to
+ * SHSTK_FUNCTION_REPEATED of them, stand for further repetitions of so many entries that are before
+ * them in the stack.
+ */
+#define SHSTK_FUNCTION_LEFT_OUT (SHSTK_FUNCTION_BASE + (1ull << 61))
+#define SHSTK_FUNCTION_REPEATED 16
+
 /**
  * typedef shstk_function_fn - tell what an entry of a stack stands for that is no code
  * @arg: the last argument of shstk_symbols_set_functions().

@@ -118,9 +118,11 @@ static void print(struct shstk_profile *profile)
 /* Converts the samples of one of the file's events. */
 static void convert(struct perfdata *pd, const struct perfdata_event *event, bool labels)
 {
-	struct convert_opts opts = {
-		.kernel = KERNEL_NEVER, .depth = DEPTH, .labels = labels, .keep_times = 1000
-	};
+	struct convert_opts opts = { .kernel = KERNEL_NEVER,
+				     .depth = DEPTH,
+				     .fold = true,
+				     .labels = labels,
+				     .keep_times = 1000 };
 	struct convert_file file = { .pd = pd, .event = event };
 	struct shstk_symbols_opts names = { .no_lines = true, .no_servers = true };
 	struct shstk_symbols *symbols = NULL;

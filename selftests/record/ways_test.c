@@ -28,9 +28,13 @@
 #define LATE 150000 /* us after which the recorder looks into /proc again */
 #define DEPTH 12 /* number of calls of the stack that is sampled */
 #define CUT 192 /* bytes of a copy that is too small for the stack */
+#define DEEP 100 /* number of calls of a stack that is deeper than MOST */
+#define MOST 80 /* frames of a stack, at most, but for deeper ones, whose both ends are kept */
 
 /* Stacks are copied; otherwise samples have callchains only. */
 static bool copies;
+/* The copies are of a deep stack. */
+static bool deep;
 /* The callchain, and a second mapping of the same code, which no record tells of. */
 static void *frames[64];
 static int nr_frames;
@@ -203,7 +207,8 @@ static int record(const char *path, struct result *m)
 			   .nr_pids = 1,
 			   .max_stack = 127,
 			   .cgroup = -1 },
-		.depth = 128,
+		.depth = MOST,
+		.fold = true,
 		.perf_data = path,
 		.keep_times = 1000,
 	};
@@ -232,7 +237,12 @@ static int record(const char *path, struct result *m)
 /* Converts the perf.data file. */
 static int convert(const char *path, struct result *m)
 {
-	struct convert_opts opts = { .kernel = KERNEL_NEVER, .depth = 128, .keep_times = 1000 };
+	struct convert_opts opts = {
+		.kernel = KERNEL_NEVER,
+		.depth = MOST,
+		.fold = true,
+		.keep_times = 1000,
+	};
 	struct convert_file file = { .first = 0 };
 	struct past past = { .images.root = -1 };
 	struct reason why = { .text = "" };
@@ -264,7 +274,10 @@ static unsigned int number, failed;
 
 static void verdict(bool good, const char *what)
 {
-	printf("%sok %u %s: %s\n", good ? "" : "not ", ++number, copies ? "copies" : "callchains",
+	printf("%sok %u %s: %s\n", good ? "" : "not ", ++number,
+	       deep   ? "deep stacks" :
+	       copies ? "copies" :
+			"callchains",
 	       what);
 	failed += !good;
 }
@@ -299,6 +312,12 @@ static bool is_named(const char *text)
 	       !strstr(text, "ways_test+");
 }
 
+/* Returns true if both ends of a deep stack are there, and what it repeats is there once. */
+static bool is_folded(const char *text)
+{
+	return strstr(text, ";main;[recursion of 1 call];call;call;innermost ");
+}
+
 static void test(const char *path)
 {
 	struct result live = { .size = 0 }, file = { .size = 0 };
@@ -309,6 +328,8 @@ static void test(const char *path)
 	verdict(made && live.size == file.size && live.size &&
 			!memcmp(live.bytes, file.bytes, live.size),
 		"live and from the file it is the same profile, byte for byte");
+	if (deep)
+		verdict(made && a && is_folded(a), "both ends, and what repeats once");
 	if (made && failed)
 		printf("# live:\n%s# file:\n%s", a, b);
 	free(a);
@@ -323,7 +344,7 @@ int main(int argc, char **argv)
 
 	(void)argc;
 	snprintf(path, sizeof(path), "%s.data", argv[0]);
-	puts("KTAP version 1\n1..4");
+	puts("KTAP version 1\n1..7");
 	the_time = now_ns(CLOCK_MONOTONIC);
 	there_too = take_frames;
 	call(DEPTH);
@@ -331,6 +352,9 @@ int main(int argc, char **argv)
 		copies = !i;
 		test(path);
 	}
+	copies = deep = true;
+	call(DEEP);
+	test(path);
 	unlink(path);
 	return !!failed;
 }

@@ -312,6 +312,52 @@ def deep_recursion():
             check(all(f['times'] == 1 for f in thread['frames']), f'depth {depth}')
 
 
+RECURSION = '[recursion of 2 calls]'
+FOLDED = ['inner', 'pong', 'ping', 'pong', RECURSION, 'ping', 'main']
+
+
+def check_folded(stacks):
+    """Checks that stacks of deep.c have both ends. A few of the first ones have no outer end: they
+    are from before the copies were large enough, or the process was looked at."""
+    whole = {stack: value for stack, value in stacks.items() if '[truncated]' not in stack}
+    check(whole, f'{stacks}')
+    for stack in whole:
+        check(has_chain(stack, FOLDED) and stack.count(RECURSION) == 1, f'{stack}')
+
+
+def read_folded(path):
+    """Returns {stack, innermost first: value} of a file."""
+    with open(path, encoding='utf-8') as file:
+        return {tuple(reversed(stack.split(';'))): value
+                for stack, value in stack_lines(file.read())}
+
+
+@test
+def recorded_recursion():
+    """a recording of 5000 calls has both ends of the stacks, and what repeats once; --depth cuts"""
+    with Target('deep', '2500') as pid:
+        check_folded(stacks_of('-p', str(pid), '--via=copies', '--duration=2'))
+        stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=1', '--depth=1024')
+        check(stacks and all('[truncated]' in stack for stack in stacks), f'{stacks}')
+        check(not any(RECURSION in stack for stack in stacks), f'{stacks}')
+
+
+@test
+def recorded_recursion_in_files():
+    """a perf.data file of a deep recursion, and the file that keeps all, give the same stacks"""
+    data, kept, pb, again, text = [os.path.join(TMP, name) for name in (
+        'deep.data', 'deep.shstk', 'deep.pb', 'again.pb', 'unwound.folded')]
+    with Target('deep', '1500') as pid:
+        check_folded(stacks_of('-p', str(pid), '--via=copies', '--duration=2', '-o', kept,
+                               '-o', pb, '--perf-data=' + data))
+    shstk('report', '-q', '-o', again, kept)
+    with open(pb, 'rb') as one, open(again, 'rb') as other:
+        check(one.read() == other.read(), 'the kept file gives another profile')
+    done = shstk('unwind', '-o', text, data)
+    check_folded(read_folded(text))
+    check('deeper than 1024 frames' in done.stderr, done.stderr)
+
+
 # ---- Other stacks ----
 
 @test

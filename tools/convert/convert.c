@@ -35,6 +35,7 @@ struct converter *converter_create(const struct convert_opts *opts, struct shstk
 	c->stacks.source = opts->source;
 	c->stacks.kernel = opts->kernel;
 	c->stacks.depth = opts->depth;
+	c->stacks.fold = opts->fold;
 	c->stacks.labels = opts->labels;
 	c->profile = profile;
 	know_functions(c, symbols);
@@ -158,8 +159,8 @@ void convert_exit(struct converter *c, const struct perf_fork *f, bool later)
 /* ---- Samples ---- */
 
 /*
- * Returns whether the stack has an address in no known mapping. Mostly a caller lies in the same
- * mapping as its callee.
+ * Returns whether the stack has an address of user space in no known mapping. Mostly a caller lies
+ * in the same mapping as its callee.
  */
 static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
 {
@@ -169,7 +170,7 @@ static bool unknown_address(struct shstk_symproc *proc, const struct stack *s)
 		uint64_t pc = s->pcs[i] - !!i;
 		const struct shstk_symmap *map;
 
-		if (s->pcs[i] >> 63 || (pc >= start && pc < end))
+		if (s->pcs[i] >= SHSTK_FUNCTION_BASE || (pc >= start && pc < end))
 			continue;
 		map = shstk_symproc_find(proc, pc);
 		if (map->kind == SHSTK_SYMMAP_NONE)
@@ -267,6 +268,7 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 	c->counts.read += s->by == OUTER_READ;
 	c->counts.chained += s->by == OUTER_CALLCHAIN;
 	c->counts.goroutines += s->by_pieces;
+	c->counts.folded += s->folded;
 }
 
 /* Puts the functions that an interpreter ran into a stack that was copied. */
@@ -291,7 +293,7 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 	const unsigned int rest = s->nr - s->copied - s->nr_copied;
 	unsigned int nr;
 
-	if (!of.number || !native.nr || rest)
+	if (!of.number || !native.nr || rest || s->folded)
 		return;
 	nr = languages_place(c->opts.languages, &of, &native, s->pcs + s->copied,
 			     s->marks + s->copied, STACKS_MAX - s->copied);

@@ -39,6 +39,7 @@ enum off_time {
  * @source: what stacks are made of at first.
  * @kernel: which stacks have a kernel part.
  * @depth: most entries of a copy that is unwound.
+ * @fold: unwind copies of deeper stacks, too, and shorten them (stack_deep.h).
  * @labels: give samples labels, where stacks are copied.
  * @keep_times: for how many samples the times are kept, in all profiles together; 0: for none.
  * @off: which kind of time off the CPU is wanted.
@@ -51,6 +52,7 @@ struct convert_opts {
 	enum stack_source source;
 	enum kernel_part kernel;
 	unsigned int depth;
+	bool fold;
 	bool labels;
 	size_t keep_times;
 	enum off_time off;
@@ -75,6 +77,7 @@ struct convert_opts {
  * @read: stacks that are continued with what was read from the process before and after the sample.
  * @chained: stacks that are continued with the kernel's callchain.
  * @goroutines: stacks that are continued with the goroutine's stack, which a BPF program copied.
+ * @folded: deep stacks that were shortened, so that both ends are there.
  * @walked: stacks that a BPF program walked.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @unseen: threads that ended sooner than a period, without a sample.
@@ -95,11 +98,16 @@ struct convert_counts {
 	uint64_t read;
 	uint64_t chained;
 	uint64_t goroutines;
+	uint64_t folded;
 	uint64_t walked;
 	uint64_t compat;
 	uint64_t unseen;
 	uint64_t other_off;
 };
+
+/* What is said of stacks that were shortened, to be printed behind their number. */
+#define CONVERT_FOLDED \
+	"are deeper than 1024 frames: what repeats in them is shown once, inside a frame such as [recursion of 2 calls] (see --depth)"
 
 /**
  * struct convert_learnt - what the recorder may adapt to

@@ -82,6 +82,7 @@ struct process {
  * @by_pieces: it goes on with the stack of its goroutine, which was copied at the same moment.
  * @spliced: it goes on with the kernel's callchain, in code of Go.
  * @no_shadow: it has only the innermost entry, as the process has no shadow stack.
+ * @folded: it has entries that stand for others of a deep stack (stack_deep.h).
  * @copied: index of the first entry that was unwound from a copy.
  * @nr_copied: number of such entries.
  * @pcs: the entries, innermost first.
@@ -101,6 +102,7 @@ struct stack {
 	bool by_pieces;
 	bool spliced;
 	bool no_shadow;
+	bool folded;
 	unsigned int copied;
 	unsigned int nr_copied;
 	uint64_t *pcs;

@@ -235,6 +235,7 @@ bool above_continue(struct above *a, struct mappings *mappings, pid_t pid, uint6
 		proven = try_both(a, mappings, pid, time, copy, &before.stack, &last.stack);
 		if (proven)
 			replace(stack, &last.stack);
+		a->deeper = !proven && last.stack.end == SHSTK_END_CAPACITY;
 		free(last.memory);
 	}
 	free(before.memory);

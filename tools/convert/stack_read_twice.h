@@ -57,11 +57,14 @@ struct above_look {
  * @before: the look before the last one.
  * @last: the last look.
  * @kept: bytes that are kept for the looks of all threads together.
+ * @deeper: with the last look, the stack that could not be continued last has more entries than it
+ *	has room for. above_continue() sets it, the caller resets it.
  */
 struct above {
 	struct above_look before;
 	struct above_look last;
 	size_t *kept;
+	bool deeper;
 };
 
 /*

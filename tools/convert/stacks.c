@@ -2,6 +2,7 @@
 /*
  * stacks.c - makes the stack of a sample from the kernel's callchain or from a copy. See stacks.h.
  */
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 
@@ -9,6 +10,7 @@
 #include "bpf/walk.h"
 #include "tools/convert/callchain.h"
 #include "tools/convert/go_stacks.h"
+#include "tools/convert/stack_deep.h"
 #include "tools/convert/stacks.h"
 #include "tools/perf/regs.h"
 #include "tools/proc/shadow.h"
@@ -161,6 +163,7 @@ static void add_outer(const struct population *all, struct task *t,
 	 * go on with, so an end that was reached is that of the whole stack. Without it, it may be
 	 * only that of the thread's own stack.
 	 */
+	t->above.deeper = false;
 	s->by_pieces = copy->nr_more && user->end == SHSTK_END_COMPLETE;
 	s->spliced = !s->by_pieces && splice_stack(mappings, &chain, user);
 	user->elsewhere |= user->end == SHSTK_END_READ && sample->stack_ends;
@@ -170,6 +173,41 @@ static void add_outer(const struct population *all, struct task *t,
 		s->by = OUTER_READ;
 	else if (!s->spliced)
 		s->by = outer_continue(&t->whole, mappings, user, copy, &chain);
+}
+
+/*
+ * Returns whether the stack has more entries than @user has room for, and is to be shortened. That
+ * of an interpreter is not, as its functions are placed among all of its frames.
+ */
+static bool is_deeper(const struct stacks *st, const struct task *t, const struct unwound *user)
+{
+	return st->fold && !t->process->language &&
+	       (user->end == SHSTK_END_CAPACITY ||
+		(user->end == SHSTK_END_READ && t->above.deeper));
+}
+
+/*
+ * Unwinds the copy of a deep stack again, with room for more entries, and shortens what is found.
+ * Returns 0 or a negative errno.
+ */
+static int add_deep(struct stacks *st, const struct population *all, struct task *t,
+		    const struct perf_sample *sample, const struct stack_copy *copy,
+		    struct unwound *user, struct stack *s)
+{
+	struct process *p = t->process;
+	struct unwound deep;
+	int ret;
+
+	if (!deep_init(&deep))
+		return -ENOMEM;
+	ret = mappings_unwind(p->mappings, p->pid, copy, &deep);
+	if (!ret) {
+		add_outer(all, t, sample, copy, &deep, s);
+		find_labels(st, all, p, copy, &deep, s);
+		s->folded = deep_fold(&deep, user);
+	}
+	deep_deinit(&deep);
+	return ret;
 }
 
 /* Unwinds the copy of the stack. Returns 0 or a negative errno. */
@@ -198,7 +236,12 @@ static int add_copy(struct stacks *st, const struct population *all, struct task
 	s->copied = s->nr;
 	s->nr_copied = user.nr;
 	add_outer(all, t, sample, &copy, &user, s);
-	find_labels(st, all, p, &copy, &user, s);
+	if (is_deeper(st, t, &user))
+		ret = add_deep(st, all, t, sample, &copy, &user, s);
+	else
+		find_labels(st, all, p, &copy, &user, s);
+	if (ret)
+		return ret;
 	add_outer_label(st, s);
 	s->nr += user.nr;
 	s->end = user.end;

@@ -50,6 +50,7 @@ enum kernel_part {
  * @source: what stacks are made of. The recorder may change it between two samples.
  * @kernel: which stacks have a kernel part. Set at the beginning.
  * @depth: most entries of a copy that is unwound. Set at the beginning.
+ * @fold: unwind deeper stacks, too, and shorten them (stack_deep.h). Set at the beginning.
  * @labels: give stacks the labels of their goroutines, and a label for an outer part that is not
  *	from the copy. Set at the beginning.
  * @pcs: entries of the stack that was made last.
@@ -62,6 +63,7 @@ struct stacks {
 	enum stack_source source;
 	enum kernel_part kernel;
 	unsigned int depth;
+	bool fold;
 	bool labels;
 	uint64_t next_search;
 	uint64_t pcs[STACKS_MAX];

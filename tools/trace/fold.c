@@ -2,45 +2,15 @@
 /*
  * fold.c - shorten the stacks of deep recursions. See fold.h.
  *
- * Entries are equal if their addresses are: a simple recursion makes the same calls each time. A
- * recursion that makes varying calls, such as a walk of a tree, is not found to repeat. Of a stack
- * that is still too long, the innermost half and the outermost half of the allowed entries are
- * kept.
+ * Of a stack that is still too long, the innermost half and the outermost half of the allowed
+ * entries are kept.
  */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/convert/repeats.h"
 #include "tools/trace/fold.h"
-
-#define PERIOD_MAX 16 /* longest group of entries that is looked for */
-#define RUN_MIN 64 /* shortest run, in entries, that is worth a line */
-#define TIMES_MIN 4
-
-/* Returns how often the @period entries at @at follow each other. */
-static size_t times_at(const struct trace_stack *s, size_t at, size_t period)
-{
-	size_t n = at + period;
-
-	while (n < (size_t)s->nr && s->pcs[n] == s->pcs[n - period])
-		n++;
-	return (n - at) / period;
-}
-
-/* Finds the run with the shortest period at @at. Returns false if there is none. */
-static bool find_run(const struct trace_stack *s, size_t at, struct trace_fold *ret)
-{
-	for (unsigned int period = 1; period <= PERIOD_MAX; period++) {
-		size_t times = times_at(s, at, period);
-
-		if (times < TIMES_MIN || times * period < RUN_MIN)
-			continue;
-		ret->period = period;
-		ret->times = times;
-		return true;
-	}
-	return false;
-}
 
 static int add(struct trace_stack *s, const struct trace_fold *fold)
 {
@@ -87,16 +57,13 @@ int fold_stack(struct trace_stack *s, unsigned int max)
 	int err = 0;
 
 	for (size_t at = 0; at < (size_t)s->nr && !err;) {
-		struct trace_fold run = { .at = (int)to };
-		size_t n = 1;
+		struct repeats run = { .period = 1, .times = 1 };
 
-		if (find_run(s, at, &run)) {
-			err = add(s, &run);
-			n = run.period;
-		}
-		move(s, to, at, n);
-		to += n;
-		at += n * (run.times ? run.times : 1);
+		if (repeats_find(s->pcs + at, s->nr - at, &run))
+			err = add(s, &(struct trace_fold){ (int)to, run.period, run.times });
+		move(s, to, at, run.period);
+		to += run.period;
+		at += run.period * run.times;
 	}
 	s->nr = (int)to;
 	return err || to <= max ? err : keep_ends(s, max);

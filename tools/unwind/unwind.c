@@ -30,6 +30,7 @@ struct unwind {
 	const char *event_name;
 	const char *sysroot;
 	unsigned long depth;
+	bool fold;
 	struct read_limit read_limit;
 	bool quiet;
 
@@ -83,6 +84,7 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_DEPTH:
 		u->depth = parse_number(state, "depth", arg, 1, MAX_DEPTH);
+		u->fold = false;
 		return 0;
 	case 'q':
 		u->quiet = true;
@@ -164,6 +166,7 @@ static int begin_conversion(struct unwind *u)
 		.source = convert_file_source(u->event),
 		.kernel = KERNEL_NEVER,
 		.depth = u->depth,
+		.fold = u->fold,
 		.labels = output_wants_labels(&u->output),
 		.keep_times = output_wants_times(&u->output),
 	};
@@ -254,6 +257,8 @@ static void report_stacks(struct unwind *u)
 	if (c->elsewhere)
 		say(u, shstk_profile_comment, "%llu stacks " UNWOUND_ELSEWHERE,
 		    count(c->elsewhere));
+	if (c->folded)
+		say(u, shstk_profile_comment, "%llu stacks " CONVERT_FOLDED, count(c->folded));
 	report_outer(u, c->continued, OUTER_BEFORE);
 	report_outer(u, c->chained, OUTER_CALLCHAIN);
 }
@@ -369,7 +374,12 @@ static void cleanup(struct unwind *u)
 
 int cmd_unwind(int argc, char **argv)
 {
-	struct unwind u = { .depth = 1024, .past.images.root = -1, .output.streams = true };
+	struct unwind u = {
+		.depth = 1024,
+		.fold = true,
+		.past.images.root = -1,
+		.output.streams = true,
+	};
 	struct reason why;
 	int err;
 

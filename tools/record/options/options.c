@@ -305,6 +305,7 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 		return 0;
 	case OPT_DEPTH:
 		o->depth = parse_number(state, "depth", arg, REC_MIN_DEPTH, REC_MAX_DEPTH);
+		o->fold = false;
 		return 0;
 	case OPT_BUFFER:
 		o->buffer = parse_number(state, "buffer", arg, 16, 65536);
@@ -516,6 +517,7 @@ void record_options_init(struct record_opts *o)
 	*o = (struct record_opts){
 		.freq = DEFAULT_FREQ,
 		.depth = 1024,
+		.fold = true,
 		.delay = DEFAULT_DELAY,
 	};
 	push_init(&o->push);

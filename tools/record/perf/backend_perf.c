@@ -259,6 +259,7 @@ static struct perf_record_opts perf_options(const struct record_opts *o)
 	return (struct perf_record_opts){
 		.rings = event_options(o),
 		.depth = o->depth,
+		.fold = o->fold,
 		.kernel = o->kernel,
 		.chains = module_loaded(),
 		.mixed = o->mixed,
@@ -622,6 +623,9 @@ static void report_stacks(struct recording *r, const struct sample_counts *c,
 		remark(r,
 		       "%llu of %llu stacks go on with that of their goroutine, which a BPF program copied at the same moment",
 		       (unsigned long long)more->stacks.goroutines, (unsigned long long)c->samples);
+	if (more->stacks.folded)
+		remark(r, "%llu of %llu stacks " CONVERT_FOLDED,
+		       (unsigned long long)more->stacks.folded, (unsigned long long)c->samples);
 	if (c->truncated > known)
 		remark(r,
 		       "%llu of %llu stacks end at code without unwind information: shown as [truncated]",

@@ -20,6 +20,7 @@
  * @rings: events and targets. @rings.pids are processes, whose threads are looked up here, unless
  * @threads.
  * @depth: most entries of a stack that is unwound.
+ * @fold: unwind copies of deeper stacks, too, and show once what repeats in them.
  * @kernel: show the kernel's part of callchains, if @rings has it; otherwise that part is shown
  *	only where there is no other stack.
  * @chains: callchains are exact where there is a shadow stack (shstk_perf.ko).
@@ -43,6 +44,7 @@
 struct perf_record_opts {
 	struct perf_opts rings;
 	unsigned int depth;
+	bool fold;
 	bool kernel;
 	bool chains;
 	bool mixed;

@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* repeats.h - finds what a deep recursion repeats in a stack. */
+#ifndef TOOLS_CONVERT_REPEATS_H
+#define TOOLS_CONVERT_REPEATS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define REPEATS_PERIOD 16 /* longest group of entries that is looked for */
+
+/**
+ * struct repeats - entries of a stack that follow each other again and again
+ * @period: number of entries of the group that is repeated, at most REPEATS_PERIOD.
+ * @times: how often the group comes.
+ */
+struct repeats {
+	unsigned int period;
+	size_t times;
+};
+
+/**
+ * repeats_find() - find the shortest group of entries with which a stack begins again and again
+ * @pcs: the stack, from the entry on that is looked at.
+ * @nr: number of entries.
+ * @ret: receives the group.
+ *
+ * Entries are equal if their addresses are: a simple recursion makes the same calls each time. A
+ * recursion that makes varying calls, such as a walk of a tree, is not found to repeat.
+ *
+ * Return: false if there is none that is worth to be shown once.
+ */
+bool repeats_find(const uint64_t *pcs, size_t nr, struct repeats *ret);
+
+#endif
