@@ -26,6 +26,7 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "new_keys.h"
 #include "shstk_marker.h"
 
 enum mode { OFF, MEMO, MARKERS, MODES };
@@ -1406,28 +1407,6 @@ static bool can_be_marked(void *to)
 	return result->met;
 }
 
-/*
- * The frame that is marked first is the same in all clauses, and on arm64 may be one that can't
- * have a marker, see reasons(). With other keys it can. Nobody may return who has signed with the
- * old ones: main() does not.
- */
-static inline __attribute__((always_inline)) void make_new_keys()
-{
-#ifdef __aarch64__
-	register long call __asm__("x8") = 167; /* prctl */
-	register long ret __asm__("x0") = 54; /* PR_PAC_RESET_KEYS */
-	register long x1 __asm__("x1") = 0;
-	register long x2 __asm__("x2") = 0;
-	register long x3 __asm__("x3") = 0;
-	register long x4 __asm__("x4") = 0;
-
-	__asm__ volatile("svc #0"
-			 : "+r"(ret)
-			 : "r"(call), "r"(x1), "r"(x2), "r"(x3), "r"(x4)
-			 : "memory");
-#endif
-}
-
 int main(int, char **argv)
 {
 	int n = 0, failed = 0;
@@ -1436,6 +1415,7 @@ int main(int, char **argv)
 				    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 
 	self = argv[0];
+	/* The frame that is marked first is the same in all clauses. */
 	for (int i = 0; i < 9 && !can_be_marked(shared); i++)
 		make_new_keys();
 	printf("TAP version 13\n1..%d\n", (int)(sizeof(clauses) / sizeof(clauses[0])));

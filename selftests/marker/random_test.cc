@@ -19,6 +19,7 @@
 #include <ucontext.h>
 
 extern "C" {
+#include "new_keys.h"
 #include "truth.h"
 #include "awake.h"
 #include "shstk_marker.h"
@@ -735,6 +736,10 @@ int main(int argc, char **argv)
 		all.signals += d[0].signals;
 		all.bad_values += d[0].bad_values + d[1].bad_values + d[2].bad_values;
 		programs++;
+#ifndef WITHOUT_RECORDS
+		if (!from_marker)
+			make_new_keys();
+#endif
 	} while (!wrong && (seconds() - start < limit || (programs < 1000 && !everything(&all))));
 	std::printf(
 		"# %ld programs, %lu calls, %lu caught, %lu destroyed, %lu jumps, %lu switches, %lu signals raised, %ld handled\n",
@@ -749,5 +754,5 @@ int main(int argc, char **argv)
 	point(!all.bad_values, "every value comes back");
 	point(everything(&all), "everything happened");
 	point(met(), "markers were met, on code without frame pointers none");
-	return wrong || unlike || all.bad_values || !met();
+	std::exit(wrong || unlike || all.bad_values || !met());
 }
