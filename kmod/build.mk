@@ -10,8 +10,9 @@
 
 KMOD_SRC := Kbuild $(wildcard kmod/Kbuild kmod/*.[ch] uapi/linux/*.h)
 KMOD_NAMES := shstk shstk_perf
-KMOD_GUESTS := $(patsubst $(SHSTK_CACHE)/kernels/%/version,%,$(wildcard \
-	$(SHSTK_CACHE)/kernels/x86-*/version $(SHSTK_CACHE)/kernels/arm64-*/version))
+# Linux 6.1 has no shadow stacks: that guest is for BPF programs.
+KMOD_GUESTS := $(filter-out %-6.1,$(patsubst $(SHSTK_CACHE)/kernels/%/version,%,$(wildcard \
+	$(SHSTK_CACHE)/kernels/x86-*/version $(SHSTK_CACHE)/kernels/arm64-*/version)))
 KMOD_RUNNING := $(if $(wildcard /lib/modules/$(shell uname -r)/build),$(shell uname -r))
 
 # The arguments that Kbuild needs to build for a guest's kernel. $(1) is the guest, such as
