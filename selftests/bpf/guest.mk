@@ -35,7 +35,7 @@ $(BPF_ARM64)/chains: $(BPF_ARM64)/bpf/chains.o $$(RECORD_TOOLS) $$(RECORD_SYMBOL
 		$(filter-out $(RECORD_ARM64)/tools/shstk.o,$^) -Wl,--allow-shlib-undefined \
 		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
 
-BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py program.py judge.py) \
+BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py truth_runs.py program.py judge.py) \
 	$(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 
 # Writes the steps that only guests of an architecture have. $(1) is the architecture.

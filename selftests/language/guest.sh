@@ -10,6 +10,6 @@
 export PATH=/usr/bin:/bin HOME=/
 mkdir -p /tmp selftests/language build/selftests/language
 cp harness.py selftests
-cp python_test.py judge.py program.py selftests/language
+cp python_test.py truth_runs.py judge.py program.py selftests/language
 cp truth shstk-language.bpf.o build/selftests/language
 SAMPLES=500 exec python3 selftests/language/python_test.py

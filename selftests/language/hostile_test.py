@@ -8,9 +8,9 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, TMP, Skip, check, main, run, test    # noqa: E402
+from harness import HERE, TMP, check, main, test    # noqa: E402
+from truth_runs import lines_of, record    # noqa: E402
 
-SKIP = 4                # exit status of truth
 MEMORY = 512 << 10      # KiB that no recorder may take
 SAMPLES = '200'         # of which frames are read
 
@@ -18,14 +18,11 @@ SAMPLES = '200'         # of which frames are read
 def judge(kind, may_show=False):
     """Records a program whose frames are forged in that way (forged.c): that ends, takes little
     memory, and shows no function unless one may be shown."""
-    ended = run(os.path.join(HERE, 'truth'), '-f', '999', '-r', SAMPLES, os.path.join(TMP, 'word'),
-                os.path.join(HERE, 'python3-forged'), kind, stderr=None, timeout=None)
-    if ended.returncode == SKIP:
-        raise Skip(ended.stdout.strip())
-    last = ended.stdout.splitlines()[-1:]
-    print('#', *last)
-    words = last[0].split() if last else []
-    check(ended.returncode == 0 and len(words) == 5, 'samples are not taken to the end')
+    last = lines_of(record('-f', '999', '-r', SAMPLES, os.path.join(TMP, 'word'),
+                           os.path.join(HERE, 'python3-forged'), kind))[-1]
+    print('#', last)
+    words = last.split()
+    check(len(words) == 5, 'samples are not taken to the end')
     check(int(words[3]) > 0, 'no frames are read')
     check(may_show or words[1] == '0', 'a function is shown')
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
