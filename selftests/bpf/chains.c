@@ -6,7 +6,8 @@
  *	chains FILE COMMAND [ARGUMENT...]
  *
  * The command runs twice: in the first run the walk meets its files, and the second begins when
- * these have tables. Ends with 4 if this machine permits no such walk, and says why.
+ * these have tables. Ends with 4 if this machine permits no such walk, and with 1 if the kernel's
+ * verifier refuses the program, and says why.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -18,6 +19,7 @@
 #include <unistd.h>
 
 #include "selftests/bpf/held_command.h"
+#include "selftests/bpf/refusal.h"
 #include "tools/bpf/walker.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/sample.h"
@@ -174,7 +176,7 @@ int main(int argc, char **argv)
 		die("usage", "chains FILE COMMAND [ARGUMENT...]");
 	if (walker_create(&how, &w, &why)) {
 		printf("%s\n", why.text);
-		return SKIP;
+		return status_without_program(why.text);
 	}
 	run(b, w, &opts, NULL, argv + 2);
 	await_tables(w);

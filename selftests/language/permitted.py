@@ -1,11 +1,32 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Whether this machine permits to read the frames of interpreters while programs are recorded."""
 
-from harness import Skip
+import re
+
+from harness import Skip, check
+
+LOCKDOWN = '/sys/kernel/security/lockdown'
+
+
+def is_locked_down():
+    """Whether no BPF program may read the kernel's memory."""
+    try:
+        with open(LOCKDOWN) as file:
+            return '[confidentiality]' in file.read()
+    except OSError:
+        return False
+
+
+def check_not_refused(said):
+    """Fails where the kernel's verifier refused a BPF program: no permission is missing then."""
+    refusal = re.search('.*BPF program load failed.*', said)
+    check(not refusal or is_locked_down(), refusal and refusal.group())
 
 
 def skip_unless_read(said):
-    """Skips a test whose recording, which said that, could not read frames."""
+    """Skips a test whose recording, which said that, could not read frames.
+    A BPF program that the kernel refuses fails it."""
+    check_not_refused(said)
     last = (said.strip().splitlines() or ['nothing is said'])[-1]
     if 'are not shown:' in said or 'not permitted' in said:
         raise Skip(last)

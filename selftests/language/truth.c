@@ -12,7 +12,7 @@
  *
  * separated by tabs. The innermost function comes first; a "|" stands for entries of native code. The last line tells
  * how many samples had frames, and how many of these were placed. It ends with 4 if this machine
- * permits no such program, and says why.
+ * permits no such program, and with 1 if the kernel's verifier refuses it, and says why.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -24,6 +24,7 @@
 #include <unistd.h>
 
 #include "selftests/bpf/held_command.h"
+#include "selftests/bpf/refusal.h"
 #include "tools/convert/population.h"
 #include "tools/convert/stacks.h"
 #include "tools/language/languages.h"
@@ -213,7 +214,7 @@ static void run(struct truth *t, struct perf_opts *opts, char **command)
 	languages_count(t->languages, &counts);
 	if (refused) {
 		printf("%s\n", refused);
-		exit(SKIP);
+		exit(status_without_program(refused));
 	}
 	printf("# %llu of %llu placed\n", (unsigned long long)counts.placed,
 	       (unsigned long long)counts.samples);

@@ -88,6 +88,14 @@ await_line()
 	await has_line "$@"
 }
 
+# is_refused FILE: whether the kernel's verifier refused a BPF program, as the file says: no permission
+# is missing then. A kernel may be locked down so that no program reads its memory.
+is_refused()
+{
+	grep -q 'BPF program load failed' "$1" &&
+		! grep -qs '\[confidentiality\]' /sys/kernel/security/lockdown
+}
+
 bash_script='
 	f() { return 3; }
 	f; a=$?
