@@ -91,9 +91,9 @@ until sample && [ "$called" -gt 0 ]; do
 done
 [ $tries -gt 0 ]
 point $? "stacks of a program reach its outermost frame"
-"$shstk" rules serve --bpf >out 2>&1
+unshare -n timeout 60 "$shstk" rules serve --bpf >out 2>&1
 [ $? = 1 ] && grep -q 'served already' out
-point $? "a second process that serves is refused"
+point $? "a second process that serves is refused, also with a network of its own"
 kill $server
 wait $server 2>/dev/null
 sample && [ "$called" -gt 0 ] && [ $((whole * 10)) -ge $((all * 9)) ]

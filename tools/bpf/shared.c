@@ -17,13 +17,12 @@ int rules_serve_bpf(int cache)
 	return EXIT_FAILURE;
 }
 #else
+#include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/types.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <sys/file.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -34,25 +33,45 @@ int rules_serve_bpf(int cache)
 
 #define OBJECT "shstk-stack.bpf.o"
 #define FOLDER "/sys/fs/bpf"
-#define NAME "shstk-rules-bpf" /* of an abstract socket, which only one process can have */
 
-/* Returns whether this is the only process that serves, and stays so until it ends. */
-static bool is_only_one(void)
+/* Opens the folder in which maps are pinned. Returns a descriptor, or -1 and sets errno. */
+static int open_folder(void)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-
-	memcpy(addr.sun_path + 1, NAME, sizeof(NAME) - 1);
-	return fd >= 0 &&
-	       !bind(fd, (void *)&addr, offsetof(struct sockaddr_un, sun_path) + sizeof(NAME));
-}
-
-/* Returns whether maps can be pinned. */
-static bool has_folder(void)
-{
+	int fd = open(FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	struct statfs fs;
 
-	return !statfs(FOLDER, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC;
+	if (fd < 0 || (!fstatfs(fd, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC))
+		return fd;
+	close(fd);
+	errno = ENOENT;
+	return -1;
+}
+
+/*
+ * Makes this process the only one that serves the folder's maps, until it ends. Returns false, with
+ * a message, if it cannot be. The lock is the folder's own: who may not read that folder cannot hold
+ * it, and in whatever other namespaces a process is, it meets the lock where it meets the maps.
+ */
+static bool be_only_one(void)
+{
+	int fd = open_folder();
+
+	if (fd < 0) {
+		if (errno == ENOENT)
+			complain("%s is not there to pin maps: mount -t bpf bpf %s", FOLDER,
+				 FOLDER);
+		else
+			complain("%s: %s: be root", FOLDER, strerror(errno));
+		return false;
+	}
+	if (!flock(fd, LOCK_EX | LOCK_NB))
+		return true;
+	if (errno == EWOULDBLOCK)
+		complain("BPF programs are served already, by another process");
+	else
+		complain("%s cannot be locked: %s", FOLDER, strerror(errno));
+	close(fd);
+	return false;
 }
 
 /* Returns the first slot that no table has. Slots are given in their order. */
@@ -137,14 +156,8 @@ int rules_serve_bpf(int cache)
 	if (!s)
 		return EXIT_FAILURE;
 	s->cache = cache;
-	if (!is_only_one()) {
-		complain("BPF programs are served already, by another process");
+	if (!be_only_one())
 		return EXIT_FAILURE;
-	}
-	if (!has_folder()) {
-		complain("%s is not there to pin maps: mount -t bpf bpf %s", FOLDER, FOLDER);
-		return EXIT_FAILURE;
-	}
 	if (bpf_loaded_open("serving BPF programs", OBJECT, NULL, &loaded, &why)) {
 		complain("%s", why.text);
 		return EXIT_FAILURE;
