@@ -6,7 +6,6 @@
  * This program is the interpreter: it has the symbols, the thread state and the frames of Python
  * 3.11 (tools/language/python/versions.c).
  */
-#include <elf.h>
 #include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/budget.h"
+#include "selftests/large_symbols.h"
 #include "tools/bpf/load_object.h"
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
@@ -253,50 +253,11 @@ TEST(the_file_of_an_interpreter_is_not_read_when_no_time_is_left)
 	shstk_symbols_destroy(none);
 }
 
-/* A file with holes that has a symbol table of 64 MiB with 256 MiB of names. */
-static int make_large(void)
-{
-	int fd = memfd_create("python3", MFD_CLOEXEC);
-	Elf64_Ehdr eh = {
-		.e_type = ET_DYN,
-		.e_machine = EM_X86_64,
-		.e_version = EV_CURRENT,
-		.e_phoff = sizeof(eh),
-		.e_shoff = 4096,
-		.e_ehsize = sizeof(eh),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = 3,
-		.e_shstrndx = 2,
-	};
-	Elf64_Phdr ph = {
-		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = 4096, .p_memsz = 4096
-	};
-	Elf64_Shdr sh[3] = {
-		{ .sh_type = SHT_NULL },
-		{ .sh_type = SHT_DYNSYM,
-		  .sh_offset = MIB,
-		  .sh_size = 64 * MIB,
-		  .sh_link = 2,
-		  .sh_entsize = sizeof(Elf64_Sym) },
-		{ .sh_type = SHT_STRTAB, .sh_offset = 65 * MIB, .sh_size = 256 * MIB },
-	};
-
-	memcpy(eh.e_ident, "\177ELF\2\1\1", 7);
-	if (ftruncate(fd, 321 * MIB) || pwrite(fd, &eh, sizeof(eh), 0) < 0 ||
-	    pwrite(fd, &ph, sizeof(ph), sizeof(eh)) < 0 || pwrite(fd, sh, sizeof(sh), 4096) < 0) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
 TEST(a_large_file_that_claims_to_be_an_interpreter_is_told_of)
 {
 	struct shstk_symbols *symbols = store(256 * MIB, 0);
 	struct languages *all = make_languages();
-	struct language_module m = { .fd = make_large(),
+	struct language_module m = { .fd = make_large_symbols("python3"),
 				     .start = 0x10000000,
 				     .read = read_own,
 				     .account = account_of(symbols) };

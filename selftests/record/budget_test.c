@@ -16,6 +16,7 @@
 
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
+#include "selftests/large_symbols.h"
 #include "tools/java/codecache.h"
 #include "tools/java/jit_code.h"
 #include "tools/shstk.h"
@@ -176,9 +177,6 @@ TEST(its_time_comes_from_the_budget_too)
 
 /* ---- A library with the name of Java's ---- */
 
-#define SYMBOLS (64 * MIB)
-#define NAMES (256 * MIB)
-
 static struct shstk_symbols *java_symbols;
 static unsigned int opened;
 
@@ -197,47 +195,16 @@ static struct shstk_account *java_account(void *arg)
 	return shstk_symbols_process_account(java_symbols, getpid());
 }
 
-/* A file with holes that has a symbol table of SYMBOLS bytes, with NAMES bytes of names. */
+/* A file with too many symbols. */
 static int open_large(void *arg, uint64_t *start, uint64_t *offset)
 {
-	int fd = memfd_create("libjvm.so", MFD_CLOEXEC);
-	Elf64_Ehdr eh = {
-		.e_type = ET_DYN,
-		.e_machine = EM_X86_64,
-		.e_version = EV_CURRENT,
-		.e_phoff = sizeof(eh),
-		.e_shoff = 4096,
-		.e_ehsize = sizeof(eh),
-		.e_phentsize = sizeof(Elf64_Phdr),
-		.e_phnum = 1,
-		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = 3,
-		.e_shstrndx = 2,
-	};
-	Elf64_Phdr ph = {
-		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = 4096, .p_memsz = 4096
-	};
-	Elf64_Shdr sh[3] = {
-		{ .sh_type = SHT_NULL },
-		{ .sh_type = SHT_DYNSYM,
-		  .sh_offset = MIB,
-		  .sh_size = SYMBOLS,
-		  .sh_link = 2,
-		  .sh_entsize = sizeof(Elf64_Sym) },
-		{ .sh_type = SHT_STRTAB, .sh_offset = MIB + SYMBOLS, .sh_size = NAMES },
-	};
+	int fd = make_large_symbols("libjvm.so");
 
 	(void)arg;
 	opened++;
 	*start = 0x10000000;
 	*offset = 0;
-	memcpy(eh.e_ident, "\177ELF\2\1\1", 7);
-	if (ftruncate(fd, MIB + SYMBOLS + NAMES) || pwrite(fd, &eh, sizeof(eh), 0) < 0 ||
-	    pwrite(fd, &ph, sizeof(ph), sizeof(eh)) < 0 || pwrite(fd, sh, sizeof(sh), 4096) < 0) {
-		close(fd);
-		return -EIO;
-	}
-	return fd;
+	return fd < 0 ? -EIO : fd;
 }
 
 TEST(the_symbols_of_java_s_library_draw_from_the_budget)
