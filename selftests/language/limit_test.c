@@ -156,12 +156,30 @@ static struct shstk_account *account_of(struct shstk_symbols *symbols)
 	return shstk_symbols_process_account(symbols, getpid());
 }
 
+static uint64_t cpu_time(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+	return now.tv_sec * 1000000000ull + now.tv_nsec;
+}
+
+/* Works until the clock of the thread's CPU time, which may be coarse, has moved on. */
+static void work(void)
+{
+	uint64_t since = cpu_time();
+
+	while (cpu_time() == since)
+		;
+}
+
 /* Uses up all of the store's time: the first piece of work takes it. */
 static struct shstk_account *account_without_time(struct shstk_symbols *symbols)
 {
 	struct shstk_account *account = account_of(symbols);
 
 	shstk_account_begin(account);
+	work();
 	shstk_account_end(account);
 	return account;
 }
@@ -325,14 +343,6 @@ TEST(a_stopped_thread_is_not_read_when_no_time_is_left)
 
 #define LOOKUPS 1000
 #define SLACK 1000000 /* ns */
-
-static uint64_t cpu_time(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec * 1000000000ull + now.tv_nsec;
-}
 
 /* Fills in a function whose table of lines is as long as it may be: a new line for each 2 bytes. */
 static void make_long(struct language_code *code)
