@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "tools/crash/crash.h"
+#include "tools/whole_io.h"
 
 #define HEAD_MAX (64ull << 20) /* bytes: notes of some 10,000 threads */
 #define SMALL \
@@ -20,17 +21,14 @@ static int read_to(int in, struct crash_head *head, uint64_t to)
 
 	while (head->size < to) {
 		size_t n = to - head->size < sizeof(buf) ? to - head->size : sizeof(buf);
-		ssize_t got = read(in, buf, n);
+		ssize_t got = read_whole(in, buf, n);
+		int err;
 
-		if (got < 0 && errno == EINTR)
-			continue;
 		if (got <= 0)
-			return got ? -errno : -ENODATA;
-		for (ssize_t at = 0, put; at < got; at += put) {
-			put = write(head->fd, buf + at, got - at);
-			if (put <= 0)
-				return -ENOMEM;
-		}
+			return got ? got : -ENODATA;
+		err = write_whole(head->fd, buf, got);
+		if (err)
+			return err;
 		head->size += got;
 	}
 	return 0;

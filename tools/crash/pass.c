@@ -9,23 +9,9 @@
 
 #include "tools/crash/crash.h"
 #include "tools/shstk.h"
+#include "tools/whole_io.h"
 
 #define CHUNK (1u << 20)
-
-static int write_all(int fd, const char *buf, size_t n)
-{
-	while (n) {
-		ssize_t put = write(fd, buf, n);
-
-		if (put < 0 && errno == EINTR)
-			continue;
-		if (put <= 0)
-			return put ? -errno : -EIO;
-		buf += put;
-		n -= put;
-	}
-	return 0;
-}
 
 /* Writes the beginning. */
 static int put_head(const struct crash_head *head, int out)
@@ -35,7 +21,7 @@ static int put_head(const struct crash_head *head, int out)
 
 	while (at < head->size) {
 		ssize_t got = pread(head->fd, buf, sizeof(buf), at);
-		int err = got > 0 ? write_all(out, buf, got) : -EIO;
+		int err = got > 0 ? write_whole(out, buf, got) : -EIO;
 
 		if (err)
 			return err;
@@ -49,25 +35,6 @@ static bool is_zero(const char *buf, size_t n)
 	return !*buf && !memcmp(buf, buf + 1, n - 1);
 }
 
-/* Reads until @n bytes are there or the pipe ends. Returns how many there are, or an error. */
-static ssize_t read_full(int in, char *buf, size_t n)
-{
-	size_t at = 0;
-
-	while (at < n) {
-		ssize_t got = read(in, buf + at, n - at);
-
-		if (got < 0 && errno == EINTR)
-			continue;
-		if (got < 0)
-			return -errno;
-		if (!got)
-			break;
-		at += got;
-	}
-	return at;
-}
-
 int crash_keep(const struct crash_head *head, int in, int out, uint64_t max)
 {
 	uint64_t at = head->size;
@@ -75,7 +42,7 @@ int crash_keep(const struct crash_head *head, int in, int out, uint64_t max)
 	int err = at > max ? -EFBIG : put_head(head, out);
 
 	while (!err) {
-		ssize_t got = read_full(in, buf, sizeof(buf));
+		ssize_t got = read_whole(in, buf, sizeof(buf));
 
 		if (got <= 0)
 			return got ? (int)got : ftruncate(out, at) ? -errno : 0;
@@ -85,7 +52,7 @@ int crash_keep(const struct crash_head *head, int in, int out, uint64_t max)
 		if (is_zero(buf, got))
 			err = lseek(out, got, SEEK_CUR) < 0 ? -errno : 0;
 		else
-			err = write_all(out, buf, got);
+			err = write_whole(out, buf, got);
 		at += got;
 	}
 	return err;

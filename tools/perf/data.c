@@ -18,6 +18,7 @@
 
 #include "tools/perf/data_private.h"
 #include "tools/perf/unpack_records.h"
+#include "tools/whole_io.h"
 
 static bool wanted(const struct perf_event_header *h)
 {
@@ -246,19 +247,6 @@ out:
 	return e;
 }
 
-static int write_all(int to, const char *bytes, size_t size)
-{
-	while (size) {
-		ssize_t n = write(to, bytes, size);
-
-		if (n <= 0)
-			return n ? -errno : -EIO;
-		bytes += n;
-		size -= n;
-	}
-	return 0;
-}
-
 /*
  * Copies everything that comes from @from to a file without a name. Returns its file descriptor or
  * a negative errno.
@@ -271,7 +259,7 @@ static int copy_of(int from)
 
 	while (!err && n) {
 		n = read(from, bytes, sizeof(bytes));
-		err = n < 0 ? -errno : write_all(to, bytes, n);
+		err = n < 0 ? -errno : write_whole(to, bytes, n);
 	}
 	if (err && to >= 0)
 		close(to);

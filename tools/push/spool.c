@@ -25,6 +25,7 @@
 
 #include "tools/push/push.h"
 #include "tools/push/spool.h"
+#include "tools/whole_io.h"
 
 #define SUFFIX ".request"
 #define HEAD "shstk-request 1 %08zx %08zx %08lx\n"
@@ -153,34 +154,12 @@ int spool_lock(const struct spool *spool)
 
 /* ---- Files ---- */
 
-static int write_all(int fd, const void *data, size_t size)
-{
-	const uint8_t *from = data;
-	ssize_t n;
-
-	for (; size; from += n, size -= n) {
-		n = write(fd, from, size);
-		if (n < 0 && errno == EINTR)
-			n = 0;
-		else if (n <= 0)
-			return n ? -errno : -EIO;
-	}
-	return 0;
-}
-
+/* Reads so many bytes. Returns 0, -EBADMSG if the file ends before, or another negative errno. */
 static int read_all(int fd, void *data, size_t size)
 {
-	uint8_t *to = data;
-	ssize_t n;
+	ssize_t n = read_whole(fd, data, size);
 
-	for (; size; to += n, size -= n) {
-		n = read(fd, to, size);
-		if (n < 0 && errno == EINTR)
-			n = 0;
-		else if (n <= 0)
-			return n ? -errno : -EBADMSG;
-	}
-	return 0;
+	return n < 0 ? n : (size_t)n < size ? -EBADMSG : 0;
 }
 
 static uint64_t random_number(void)
@@ -255,7 +234,7 @@ static int add_locked(const struct spool *spool, enum spool_count count, uint64_
 	for (int i = 0; i < SPOOL_COUNTS; i++)
 		size += snprintf(text + size, sizeof(text) - size, "%s %020" PRIu64 "\n",
 				 spool_count_names[i], counts[i]);
-	err = write_all(fd, text, size);
+	err = write_whole(fd, text, size);
 	close(fd);
 	return err;
 }
@@ -368,10 +347,10 @@ static int write_request(int fd, const struct spool_request *request)
 
 	crc = crc32(crc, request->body, request->size);
 	snprintf(head, sizeof(head), HEAD, request->query_size, request->size, crc);
-	err = write_all(fd, head, HEAD_SIZE);
+	err = write_whole(fd, head, HEAD_SIZE);
 	if (!err)
-		err = write_all(fd, request->query, request->query_size);
-	return err ? err : write_all(fd, request->body, request->size);
+		err = write_whole(fd, request->query, request->query_size);
+	return err ? err : write_whole(fd, request->body, request->size);
 }
 
 /* Writes a request to a file that is not seen yet. */

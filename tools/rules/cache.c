@@ -16,6 +16,7 @@
 #include "tools/elf/object.h"
 #include "tools/rules/cache.h"
 #include "tools/rules/trust.h"
+#include "tools/whole_io.h"
 
 #define CACHE_MAGIC "shstkrul"
 /* Must be increased when rules_compile() makes other tables for the same files. */
@@ -106,21 +107,6 @@ static void name_of(const struct build_id *id, char name[140])
 	strcat(name, ".rules");
 }
 
-static bool read_all(int fd, void *buf, size_t size)
-{
-	uint8_t *p = buf;
-
-	while (size) {
-		ssize_t n = read(fd, p, size);
-
-		if (n <= 0)
-			return false;
-		p += n;
-		size -= n;
-	}
-	return true;
-}
-
 /* Returns whether @c is the header of a file of @size bytes with the table for @id. */
 static bool is_header(const struct cached *c, const struct build_id *id, off_t size)
 {
@@ -150,14 +136,15 @@ static int read_cached(int fd, const struct build_id *id, struct compiled_table 
 	if (fstat(fd, &st) || !S_ISREG(st.st_mode) || !trust_owner(&st) ||
 	    st.st_size <= (off_t)sizeof(c) || st.st_size > MAX_BYTES)
 		return -EBADMSG;
-	if (!read_all(fd, &c, sizeof(c)) || !is_header(&c, id, st.st_size))
+	if (read_whole(fd, &c, sizeof(c)) != sizeof(c) || !is_header(&c, id, st.st_size))
 		return -EBADMSG;
 	*ret = (struct compiled_table){ .header = malloc(c.size), .size = c.size };
 	if (!ret->header)
 		return -ENOMEM;
 	if (is_old_use(&st))
 		futimens(fd, NULL);
-	if (read_all(fd, ret->header, c.size) && checksum(ret->header, c.size) == c.sum &&
+	if (read_whole(fd, ret->header, c.size) == (ssize_t)c.size &&
+	    checksum(ret->header, c.size) == c.sum &&
 	    !ushstk_rules_check(ret->header, c.size, machine_own(), &view))
 		err = 0;
 	if (err)

@@ -22,6 +22,7 @@
 #include "tools/rules/device.h"
 #include "tools/rules/confine.h"
 #include "tools/rules/worker.h"
+#include "tools/whole_io.h"
 
 /* Several times what the largest programs need, which is a second and 1 GiB. */
 static const struct sandbox_limits root_limits = {
@@ -65,19 +66,6 @@ struct worker_answer {
 	struct build_id id;
 };
 
-static bool write_all(int fd, const void *data, size_t size)
-{
-	while (size) {
-		ssize_t n = write(fd, data, size);
-
-		if (n <= 0)
-			return false;
-		data = (const char *)data + n;
-		size -= n;
-	}
-	return true;
-}
-
 /* ---- In the worker process ---- */
 
 /* Makes the table of a file and writes it to @out. Returns 0 or a negative errno. */
@@ -89,7 +77,7 @@ static int make_table(struct rules_file *file, int out, struct compiled_table *r
 		err = rules_compile(file->data, file->size, "/", ret);
 	if (err)
 		return err;
-	return write_all(out, ret->header, ret->size) ? 0 : -EIO;
+	return write_whole(out, ret->header, ret->size) ? -EIO : 0;
 }
 
 /* Checks the file, which may have @most bytes. Returns 0 or a negative errno. */
@@ -123,10 +111,10 @@ static void work(const struct worker *w, int fd)
 		n = pread(fd, head, sizeof(head), 0);
 	if (n > 0)
 		build_id_of(head, n, &a.id);
-	if (!write_all(w->pipe, &a, sizeof(a)) || a.err || read(w->pipe, &go, 1) != 1)
+	if (write_whole(w->pipe, &a, sizeof(a)) || a.err || read(w->pipe, &go, 1) != 1)
 		_exit(1);
 	a.err = make_table(&file, w->out, &a.table);
-	_exit(!write_all(w->pipe, &a, sizeof(a)));
+	_exit(write_whole(w->pipe, &a, sizeof(a)) != 0);
 }
 
 /* ---- Outside of the worker process ---- */
