@@ -46,6 +46,21 @@ t()
 	fi
 }
 
+has() # NAME PATTERN...: the file "out" must have a line for each pattern
+{
+	name=$1
+	shift
+	for regex; do
+		if ! grep -qE -e "$regex" out; then
+			say 'not ok' "$name"
+			echo "# nothing matches /$regex/"
+			sed 's/^/# | /' out
+			return
+		fi
+	done
+	say ok "$name"
+}
+
 skip() # NAME WHY
 {
 	count=$((count + 1))

@@ -20,22 +20,6 @@ lines()
 	fi
 }
 
-# has NAME PATTERN...: reports whether the output of the last t has lines for all patterns.
-has()
-{
-	name=$1
-	shift
-	for pattern; do
-		if ! grep -qE -e "$pattern" out; then
-			say 'not ok' "$name"
-			echo "# nothing matches /$pattern/"
-			sed 's/^/# | /' out
-			return
-		fi
-	done
-	say ok "$name"
-}
-
 echo TAP version 13
 ulimit -c unlimited
 pattern=$(cat /proc/sys/kernel/core_pattern)
