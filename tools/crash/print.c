@@ -14,12 +14,6 @@
 #define SEGV_CPERR_ 10 /* newer than the C library's headers */
 #define PAGE 4096
 
-static const char *const machines[] = {
-	[SHSTK_ARCH_X86] = "x86-64",
-	[SHSTK_ARCH_ARM64] = "arm64",
-	[SHSTK_ARCH_RISCV] = "riscv64",
-};
-
 /* ---- The cause ---- */
 
 /* What the kernel found, by signal and si_code; "%s" is the address. */
@@ -71,18 +65,6 @@ static void cause_text(const struct core *core, char *buf, size_t size)
 		snprintf(buf, size, "sent by process %d", s->sender);
 }
 
-static const char *signal_text(const struct core *core, char *buf, size_t size)
-{
-	int signo = core->signal.signo ? core->signal.signo : core->threads[0].signo;
-	const char *name = sigabbrev_np(signo);
-
-	if (name)
-		snprintf(buf, size, "SIG%s", name);
-	else
-		snprintf(buf, size, "signal %d", signo);
-	return buf;
-}
-
 /* Returns the value of a key among labels of @size bytes, or NULL. */
 static const char *label(const char *labels, size_t size, const char *key)
 {
@@ -122,7 +104,9 @@ static void find_about(const struct core *core, struct crash_about *a)
 	struct tm tm;
 
 	a->size = core->memory < 0 ? 0 : about_process(core->living, a->labels);
-	signal_text(core, a->signal, sizeof(a->signal));
+	if (!core_signal_name(core->signal.signo ? core->signal.signo : core->threads[0].signo,
+			      a->signal))
+		strcpy(a->signal, "no signal");
 	cause_text(core, a->cause, sizeof(a->cause));
 	if (!gmtime_r(&now, &tm) || !strftime(a->when, sizeof(a->when), "%Y-%m-%dT%H:%M:%SZ", &tm))
 		*a->when = '\0';
@@ -145,7 +129,7 @@ static void put_head(const struct core *core, struct json *json, const struct cr
 	else
 		shstk_json_null(json, "address");
 	shstk_json_string(json, "reported", a->when);
-	shstk_json_string(json, "arch", machines[core->arch]);
+	shstk_json_string(json, "arch", core_machine(core));
 	for (size_t i = 0; i < sizeof(about_keys) / sizeof(*about_keys); i++)
 		shstk_json_string(json, about_keys[i], label(a->labels, a->size, about_keys[i]));
 }
@@ -170,7 +154,7 @@ static void print_head(const struct core *core, struct json *json)
 		print_printable(value);
 		putchar('\n');
 	}
-	printf("%-10s %s\n%-10s %s, %zu %s\n", "reported", a.when, "machine", machines[core->arch],
+	printf("%-10s %s\n%-10s %s, %zu %s\n", "reported", a.when, "machine", core_machine(core),
 	       core->nr_threads, core->nr_threads == 1 ? "thread" : "threads");
 }
 

@@ -530,6 +530,30 @@ void core_close(struct core *core)
 	free(core);
 }
 
+const char *core_machine(const struct core *core)
+{
+	static const char *const names[] = {
+		[SHSTK_ARCH_X86] = "x86-64",
+		[SHSTK_ARCH_ARM64] = "arm64",
+		[SHSTK_ARCH_RISCV] = "riscv64",
+	};
+
+	return names[core->arch];
+}
+
+const char *core_signal_name(int signo, char buf[32])
+{
+	const char *name = sigabbrev_np(signo);
+
+	if (signo <= 0)
+		return NULL;
+	if (name)
+		snprintf(buf, 32, "SIG%s", name);
+	else
+		snprintf(buf, 32, "signal %d", signo);
+	return buf;
+}
+
 /*
  * Returns the element that contains @addr, or NULL. The elements have @size bytes each, are sorted
  * and disjoint, and begin with a start and an end address (as struct core_segment and struct

@@ -162,6 +162,18 @@ int core_open_fd(const char *path, int fd, struct core **ret, struct reason *why
  */
 void core_close(struct core *core);
 
+/* Returns the name of the core file's machine, such as "x86-64". */
+const char *core_machine(const struct core *core);
+
+/**
+ * core_signal_name() - name a signal
+ * @signo: its number.
+ * @buf: receives the name, such as "SIGSEGV", or "signal 40".
+ *
+ * Return: @buf; NULL if @signo is no signal.
+ */
+const char *core_signal_name(int signo, char buf[32]);
+
 /**
  * core_segment() - find the segment that contains an address
  * @core: the core.

@@ -436,43 +436,29 @@ static int prepare(struct dump *d)
 	return err;
 }
 
-static const char *signal_name(int signo, char *buf, size_t size)
-{
-	if (signo <= 0)
-		return NULL;
-	snprintf(buf, size, "SIG%s", sigabbrev_np(signo) ? sigabbrev_np(signo) : "?");
-	return buf;
-}
-
-static void put_head(struct json *json, const struct core *core, const char *machine,
-		     const char *signal)
+static void put_head(struct json *json, const struct core *core, const char *signal)
 {
 	shstk_json_open(json, NULL, '{');
 	shstk_json_string(json, "core", core->path);
 	shstk_json_int(json, "pid", core->pid);
 	shstk_json_string(json, "name", core->comm);
-	shstk_json_string(json, "arch", machine);
+	shstk_json_string(json, "arch", core_machine(core));
 	shstk_json_string(json, "signal", signal);
 }
 
 static void print_head(const struct core *core, struct json *json)
 {
-	static const char *const machine[] = {
-		[SHSTK_ARCH_X86] = "x86-64",
-		[SHSTK_ARCH_ARM64] = "arm64",
-		[SHSTK_ARCH_RISCV] = "riscv64",
-	};
 	char buf[32];
-	const char *signal = signal_name(core->threads[0].signo, buf, sizeof(buf));
+	const char *signal = core_signal_name(core->threads[0].signo, buf);
 
 	if (json) {
-		put_head(json, core, machine[core->arch], signal);
+		put_head(json, core, signal);
 		return;
 	}
 	printf("core file %s", core->path);
 	if (core->pid)
 		printf(" of process %d (%s)", core->pid, core->comm);
-	printf(", %s, %zu %s", machine[core->arch], core->nr_threads,
+	printf(", %s, %zu %s", core_machine(core), core->nr_threads,
 	       core->nr_threads == 1 ? "thread" : "threads");
 	if (signal)
 		printf(", ended by %s", signal);
