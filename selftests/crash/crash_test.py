@@ -239,6 +239,11 @@ def core_file_goes_on():
         done = crash(target.pid, data, '-o', '/dev/null', '--core-dir', folder, '--core-size=1')
         equal(done.returncode, 1, 'status')
         check('is cut off at 1 MiB, see --core-size' in one_line(done.stderr.decode()), done.stderr)
+        # Disks are not filled by a program that crashes again and again.
+        for _ in range(3):
+            done = crash(target.pid, data, '-o', '/dev/null', '--core-dir', folder, '--max=2')
+            equal(done.returncode, 0, 'status')
+        equal(len(os.listdir(folder)), 2, 'core files that are kept')
         target.kill()
 
 

@@ -39,7 +39,8 @@ static const struct argp_option options[] = {
 	  0 },
 	{ "output", 'o', "FILE", 0, "write the report to FILE (-: standard output)", 0 },
 	{ "dir", OPT_DIR, "DIR", 0, "write it to a new file in DIR (" CRASH_DIR ")", 0 },
-	{ "max", OPT_MAX, "N", 0, "keep the newest N reports there (100)", 0 },
+	{ "max", OPT_MAX, "N", 0, "keep the newest N reports there (100), and as many core files",
+	  0 },
 	{ "json", 'j', NULL, 0, "write JSON", 0 },
 	{ "core-dir", OPT_CORE_DIR, "DIR", 0, "keep core files in DIR", 0 },
 	{ "core-size", OPT_CORE_SIZE, "MIB", 0, "keep at most MIB mebibytes of each (2048)", 0 },
@@ -176,11 +177,27 @@ static bool has_other_files(int pid)
 	       theirs.st_ino != ours.st_ino;
 }
 
-/* Reports a process whose registers are in @head and which still exists. */
-static int report_living(struct crash_opts *o, const struct crash_head *head)
+/*
+ * Opens the memory of the process. This comes before its core file is read: until then it exists, and
+ * another process that gets its number cannot be taken for it. Returns a descriptor or -1.
+ */
+static int open_memory(int pid)
+{
+	char path[64];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		complain("memory of process %d cannot be read: %s", pid, strerror(errno));
+	return fd;
+}
+
+/* Reports a process whose registers are in @head and whose memory is @memory. */
+static int report_living(struct crash_opts *o, const struct crash_head *head, int memory)
 {
 	int fd = fcntl(head->fd, F_DUPFD_CLOEXEC, 0), status;
-	char memory[64], root[64];
+	char root[64];
 	struct reason why;
 	struct core *core;
 
@@ -188,17 +205,12 @@ static int report_living(struct crash_opts *o, const struct crash_head *head)
 		complain("%s", fd < 0 ? strerror(errno) : why.text);
 		return EXIT_FAILED;
 	}
-	snprintf(memory, sizeof(memory), "/proc/%d/mem", o->pid);
 	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
-	core->memory = open(memory, O_RDONLY | O_CLOEXEC);
+	core->memory = memory;
 	core->living = o->pid;
-	if (core->memory < 0)
-		complain("memory of process %d cannot be read: %s", o->pid, strerror(errno));
 	if (has_other_files(o->pid))
 		o->trace.sysroot = root;
 	status = write_report(o, core);
-	if (core->memory >= 0)
-		close(core->memory);
 	core_close(core);
 	return status;
 }
@@ -242,7 +254,7 @@ static int await(int pid, unsigned int seconds)
 }
 
 /* Reports in a child. */
-static int report_apart(struct crash_opts *o, const struct crash_head *head)
+static int report_apart(struct crash_opts *o, const struct crash_head *head, int memory)
 {
 	int pid = fork();
 
@@ -254,7 +266,7 @@ static int report_apart(struct crash_opts *o, const struct crash_head *head)
 		/* The core file is not the child's: it must not hold the pipe either. */
 		close(STDIN_FILENO);
 		open("/dev/null", O_RDONLY);
-		_exit(report_living(o, head));
+		_exit(report_living(o, head, memory));
 	}
 	return await(pid, o->timeout);
 }
@@ -274,8 +286,9 @@ static int keep_core(const struct crash_opts *o, const struct crash_head *head)
 		return EXIT_FAILED;
 	}
 	err = crash_keep(head, STDIN_FILENO, fd, o->core_size);
-	if (!err && close(fd))
+	if (close(fd) && !err)
 		err = -errno;
+	crash_prune(o->core_dir, ".core", o->max);
 	if (err == -EFBIG)
 		complain("core file %s is cut off at %llu MiB, see --core-size", path,
 			 (unsigned long long)o->core_size >> 20);
@@ -297,16 +310,16 @@ static int hand_on(const struct crash_opts *o, const struct crash_head *head)
 /* Does the work of the kernel's handler. */
 static int handle(struct crash_opts *o)
 {
+	int memory = open_memory(o->pid), status, after;
 	struct crash_head head;
 	struct reason why;
-	int status, after;
 
 	signal(SIGPIPE, SIG_IGN);
 	if (crash_read_head(STDIN_FILENO, &head, &why)) {
 		complain("%s", why.text);
 		status = EXIT_FAILED;
 	} else {
-		status = report_apart(o, &head);
+		status = report_apart(o, &head, memory);
 	}
 	after = hand_on(o, &head);
 	return status ? status : after;

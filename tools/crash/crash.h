@@ -29,7 +29,7 @@
  * @file: the core file, or NULL for standard input.
  * @output: file to write the report to, "-" for standard output; or NULL: a new file in @dir.
  * @dir: folder of reports.
- * @max: number of reports that are kept in @dir.
+ * @max: number of reports that are kept in @dir, and of core files in @core_dir.
  * @core_dir: folder to keep core files in, or NULL.
  * @core_size: bytes of a core file that are kept at most.
  * @timeout: seconds after which the report is given up.

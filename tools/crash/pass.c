@@ -68,6 +68,8 @@ static void feed(const struct crash_head *head, int in, int out)
 	do {
 		n = splice(in, NULL, out, NULL, CHUNK, 0);
 	} while (n > 0 || (n < 0 && errno == EINTR));
+	if (n < 0 && errno != EPIPE)
+		complain("the core file is handed on in part: %s", strerror(errno));
 }
 
 static int start(int pipe_end, char **command)
