@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # Tests of `shstk crash`: with core files and gdb's gcore on this machine, and as the kernel's handler
-# of core files in a guest with shadow stacks.
+# of core files in the guests with shadow stacks.
 
 CRASH_B		:= $(B)/selftests/crash
 CRASH_FLAGS	:= $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
@@ -10,11 +10,22 @@ CRASH_FLAGS	:= $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
 $(CRASH_B)/crasher: selftests/crash/crasher.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CRASH_FLAGS) -fno-omit-frame-pointer -o $@ $<
+# Return addresses are not signed: one that is written over is to be the shadow stack's to find.
+$(CRASH_B)/arm64/crasher: selftests/crash/crasher.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(arm64_CC) $(CRASH_FLAGS) -fno-omit-frame-pointer \
+		-mbranch-protection=bti -o $@ $<
 
 selftests/crash/crash_test.py: | $(CRASH_B)/crasher all
 
 CHECK	+= selftests/crash/crash_test.py
 
+# The whole command for arm64 is there if there are libraries for it, see selftests/offline.
+CRASH_ARM64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk $(CRASH_B)/arm64/crasher
+ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
+GUEST_arm64-7.2	+= crash=selftests/crash/guest.sh$(subst $() ,,$(CRASH_ARM64:%=$(comma)%))
+$(B)/guest/check-arm64-7.2: $(CRASH_ARM64)
+endif
 ifeq ($(ARCH),x86)
 CRASH_X86	:= selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so $(CRASH_B)/crasher
 GUEST_x86-7.2	+= crash=selftests/crash/guest.sh$(subst $() ,,$(CRASH_X86:%=$(comma)%))
