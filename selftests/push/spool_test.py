@@ -270,6 +270,20 @@ def refused():
 
 
 @test
+def nobody_reads():
+    """where nobody reads messages any more, a request that is refused is dropped all the same"""
+    spool = Spool()
+    reader, writer = os.pipe()
+    os.close(reader)
+    with Server(answer(400)) as server:
+        done = subprocess.run([harness.SHSTK, *spool.command(server)], env=ENVIRONMENT,
+                              stderr=writer, check=False, timeout=LIMIT)
+    os.close(writer)
+    equal([done.returncode, len(server.requests)], [0, 1], 'requests')
+    equal([spool.counts()['dropped_refused'], spool.requests()], [1, []], 'dropped')
+
+
+@test
 def new_token():
     """after 401 the token is read again: a new one is used without a restart"""
     token = write('token', b'old')

@@ -6,6 +6,7 @@
  */
 #include <argp.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -267,6 +268,8 @@ int main(int argc, char **argv)
 	int status;
 
 	argp_parse(&argp, argc, argv, ARGP_NO_HELP, NULL, &send);
+	/* Who reads messages, or the recorder, may be gone: that is no reason to send nothing. */
+	signal(SIGPIPE, SIG_IGN);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT)) {
 		send_say(&send, "libcurl can't be used");
 		return EXIT_FAILED;
