@@ -439,6 +439,25 @@ def damaged():
 
 
 @test
+def stays():
+    """a request that can't be removed ends the sending of this recording, which is said once"""
+    spool, wait = Spool(), place('wait7')
+    with Server() as server:
+        spool.record(server)
+        (folder,) = glob.glob(os.path.join(spool.path, '*'))
+        os.makedirs(os.path.join(folder, f'{time.time_ns():016x}-0.request', 'file'))
+        child = spool.start(server, '--every=200ms', wait=wait)
+        # What sends was started before the first request is put.
+        until(lambda: len(spool.requests()) >= 2, 'a request that waits')
+        until(lambda: not senders(spool), 'the end of what sends')
+        before = len(spool.requests())
+        until(lambda: len(spool.requests()) >= before + 3, 'more requests')
+        said = finish(child, wait)
+    equal([said.count('cannot remove'), said.count('profiles are not sent')], [1, 1], said)
+    equal(len(server.requests), 1, 'requests')
+
+
+@test
 def private():
     """a folder that others may open, or that is a symbolic link, is refused; nothing is started"""
     spool = Spool()

@@ -305,7 +305,8 @@ static int finish(struct sending *s)
 	because(&why, "%zu requests, %" PRIu64 " KiB, wait in '%.200s' for the next recording",
 		waiting.nr, waiting.bytes / 1024, s->spool.path);
 	send_say(s->send, why.text);
-	return PUSH_LATER;
+	/* Where a request can't be removed, the next process would only send it again. */
+	return s->over ? EXIT_FAILED : PUSH_LATER;
 }
 
 int send_spooled(struct connection *c, struct send *send, struct reason *why)
