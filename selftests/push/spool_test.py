@@ -369,7 +369,7 @@ def full():
         file.truncate(1 << 20)
     said = spool.record(url, '--spool-size=1', status=OWN)
     check('dropped' in said and '--spool-size' in said, said)
-    equal(spool.counts()['dropped_full'], 1, 'counts')
+    equal([spool.counts()[name] for name in ('put', 'dropped_full')], [1, 1], 'counts')
     check(os.path.exists(first), 'the first one is gone')
 
 
