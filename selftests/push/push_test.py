@@ -12,7 +12,6 @@ import json
 import os
 import re
 import shutil
-import socket
 import ssl
 import subprocess
 import sys
@@ -23,12 +22,14 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 from harness import Skip, check, equal, main, test  # noqa: E402
 from received import (ENVIRONMENT, attributes, certificates, ids, need_sender,  # noqa: E402
-                      place, same, stacks, unpacked, walk, write)
+                      nobody_listens, place, same, stacks, unpacked, walk, write)
 from server import Server, answer, endless, processes, raw, silent  # noqa: E402
 
 OK, FAILED, USAGE, LATER = 0, 1, 2, 75
 PATH = 'POST /v1development/profiles HTTP/1.1'
 TOKEN = 'a-token-of-the-test-7f3b'
+
+
 def profile(name='small', lines=3):
     """A file that keeps samples, of so many stacks; returns its path."""
     text = ''.join(f'main;job;step_{i} {i + 1}\n' for i in range(lines))
@@ -414,10 +415,7 @@ def never_answers():
 @test
 def nobody_there():
     """a port where nobody listens: status 75"""
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        push(None, f'--to=http://127.0.0.1:{free.getsockname()[1]}', '--retries=1', profile(),
-             status=LATER)
+    push(None, f'--to={nobody_listens()}', '--retries=1', profile(), status=LATER)
 
 
 @test

@@ -17,6 +17,7 @@ from harness import LIMIT, TMP, Skip, check, equal
 CURVE = ('-pkeyopt', 'ec_paramgen_curve:P-256')
 ENVIRONMENT = {name: value for name, value in os.environ.items()
                if not name.lower().endswith('_proxy')}
+HELD = []       # sockets whose ports nobody else gets
 
 
 def place(name):
@@ -110,10 +111,11 @@ def wake(child, path):
 
 
 def nobody_listens():
-    """The URL of a port where nobody listens."""
-    with socket.socket() as free:
-        free.bind(('127.0.0.1', 0))
-        return f'http://127.0.0.1:{free.getsockname()[1]}'
+    """The URL of a port where nobody listens, and nobody else can while this script runs."""
+    held = socket.socket()
+    held.bind(('127.0.0.1', 0))
+    HELD.append(held)
+    return f'http://127.0.0.1:{held.getsockname()[1]}'
 
 
 def openssl(*args):
