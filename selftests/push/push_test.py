@@ -359,37 +359,39 @@ def long_peace():
     check('86400' in said and '--max-wait' in said, said)
 
 
+def final(act):
+    """Pushes to a server that answers so, which fails and is not tried again; returns what was
+    printed."""
+    with Server(act) as server:
+        said = push(server, profile(), status=FAILED)
+    equal(len(server.requests), 1, 'requests')
+    return said
+
+
 @test
 def refused():
     """400 is not tried again; what the server says is shown, without its control characters"""
-    with Server(answer(400, b'wrong\x1b[31m profile')) as server:
-        said = push(server, profile(), status=FAILED)
-    equal(len(server.requests), 1, 'requests')
+    said = final(answer(400, b'wrong\x1b[31m profile'))
     check('answered 400: wrong?[31m profile' in said, said)
 
 
 @test
 def unknown_to_server():
     """501, a request that the server does not know, is not tried again"""
-    with Server(answer(501)) as server:
-        push(server, profile(), status=FAILED)
-    equal(len(server.requests), 1, 'requests')
+    final(answer(501))
 
 
 @test
 def refused_in_protobuf():
     """what a Collector says of a refusal is shown"""
-    with Server(answer(400, b'\x08\x03\x12\x09bad table')) as server:
-        said = push(server, profile(), status=FAILED)
+    said = final(answer(400, b'\x08\x03\x12\x09bad table'))
     check('answered 400: bad table' in said, said)
 
 
 @test
 def partly():
     """profiles that a Collector rejects are said; nothing is sent again"""
-    with Server(answer(200, b'\x0a\x0b\x08\x02\x12\x07too old')) as server:
-        said = push(server, profile(), status=FAILED)
-    equal(len(server.requests), 1, 'requests')
+    said = final(answer(200, b'\x0a\x0b\x08\x02\x12\x07too old'))
     check('rejected 2 profiles: too old' in said, said)
 
 
@@ -438,9 +440,7 @@ def closes_within():
 @test
 def garbage():
     """a server that does not speak HTTP is given up"""
-    with Server(raw(b'\x00\xff\x80 garbage\n' * 1000)) as server:
-        push(server, profile(), status=FAILED)
-    equal(len(server.requests), 1, 'requests')
+    final(raw(b'\x00\xff\x80 garbage\n' * 1000))
 
 
 @test
