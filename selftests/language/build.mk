@@ -25,6 +25,15 @@ $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tool
 
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/limit_test)
 
+# What keeps the functions of a recording, with a language of the test's own.
+$(LANGUAGE_B)/positions_test: selftests/language/positions_test.c $(patsubst %,$(B)/tools/language/%.o,languages place) \
+		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
+CHECK += $(LANGUAGE_B)/positions_test
+
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(LANGUAGE_B)/shstk-language.bpf.o: $(B)/shstk-language.bpf.o
 	@mkdir -p $(@D)

@@ -16,8 +16,8 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/budget.h"
+#include "selftests/language/no_program.h"
 #include "selftests/large_symbols.h"
-#include "tools/bpf/load_object.h"
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
 #include "tools/language/read.h"
@@ -26,46 +26,6 @@
 
 #define MIB (1ull << 20)
 #define LITTLE 100000 /* bytes; enough for some functions, but not for all */
-
-/* ---- No BPF program is loaded here ---- */
-
-int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
-		    struct reason *why)
-{
-	(void)what;
-	(void)file;
-	(void)name;
-	(void)ret;
-	because(why, "there is none");
-	return -1;
-}
-
-void bpf_loaded_close(struct bpf_loaded *l)
-{
-	(void)l;
-}
-
-int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value)
-{
-	(void)l;
-	(void)map;
-	(void)key;
-	(void)value;
-	return -1;
-}
-
-int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
-{
-	(void)l;
-	(void)rings;
-	(void)all;
-	return -1;
-}
-
-void bpf_own_namespace(uint64_t *dev, uint64_t *ino)
-{
-	*dev = *ino = 0;
-}
 
 /* ---- The interpreter ---- */
 

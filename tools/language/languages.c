@@ -15,7 +15,7 @@
 
 #define OBJECT "shstk-language.bpf.o"
 #define MAX_FUNCTIONS (1u << 20)
-#define MAX_BYTES (256u << 20) /* of all functions */
+#define MAX_BYTES (256u << 20) /* of all functions and positions */
 #define MAX_MOMENTS 16384 /* threads whose last frames belong to no sample yet */
 #define MAX_APART 1000000 /* ns between frames and their sample, at most */
 #define MOST (LANGUAGE_ENTRIES + 8192) /* entries of a stack */
@@ -69,7 +69,7 @@ struct kept_moment {
  * @interpreters: the interpreters, from number 1 on.
  * @nr_interpreters: number of elements in use, with the first one, which is none.
  * @functions: hash table of the functions.
- * @bytes: bytes that functions take.
+ * @bytes: bytes that functions and positions take.
  * @positions: hash table of positions.
  * @by_pc: the same, in the order of their addresses.
  * @nr_positions: number of elements of @by_pc.
@@ -347,13 +347,14 @@ static size_t size_of(const struct language_function *f)
 	       f->nr_lines * sizeof(*f->lines);
 }
 
-/* Returns whether another function may be kept. Says so if there are too many. */
+/* Returns whether another function or position may be kept. Says so if there are too many. */
 static bool has_room(struct languages *all)
 {
 	if (HASH_COUNT(all->functions) < MAX_FUNCTIONS && all->bytes < MAX_BYTES)
 		return true;
 	if (!all->refused)
-		because(&all->why, "there are more than %u of them, or they take more than %u MiB",
+		because(&all->why,
+			"there are more than %u of them, or they and their lines take more than %u MiB",
 			MAX_FUNCTIONS, MAX_BYTES >> 20);
 	all->refused = true;
 	return false;
@@ -446,24 +447,36 @@ void languages_lost(struct languages *all)
 
 /* ---- Stacks ---- */
 
-/* Returns the address that stands for a line of a function; 0: there is no memory. */
+/* Makes room for another element of by_pc. Returns false without memory. */
+static bool grow_by_pc(struct languages *all)
+{
+	size_t max = all->max_positions ? 2 * all->max_positions : 1024;
+	struct position **more;
+
+	if (all->nr_positions < all->max_positions)
+		return true;
+	more = reallocarray(all->by_pc, max, sizeof(*more));
+	if (!more)
+		return false;
+	all->by_pc = more;
+	all->max_positions = max;
+	return true;
+}
+
+/*
+ * Returns the address that stands for a line of a function; 0: there is no room for it. A process
+ * may have other lines at each sample.
+ */
 static uint64_t position_of(struct languages *all, const struct seen_function *f, unsigned int line)
 {
 	const struct position_key key = { f, line };
-	struct position *p, **more;
+	struct position *p;
 
 	HASH_FIND(hh, all->positions, &key, sizeof(key), p);
 	if (p)
 		return p->pc;
-	if (all->nr_positions == all->max_positions) {
-		all->max_positions = all->max_positions ? 2 * all->max_positions : 1024;
-		more = reallocarray(all->by_pc, all->max_positions, sizeof(*more));
-		if (!more) {
-			all->max_positions = all->nr_positions;
-			return 0;
-		}
-		all->by_pc = more;
-	}
+	if (!has_room(all) || !grow_by_pc(all))
+		return 0;
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return 0;
@@ -475,6 +488,7 @@ static uint64_t position_of(struct languages *all, const struct seen_function *f
 		return 0;
 	}
 	all->by_pc[all->nr_positions++] = p;
+	all->bytes += sizeof(*p) + sizeof(*all->by_pc);
 	return p->pc;
 }
 

@@ -52,7 +52,7 @@ const struct language_target *languages_target(const struct languages *all, int 
 /* Returns whether the function with that number is known. */
 bool languages_known(const struct languages *all, uint64_t id);
 
-/* Returns about how many bytes the functions take that are known. */
+/* Returns about how many bytes the functions that are known, and their lines, take. */
 size_t languages_bytes(const struct languages *all);
 
 /*

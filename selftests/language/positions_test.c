@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * positions_test.c - the lines of functions, which a process chooses, have a bound.
+ *
+ * The language is one of this program: all its functions are in one place, and the line of each
+ * frame is what was read of the process.
+ */
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "libshstk/shstk.h"
+#include "libshstk/symbol/budget.h"
+#include "libshstk/symbol/symbol.h"
+#include "selftests/language/no_program.h"
+#include "tools/language/languages.h"
+
+#include "kselftest_harness.h"
+
+#define PC 0x1000 /* of the function that runs frames */
+#define ID 2 /* number of the only function */
+#define FRAMES LANGUAGE_FRAMES /* of a sample */
+#define LINES (1u << 22) /* more than all of the memory has room for */
+#define MEMORY (257u << 20) /* bytes that the functions and their lines may take */
+
+static bool may_be(const char *path)
+{
+	(void)path;
+	return true;
+}
+
+static int recognise(const struct language_module *module, struct language_found *ret,
+		     struct reason *why)
+{
+	(void)module;
+	(void)why;
+	ret->run_start = PC;
+	ret->run_end = PC + 1;
+	ret->counted = true;
+	return 0;
+}
+
+static int recognise_none(const struct language_module *module, struct language_found *ret,
+			  struct reason *why)
+{
+	(void)module;
+	(void)ret;
+	(void)why;
+	return -ENOENT;
+}
+
+static int make_function(const void *version, const struct language_code *code, size_t size,
+			 struct language_function *ret)
+{
+	(void)version;
+	(void)code;
+	(void)size;
+	*ret = (struct language_function){ .name = strdup("f"), .file = strdup("") };
+	return ret->name && ret->file ? 0 : -ENOMEM;
+}
+
+static unsigned int line(const struct language_function *function, int at)
+{
+	(void)function;
+	return at;
+}
+
+/* The outermost frame has a flag. */
+static unsigned int kind(const void *version, const struct language_frame *frame)
+{
+	(void)version;
+	return LANGUAGE_SHOWN | (frame->entry->flags ? LANGUAGE_LAST : 0);
+}
+
+static bool sound(const void *version, const struct language_frames *frames)
+{
+	(void)version;
+	(void)frames;
+	return true;
+}
+
+const struct language language_python = { "[python]", may_be, recognise, make_function,
+					  line,	      kind,   sound };
+const struct language language_php = { "[php]", may_be, recognise_none, make_function,
+				       line,	kind,	sound };
+
+/* Returns the number of the interpreter, whose function is told, or 0. */
+static int find_interpreter(struct languages *all, struct shstk_symbols *symbols)
+{
+	const struct language_code code = { .kind = LANGUAGE_CODE, .id = ID, .target = 1 };
+	const struct language_module module = {
+		.fd = -1,
+		.account = shstk_symbols_process_account(symbols, getpid()),
+	};
+	int ret = languages_find(all, &module);
+
+	languages_take(all, 1, 0, &code, sizeof(code));
+	return ret;
+}
+
+/* Places a sample of FRAMES lines from @first on. Returns the number of its entries. */
+static unsigned int place(struct languages *all, int number, unsigned int first)
+{
+	static struct {
+		struct language_moment moment;
+		struct language_entry entries[FRAMES];
+	} record;
+	static uint64_t pcs[FRAMES];
+	static uint8_t marks[FRAMES];
+	const struct language_sample sample = { .number = number, .tid = 1, .pc = PC };
+	const uint64_t pc = PC, sp = 0;
+	const uint8_t mark = SHSTK_MARK_PC;
+	const struct native_stack native = { &pc, &mark, &sp, 1 };
+
+	record.moment = (struct language_moment){
+		.kind = LANGUAGE_MOMENT,
+		.target = number,
+		.nr_frames = FRAMES,
+		.pc = PC,
+	};
+	for (unsigned int i = 0; i < FRAMES; i++)
+		record.entries[i] = (struct language_entry){
+			.addr = i + 1,
+			.id = ID,
+			.at = (int)(first + i),
+			.flags = i == FRAMES - 1,
+		};
+	languages_take(all, 1, 0, &record, sizeof(record));
+	return languages_place(all, &sample, &native, pcs, marks, FRAMES);
+}
+
+TEST(lines_have_a_bound_behind_which_known_ones_are_shown)
+{
+	struct languages *all = languages_create(NULL);
+	struct shstk_symbols *symbols = NULL;
+	unsigned int first = 1;
+	int number;
+
+	ASSERT_EQ(0, shstk_symbols_create(NULL, &symbols));
+	ASSERT_NE(NULL, all);
+	languages_stopped_only(all);
+	number = find_interpreter(all, symbols);
+	ASSERT_EQ(1, number);
+	ASSERT_EQ(FRAMES, place(all, number, first));
+	EXPECT_EQ(NULL, languages_refused(all));
+	while (first < LINES && place(all, number, first))
+		first += FRAMES;
+	EXPECT_GT(LINES, first);
+	EXPECT_GT(MEMORY, languages_bytes(all));
+	ASSERT_NE(NULL, languages_refused(all));
+	TH_LOG("%u lines: %s", first, languages_refused(all));
+	EXPECT_EQ(0, place(all, number, first + FRAMES));
+	EXPECT_EQ(FRAMES, place(all, number, 1));
+	languages_destroy(all);
+	shstk_symbols_destroy(symbols);
+}
+
+TEST_HARNESS_MAIN
