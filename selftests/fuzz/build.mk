@@ -181,7 +181,8 @@ $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/ag
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
 
 # heap_fuzz: what heap agents count for shstk record.
-$(FUZZ_B)/heap_fuzz: selftests/fuzz/heap_fuzz.c $(patsubst %,tools/record/heap/%.c,heap growth heap_values told) \
+$(FUZZ_B)/heap_fuzz: selftests/fuzz/heap_fuzz.c selftests/fuzz/print_profile.h \
+		$(patsubst %,tools/record/heap/%.c,heap growth heap_values told) \
 		tools/record/agent/shared_memory.c tools/proc/about.c $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "selftests/fuzz/print_profile.h"
 #include "tools/convert/file.h"
 #include "tools/convert/recorded_files.h"
 #include "tools/language/languages.h"
@@ -98,26 +99,10 @@ unsigned int languages_place(struct languages *all, const struct language_sample
 	abort();
 }
 
-static void print(struct shstk_profile *profile)
-{
-	static const char *const formats[] = { "pb", "folded", "perf", "json" };
-	size_t size;
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-		char *bytes = NULL;
-		FILE *out = open_memstream(&bytes, &size);
-
-		if (!out)
-			abort();
-		shstk_profile_print(profile, out, formats[i], NULL);
-		fclose(out);
-		free(bytes);
-	}
-}
-
 /* Converts the samples of one of the file's events. */
 static void convert(struct perfdata *pd, const struct perfdata_event *event, bool labels)
 {
+	static const char *const formats[] = { "pb", "folded", "perf", "json" };
 	struct convert_opts opts = { .kernel = KERNEL_NEVER,
 				     .depth = DEPTH,
 				     .fold = true,
@@ -140,7 +125,7 @@ static void convert(struct perfdata *pd, const struct perfdata_event *event, boo
 	if (!file.convert)
 		abort();
 	if (!convert_file(&file))
-		print(profile);
+		print_profile(profile, formats, sizeof(formats) / sizeof(*formats));
 	converter_destroy(file.convert);
 	shstk_profile_destroy(profile);
 	shstk_symbols_destroy(symbols);

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/profile.h"
+#include "selftests/fuzz/print_profile.h"
 #include "tools/inject/heap/region.h"
 #include "tools/record/heap/heap.h"
 #include "tools/record/heap/heap_values.h"
@@ -140,23 +141,6 @@ static void fill(const struct heap_recording *d, unsigned int flags, const uint8
 	put((int)fd, offsetof(struct heap_header, images), &nr, sizeof(nr));
 }
 
-static void print(struct shstk_profile *profile)
-{
-	static const char *const formats[] = { "pb", "folded" };
-	size_t size;
-
-	for (size_t i = 0; i < sizeof(formats) / sizeof(*formats); i++) {
-		char *bytes = NULL;
-		FILE *out = open_memstream(&bytes, &size);
-
-		if (!out)
-			abort();
-		shstk_profile_print(profile, out, formats[i], NULL);
-		fclose(out);
-		free(bytes);
-	}
-}
-
 static void check(const struct heap_recording *d, uint64_t units)
 {
 	struct heap_counts counts;
@@ -170,6 +154,7 @@ static void check(const struct heap_recording *d, uint64_t units)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	static const char *const formats[] = { "pb", "folded" };
 	struct shstk_symbols_opts sopts = { .no_lines = true, .no_servers = true };
 	struct heap_opts opts = { .max_depth = DEPTH };
 	struct shstk_symbols *symbols;
@@ -193,7 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (heap_recording_watch(d) || heap_recording_stop(d))
 		abort();
 	check(d, units);
-	print(profile);
+	print_profile(profile, formats, sizeof(formats) / sizeof(*formats));
 	heap_recording_destroy(d);
 	shstk_profile_destroy(profile);
 	shstk_symbols_destroy(symbols);
