@@ -293,11 +293,6 @@ static int put_counters(struct trace *t, unsigned int type)
 
 /* ---- The file ---- */
 
-static void put_lines(struct json *json, const char *name, const char *const *lines, size_t nr)
-{
-	shstk_json_strings(json, name, lines, nr);
-}
-
 static int put_file(struct trace *t, unsigned int type, const char *title)
 {
 	const struct shstk_profile *profile = t->profile;
@@ -307,8 +302,8 @@ static int put_file(struct trace *t, unsigned int type, const char *title)
 	shstk_json_string(&t->json, "displayTimeUnit", "ns");
 	shstk_json_open(&t->json, "otherData", '{');
 	shstk_json_string(&t->json, "title", title ? title : "shstk");
-	put_lines(&t->json, "cautions", profile->cautions, profile->nr_cautions);
-	put_lines(&t->json, "comments", profile->comments, profile->nr_comments);
+	shstk_json_strings(&t->json, "cautions", profile->cautions, profile->nr_cautions);
+	shstk_json_strings(&t->json, "comments", profile->comments, profile->nr_comments);
 	shstk_json_close(&t->json);
 	shstk_json_open(&t->json, "traceEvents", '[');
 	if (profile->nr_types && profile->moments.nr && shstk_type_is_level(profile, type))

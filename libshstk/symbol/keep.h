@@ -52,8 +52,9 @@ typedef int (*shstk_keep_take)(void *arg, const uint8_t *message, size_t size);
  * shstk_keep_create_for() - hand the samples of a profile to a function, message by message
  * @profile: the same as for shstk_keep_create().
  * @about: the same as for shstk_keep_create(); its attributes must outlive the file, too.
- * @take: gets the messages, of SHSTK_KEEP_SENT bytes at most. Each has all names and ids, so it can be sent to a collector alone;
- *	there are none that only name locations, and none that says that it is the last one.
+ * @take: gets the messages, of SHSTK_KEEP_SENT bytes at most. Each has all names and ids, so it can
+ *	be sent to a collector alone; there are none that only name locations, and none that says that
+ *	it is the last one.
  * @arg: first argument of @take.
  * @ret: receives what the other functions take for a file.
  *

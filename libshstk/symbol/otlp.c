@@ -15,6 +15,7 @@
 #include "otlp.h"
 #include "otlp.pb-c.h"
 #include "otlp_resource.h"
+#include "waits.h"
 
 typedef Shstk__Otlp__AnyValue AnyValue;
 typedef Shstk__Otlp__KeyValue KeyValue;
@@ -723,15 +724,10 @@ static void add_own(struct otlp_builder *b, KeyValue **list, size_t *nr, const c
 	add_pair(b, list, nr, key, make_value(b, pool_text(b, text), 0, false));
 }
 
-/* Returns a label of a record, or NULL. */
-static const char *label_of(const struct shstk_record *record, const char *key)
+/* Returns a label of the first record of a resource, or NULL. @first is NULL without samples. */
+static const char *label_of(const struct shstk_record *first, const char *key)
 {
-	const struct shstk_labels *labels = record ? record->labels : NULL;
-
-	for (size_t i = 0; labels && i < labels->nr; i += 2)
-		if (!strcmp(labels->text[i], key))
-			return labels->text[i + 1];
-	return NULL;
+	return first ? shstk_record_label(first, key) : NULL;
 }
 
 /* Returns the name of the command that was recorded, which is the service then; NULL: there is none. */
