@@ -287,7 +287,7 @@ bool mappings_has_jit(const struct mappings *mappings)
 	return mappings->nr_jit;
 }
 
-/* ---- Code made at run time: functions of struct jit_process ---- */
+/* ---- Functions of struct jit_process and struct language_module ---- */
 
 static int read_process(void *arg, uint64_t addr, void *buf, size_t size)
 {
@@ -316,13 +316,6 @@ static struct shstk_account *account_of(void *arg)
 	return mappings->files->account(mappings->files->arg, mappings->pid);
 }
 
-static int read_of(void *arg, uint64_t addr, void *buf, size_t size)
-{
-	const struct mappings *mappings = arg;
-
-	return mappings_read(mappings, mappings->pid, addr, buf, size);
-}
-
 /* Returns the number of the interpreter that the file of a mapping is, as languages_find() does. */
 static int find_language(struct mappings *mappings, const struct mappings_map *map,
 			 struct languages *languages)
@@ -332,7 +325,7 @@ static int find_language(struct mappings *mappings, const struct mappings_map *m
 		.fd = files->open(files->arg, mappings->pid, map),
 		.start = map->start,
 		.offset = map->offset,
-		.read = read_of,
+		.read = read_process,
 		.arg = mappings,
 		.account = account_of(mappings),
 	};

@@ -155,7 +155,8 @@ struct languages;
 
 /*
  * Returns the number of the interpreter that process @pid has mapped, as languages_find() gives it;
- * 0: none. The process is asked at the first call after a change.
+ * 0: none. The process is asked at the first call after a change. Until it has an answer, it is asked
+ * again, each time after twice as many calls.
  */
 int mappings_language(struct mappings *mappings, pid_t pid, struct languages *languages);
 
