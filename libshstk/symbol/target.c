@@ -168,6 +168,27 @@ int shstk_target_name(struct shstk_target *target)
 	return 0;
 }
 
+/* Renames a file, unless there is one of the name @to. Returns 0 or a negative errno. */
+static int rename_new(const char *from, const char *to)
+{
+	int fd, err;
+
+	if (!renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE))
+		return 0;
+	if (errno != EINVAL)
+		return -errno;
+	/* NFS and others can only replace files. So the file that is replaced is made for that. */
+	fd = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	if (!rename(from, to))
+		return 0;
+	err = -errno;
+	unlink(to);
+	return err;
+}
+
 /* Takes the name away from a file that has it. Returns 0 or a negative errno. */
 static int hide(struct shstk_target *target)
 {
@@ -176,9 +197,7 @@ static int hide(struct shstk_target *target)
 	for (int n = 0; n < 100 && err == -EEXIST; n++) {
 		if (choose_temp(target, n))
 			return -ENOMEM;
-		err = renameat2(AT_FDCWD, target->final, AT_FDCWD, target->temp, RENAME_NOREPLACE) ?
-			      -errno :
-			      0;
+		err = rename_new(target->final, target->temp);
 	}
 	if (!err)
 		return 0;

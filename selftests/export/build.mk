@@ -35,12 +35,12 @@ $(EXPORT_B)/symbolize_test: selftests/export/symbolize_test.c $(B)/libshstk-symb
 
 CHECK += $(EXPORT_B)/symbolize_test
 
-$(EXPORT_B)/dlang_test $(EXPORT_B)/long_names_test: $(EXPORT_B)/%: selftests/export/%.c $(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a
+$(EXPORT_B)/dlang_test $(EXPORT_B)/long_names_test $(EXPORT_B)/target_test: $(EXPORT_B)/%: selftests/export/%.c $(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(asan_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) -MMD -MP -o $@ $< \
 		$(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a $(SYMBOL_LIBS)
 
-CHECK += $(EXPORT_B)/dlang_test $(EXPORT_B)/long_names_test
+CHECK += $(EXPORT_B)/dlang_test $(EXPORT_B)/long_names_test $(EXPORT_B)/target_test
 
 EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py \
 	selftests/export/viewers_test.py selftests/export/speedscope_test.py \
