@@ -9,6 +9,7 @@
 #define MOST_HEAD (64u << 10) /* bytes of the header lines of an answer at most */
 #define MOST_BODY (64u << 10) /* bytes of its body that are read */
 #define SHOWN 200 /* characters of it that are shown */
+#define MOST_PEACE (365 * 86400) /* seconds that a server may want to have peace at most */
 
 /**
  * struct answer - the answer of a server
@@ -181,7 +182,7 @@ enum verdict request_try(const struct connection *connection, const uint8_t *bod
 	code = perform(connection, body, size, answer, error);
 	curl_easy_getinfo(connection->curl, CURLINFO_RESPONSE_CODE, &status);
 	curl_easy_getinfo(connection->curl, CURLINFO_RETRY_AFTER, &seconds);
-	*wait = seconds > 0 ? seconds : 0;
+	*wait = seconds < 0 ? 0 : seconds < MOST_PEACE ? seconds : MOST_PEACE;
 	/* The status line comes after the server has the request; what follows is not needed. */
 	if (status >= 200) {
 		verdict = judge_status(status, answer, connection->send->protobuf, why);

@@ -109,7 +109,8 @@ int connection_query(struct connection *connection, const char *query, size_t si
  * @connection: what requests share.
  * @body: the body.
  * @size: its bytes.
- * @wait: receives the seconds that the server wants to have peace, 0: it does not say.
+ * @wait: receives the seconds that the server wants to have peace, a year at most; 0: it does not
+ *	say.
  * @why: receives what is wrong, unless the verdict is TAKEN.
  *
  * Return: enum verdict.
