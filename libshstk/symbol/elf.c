@@ -69,7 +69,7 @@ Elf *shstk_elf_begin(int fd)
 Elf *shstk_elf_memory(void *image, size_t size)
 {
 	elf_version(EV_CURRENT);
-	return checked(elf_memory(image, size));
+	return shstk_elf_image_bounded(image, size) ? checked(elf_memory(image, size)) : NULL;
 }
 
 static Elf_Scn *find_section(Elf *elf, const char *wanted)

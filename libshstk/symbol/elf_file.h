@@ -33,6 +33,8 @@ bool shstk_elf_dense(int fd);
  * for. To be asked before libelf opens the file.
  */
 bool shstk_elf_bounded(int fd);
+/* The same for an ELF file in memory, before elf_memory(). */
+bool shstk_elf_image_bounded(const void *image, size_t size);
 /* Returns whether there is a section of that name (also as .zdebug_*) with content. */
 bool shstk_elf_has(Elf *elf, const char *section);
 

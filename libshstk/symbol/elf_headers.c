@@ -3,7 +3,7 @@
  * elf_headers.c - how many headers an ELF file says it has, before libelf reads them.
  *
  * libelf allocates memory for each section when it opens a file, and for all segments when it is
- * asked for one. A file with holes can have as many of them as it likes.
+ * asked for one. A file with holes, or an image that was packed, can have as many of them as it likes.
  */
 #include <elf.h>
 #include <stdbool.h>
@@ -67,15 +67,43 @@ static uint64_t number(const uint8_t *at, unsigned int size, bool big)
 }
 
 /*
+ * struct source - where the headers are
+ * @image: the file in memory, or NULL.
+ * @size: bytes of @image.
+ * @fd: the file, if there is no @image.
+ */
+struct source {
+	const uint8_t *image;
+	size_t size;
+	int fd;
+};
+
+/* Reads at most @size bytes. Returns how many could be read. */
+static size_t read_at(const struct source *from, uint64_t at, void *buf, size_t size)
+{
+	ssize_t n;
+
+	if (from->image) {
+		if (at >= from->size)
+			return 0;
+		size = size < from->size - at ? size : from->size - at;
+		memcpy(buf, from->image + at, size);
+		return size;
+	}
+	n = at <= INT64_MAX ? pread(from->fd, buf, size, (off_t)at) : -1;
+	return n > 0 ? (size_t)n : 0;
+}
+
+/*
  * Corrects numbers that are too large for the file's header, whose first section's header is at
  * @table.
  */
-static void read_first(int fd, const struct places *p, bool big, uint64_t table, uint64_t *sections,
-		       uint64_t *segments)
+static void read_first(const struct source *from, const struct places *p, bool big, uint64_t table,
+		       uint64_t *sections, uint64_t *segments)
 {
 	uint8_t first[sizeof(Elf64_Shdr)] = { 0 };
 
-	if (!table || table > INT64_MAX || pread(fd, first, sizeof(first), (off_t)table) <= 0)
+	if (!table || !read_at(from, table, first, sizeof(first)))
 		return;
 	if (!*sections)
 		*sections = number(first + p->many_sections, p->word, big);
@@ -83,7 +111,7 @@ static void read_first(int fd, const struct places *p, bool big, uint64_t table,
 		*segments = number(first + p->many_segments, 4, big);
 }
 
-bool shstk_elf_bounded(int fd)
+static bool is_bounded(const struct source *from)
 {
 	uint8_t head[sizeof(Elf64_Ehdr)] = { 0 };
 	uint64_t sections, segments;
@@ -91,7 +119,7 @@ bool shstk_elf_bounded(int fd)
 	bool big;
 
 	/* libelf refuses what is no ELF file. */
-	if (pread(fd, head, sizeof(head), 0) < (ssize_t)sizeof(Elf32_Ehdr) ||
+	if (read_at(from, 0, head, sizeof(head)) < sizeof(Elf32_Ehdr) ||
 	    memcmp(head, ELFMAG, SELFMAG))
 		return true;
 	p = head[EI_CLASS] == ELFCLASS32 ? &places32 : &places64;
@@ -99,6 +127,17 @@ bool shstk_elf_bounded(int fd)
 	sections = number(head + p->sections, 2, big);
 	segments = number(head + p->segments, 2, big);
 	if (!sections || segments == PN_XNUM)
-		read_first(fd, p, big, number(head + p->table, p->word, big), &sections, &segments);
+		read_first(from, p, big, number(head + p->table, p->word, big), &sections,
+			   &segments);
 	return sections <= MOST_SECTIONS && segments <= MOST_SEGMENTS;
+}
+
+bool shstk_elf_bounded(int fd)
+{
+	return is_bounded(&(struct source){ .fd = fd });
+}
+
+bool shstk_elf_image_bounded(const void *image, size_t size)
+{
+	return !size || is_bounded(&(struct source){ .image = image, .size = size });
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * headers_test.c - tests that an ELF file which says it has very many sections or segments is not
- * opened.
+ * headers_test.c - tests that an ELF file or image which says it has very many sections or segments is
+ * not opened.
  */
 #include <elf.h>
 #include <libelf.h>
@@ -174,6 +174,45 @@ TEST(a_file_with_a_million_sections_is_not_opened)
 	EXPECT_EQ(NULL, shstk_elf_begin(fd));
 	EXPECT_GT(MOST_KIB, peak() - before);
 	close(fd);
+}
+
+TEST(nor_is_such_an_image_in_memory)
+{
+	const size_t size = 4096 + MANY * sizeof(Elf64_Shdr);
+	union section first;
+	union header head;
+	long before;
+	void *image;
+	int fd;
+
+	fill_large(&head, &first);
+	first.large.sh_size = MANY;
+	fd = make_file(&head, &first);
+	ASSERT_LE(0, fd);
+	image = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fd, 0);
+	close(fd);
+	ASSERT_NE(MAP_FAILED, image);
+	before = peak();
+	EXPECT_EQ(NULL, shstk_elf_memory(image, size));
+	EXPECT_GT(MOST_KIB, peak() - before);
+	munmap(image, size);
+}
+
+TEST(an_image_is_read_as_a_file_is)
+{
+	union section first;
+	union header head;
+	uint8_t image[sizeof(head) + sizeof(first)];
+
+	fill_large(&head, &first);
+	first.large.sh_size = SECTIONS + 1;
+	memcpy(image, &head, sizeof(head));
+	memcpy(image + sizeof(head), &first, sizeof(first));
+	EXPECT_FALSE(shstk_elf_image_bounded(image, sizeof(image)));
+	/* What is not in the image counts as zero, and is libelf's to refuse. */
+	EXPECT_TRUE(shstk_elf_image_bounded(image, sizeof(head)));
+	EXPECT_TRUE(shstk_elf_image_bounded(image, 1));
+	EXPECT_TRUE(shstk_elf_image_bounded(NULL, 0));
 }
 
 TEST_HARNESS_MAIN
