@@ -107,16 +107,39 @@ static ssize_t by_recvmsg(int fd)
 	return recvmsg(fd, &message, MSG_WAITALL);
 }
 
+static ssize_t by_recvmmsg(int fd)
+{
+	static struct iovec iov[SIZE / PIECE];
+	static struct mmsghdr messages[SIZE / PIECE];
+	ssize_t moved = 0;
+	int nr;
+
+	for (int i = 0; i < SIZE / PIECE; i++) {
+		iov[i] = (struct iovec){ bytes + i * PIECE, PIECE };
+		messages[i].msg_hdr = (struct msghdr){ .msg_iov = &iov[i], .msg_iovlen = 1 };
+	}
+	nr = recvmmsg(fd, messages, SIZE / PIECE, 0, NULL);
+	for (int i = 0; i < nr; i++)
+		moved += messages[i].msg_len;
+	return moved;
+}
+
 static const struct {
 	const char *name;
 	ssize_t (*move)(int fd);
 	void *(*other_end)(void *fd);
+	int type; /* of the sockets */
 } calls[] = {
-	{ "write", by_write, take_slowly },	{ "writev", by_writev, take_slowly },
-	{ "send", by_send, take_slowly },	{ "sendto", by_sendto, take_slowly },
-	{ "sendmsg", by_sendmsg, take_slowly }, { "sendfile", by_sendfile, take_slowly },
-	{ "recv", by_recv, give_slowly },	{ "recvfrom", by_recvfrom, give_slowly },
-	{ "recvmsg", by_recvmsg, give_slowly },
+	{ "write", by_write, take_slowly, SOCK_STREAM },
+	{ "writev", by_writev, take_slowly, SOCK_STREAM },
+	{ "send", by_send, take_slowly, SOCK_STREAM },
+	{ "sendto", by_sendto, take_slowly, SOCK_STREAM },
+	{ "sendmsg", by_sendmsg, take_slowly, SOCK_STREAM },
+	{ "sendfile", by_sendfile, take_slowly, SOCK_STREAM },
+	{ "recv", by_recv, give_slowly, SOCK_STREAM },
+	{ "recvfrom", by_recvfrom, give_slowly, SOCK_STREAM },
+	{ "recvmsg", by_recvmsg, give_slowly, SOCK_STREAM },
+	{ "recvmmsg", by_recvmmsg, give_slowly, SOCK_SEQPACKET },
 };
 
 /* Returns 1 if the call moved all bytes. */
@@ -126,7 +149,7 @@ static int is_whole(int i)
 	ssize_t moved;
 	int fd[2];
 
-	if (socketpair(AF_UNIX, SOCK_STREAM, 0, fd) ||
+	if (socketpair(AF_UNIX, calls[i].type, 0, fd) ||
 	    pthread_create(&other, NULL, calls[i].other_end, &fd[1]))
 		exit(99);
 	moved = calls[i].move(fd[0]);

@@ -42,11 +42,19 @@ def handler_with_full_mask():
 @test
 def signal_soon_after():
     """a signal that comes when a call has begun, but does not wait yet, ends it"""
-    for call in 'pause', 'semop', 'msgrcv', 'sem_timedwait', 'recv', 'write':
+    for call in 'pause', 'semop', 'msgrcv', 'sem_timedwait', 'recv', 'recvmmsg', 'write':
         for options in [], ['--wall']:
             result = record(TARGET, 'soon', call, options=options)
             # On a busy machine some alarms come before the call, without an agent, too.
             check(result.status < 8, f'{result.status} of 40 waited in vain in {call} {options}')
+
+
+@test
+def signal_before_a_call_that_does_not_wait():
+    """a call that does not wait is not ended by a signal that came before it"""
+    for options in [], ['--wall']:
+        result = record(TARGET, 'soon', 'recv_at_once', options=options)
+        check(result.status == 0, f'{result.status} of 40 {options}: {result.err}')
 
 
 @test

@@ -174,6 +174,41 @@ static int in_recv(const struct itimerval *alarm)
 	return (int)recv(pair[0], bytes, sizeof(bytes), MSG_WAITALL);
 }
 
+/* The call that does not wait is to say so, whether or not a handler came before it. */
+static int in_recv_at_once(const struct itimerval *alarm)
+{
+	char bytes[2];
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair))
+		return 0;
+	setitimer(ITIMER_REAL, alarm, NULL);
+	if (recv(pair[0], bytes, sizeof(bytes), MSG_WAITALL | MSG_DONTWAIT) >= 0 || errno != EAGAIN)
+		return 0;
+	errno = EINTR;
+	return -1;
+}
+
+/* Waits for two messages where one is there, which is then the result. */
+static int in_recvmmsg(const struct itimerval *alarm)
+{
+	char bytes[2];
+	struct iovec iov = { bytes, sizeof(bytes) };
+	struct mmsghdr messages[] = {
+		{ .msg_hdr = { .msg_iov = &iov, .msg_iovlen = 1 } },
+		{ .msg_hdr = { .msg_iov = &iov, .msg_iovlen = 1 } },
+	};
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_DGRAM, 0, pair) || write(pair[1], "", 1) != 1)
+		return 0;
+	setitimer(ITIMER_REAL, alarm, NULL);
+	if (recvmmsg(pair[0], messages, 2, 0, NULL) != 1)
+		return 0;
+	errno = EINTR;
+	return -1;
+}
+
 /* Writes to a full pipe. */
 static int in_write(const struct itimerval *alarm)
 {
@@ -196,9 +231,14 @@ static const struct {
 	const char *name;
 	wait_fn *wait;
 } waits[] = {
-	{ "pause", in_pause },	 { "semop", in_semop },
-	{ "msgrcv", in_msgrcv }, { "sem_timedwait", in_sem_timedwait },
-	{ "recv", in_recv },	 { "write", in_write },
+	{ "pause", in_pause },
+	{ "semop", in_semop },
+	{ "msgrcv", in_msgrcv },
+	{ "sem_timedwait", in_sem_timedwait },
+	{ "recv", in_recv },
+	{ "write", in_write },
+	{ "recv_at_once", in_recv_at_once },
+	{ "recvmmsg", in_recvmmsg },
 };
 
 static wait_fn *wait_by_name(const char *name)

@@ -303,7 +303,8 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	if (local.waits_in || flags & SA_ONSTACK)
 		begin_handler(context);
 	local.waits_in = NULL;
-	local.handler_ends |= !(flags & SA_RESTART);
+	if (!(flags & SA_RESTART))
+		local.handler_ends = true;
 	if (local.nr_cuts)
 		end_call(flags, context);
 	handler(signo, si, context);

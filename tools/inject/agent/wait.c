@@ -76,18 +76,32 @@ static bool may_cut(int fd, size_t size)
 	return sys3(SYS_lseek, fd, 0, SEEK_CUR) < 0;
 }
 
-static bool wants_all(int flags)
-{
-	return (flags & MSG_WAITALL) || socket_timeouts;
-}
-
 /*
- * Returns whether a call that sends messages may wait. It does not look at the bytes of the
- * message: to count them takes as long as to block the signal.
+ * Returns whether a call with these flags may wait. For a call that sends messages that is all that
+ * is asked: to count the bytes of a message takes as long as to block the signal.
  */
 static bool may_wait(int flags)
 {
-	return !(flags & MSG_DONTWAIT) || socket_timeouts;
+	return !(flags & MSG_DONTWAIT);
+}
+
+static bool sends_much(size_t size, int flags)
+{
+	return may_wait(flags) && (size > PIPE_BUF || socket_timeouts);
+}
+
+static bool wants_all(int flags)
+{
+	return may_wait(flags) && ((flags & MSG_WAITALL) || socket_timeouts);
+}
+
+/*
+ * Returns whether recvmmsg() waits for more when it has a message. A signal that comes then ends it,
+ * and the next call on the socket fails with ERESTARTSYS, which no program knows.
+ */
+static bool wants_more(unsigned int nr, int flags)
+{
+	return nr > 1 && may_wait(flags) && !(flags & MSG_WAITFORONE);
 }
 
 static const struct timespec at_once;
@@ -167,14 +181,16 @@ static const struct timespec at_once;
 	     ends(fd, POLLIN) ? interrupted() : function(fd, message, some(flags))) \
 	CALL(int, recvmmsg, (int fd, struct mmsghdr *messages, unsigned int nr, int flags, \
 			     struct timespec *timeout),				\
-	     (fd, messages, nr, flags, timeout), timeout || socket_timeouts,	\
-	     ends(fd, POLLIN) ? interrupted() : function(fd, messages, nr, flags, timeout)) \
+	     (fd, messages, nr, flags, timeout),				\
+	     (timeout && may_wait(flags)) || wants_all(flags) || wants_more(nr, flags), \
+	     ends(fd, POLLIN) ? interrupted() :					\
+				function(fd, messages, nr, some_messages(flags), timeout)) \
 	CALL(ssize_t, send, (int fd, const void *buf, size_t size, int flags),	\
-	     (fd, buf, size, flags), size > PIPE_BUF || socket_timeouts,	\
+	     (fd, buf, size, flags), sends_much(size, flags),			\
 	     ends(fd, POLLOUT) ? interrupted() : function(fd, buf, size, flags)) \
 	CALL(ssize_t, sendto, (int fd, const void *buf, size_t size, int flags,	\
 			       const struct sockaddr *to, socklen_t to_size),	\
-	     (fd, buf, size, flags, to, to_size), size > PIPE_BUF || socket_timeouts, \
+	     (fd, buf, size, flags, to, to_size), sends_much(size, flags),	\
 	     ends(fd, POLLOUT) ? interrupted() : function(fd, buf, size, flags, to, to_size)) \
 	CALL(ssize_t, sendmsg, (int fd, const struct msghdr *message, int flags), \
 	     (fd, message, flags), may_wait(flags),				\
@@ -330,14 +346,18 @@ static void enter_wait(struct wait *w, const void *function)
 	w->signo = agent_signo();
 	w->outer = local.waits_in;
 	w->outer_ends = local.handler_ends;
-	local.waits_in = function;
+	/* A handler that comes in between must not be noticed without what it does to the call. */
 	local.handler_ends = false;
+	atomic_signal_fence(memory_order_seq_cst);
+	local.waits_in = function;
 }
 
 static void leave_wait(const struct wait *w)
 {
 	local.waits_in = w->outer;
-	local.handler_ends |= w->outer_ends;
+	/* Never stores false: a handler may have come in between. */
+	if (w->outer_ends)
+		local.handler_ends = true;
 }
 
 /*
@@ -421,6 +441,12 @@ static bool ends(int fd, int events)
 static int some(int flags)
 {
 	return local.handler_ends ? flags & ~MSG_WAITALL : flags;
+}
+
+/* The same for recvmmsg(). */
+static int some_messages(int flags)
+{
+	return local.handler_ends ? some(flags) | MSG_WAITFORONE : flags;
 }
 
 /*
