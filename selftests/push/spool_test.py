@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import zlib
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -413,6 +414,25 @@ def too_old():
     counts = glob.glob(os.path.join(spool.path, other, 'counts'))[0]
     with open(counts, encoding='ascii') as file:
         check(f'dropped_old {1:020}' in file.read(), 'not counted')
+
+
+@test
+def in_order():
+    """hundreds of requests that wait are sent once each, the oldest first"""
+    spool, number, now = Spool(), 300, time.time_ns()
+    bodies = [b'body %d' % i for i in range(number)]
+    names = [f'{now - (number - i) * 10 ** 9:016x}-0.request' for i in range(number)]
+    with Server() as server:
+        spool.record(server)
+        (folder,) = glob.glob(os.path.join(spool.path, '*'))
+        # The order in which a folder is read is that of no name.
+        for i in sorted(range(number), key=lambda i: zlib.crc32(bodies[i])):
+            with open(os.path.join(folder, names[i]), 'wb') as file:
+                file.write(b'shstk-request 1 %08x %08x %08x\n' %
+                           (0, len(bodies[i]), zlib.crc32(bodies[i])) + bodies[i])
+        spool.record(server)
+    equal([r.body for r in server.requests[1:-1]], bodies, 'requests')
+    equal([spool.counts()['sent'], spool.requests()], [number + 2, []], 'sent')
 
 
 @test

@@ -299,19 +299,32 @@ struct spool_waiting spool_waiting(const struct spool *spool)
 
 static void look_oldest(const struct spool *spool, const char *name, void *arg)
 {
-	char *oldest = arg;
+	struct spool_names *oldest = arg;
+	size_t at = oldest->nr;
 
 	(void)spool;
-	if (is_request(name) && (!*oldest || strcmp(name, oldest) < 0))
-		strcpy(oldest, name);
+	if (!is_request(name))
+		return;
+	while (at && strcmp(name, oldest->name[at - 1]) < 0)
+		at--;
+	if (at == SPOOL_NAMES)
+		return;
+	if (oldest->nr < SPOOL_NAMES)
+		oldest->nr++;
+	memmove(oldest->name[at + 1], oldest->name[at], (oldest->nr - at - 1) * SPOOL_NAME);
+	strcpy(oldest->name[at], name);
 }
 
 /* The time is the first part of a name, in digits that sort as it does. */
-uint64_t spool_oldest(const struct spool *spool, char name[SPOOL_NAME])
+void spool_oldest(const struct spool *spool, struct spool_names *ret)
 {
-	*name = '\0';
-	each_file(spool, look_oldest, name);
-	return *name ? strtoull(name, NULL, 16) | 1 : 0;
+	ret->nr = 0;
+	each_file(spool, look_oldest, ret);
+}
+
+uint64_t spool_time(const char *name)
+{
+	return strtoull(name, NULL, 16);
 }
 
 int spool_remove(const struct spool *spool, const char *name)

@@ -27,6 +27,7 @@
 #include "tools/reason.h"
 
 #define SPOOL_NAME 64 /* bytes of the name of a request at most */
+#define SPOOL_NAMES 64 /* requests that are found at once at most */
 #define SPOOL_HEAD (64u << 10) /* bytes of a request's head at most */
 
 /**
@@ -124,8 +125,20 @@ void spool_counts(const struct spool *spool, uint64_t counts[SPOOL_COUNTS]);
 /* Lets this process be the only one that sends. Returns a descriptor; or -EAGAIN: another one is. */
 int spool_lock(const struct spool *spool);
 
-/* Finds the oldest request. Returns its time in ns since 1970; 0: there is none. */
-uint64_t spool_oldest(const struct spool *spool, char name[SPOOL_NAME]);
+/**
+ * struct spool_names - the names of the oldest requests of a spool
+ * @name: the names, the oldest first.
+ * @nr: their number.
+ */
+struct spool_names {
+	char name[SPOOL_NAMES][SPOOL_NAME];
+	size_t nr;
+};
+
+/* Finds the oldest requests. */
+void spool_oldest(const struct spool *spool, struct spool_names *ret);
+/* Returns the time of a request in ns since 1970, by its name. */
+uint64_t spool_time(const char *name);
 /* Sums up what waits. */
 struct spool_waiting spool_waiting(const struct spool *spool);
 

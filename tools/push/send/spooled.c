@@ -211,10 +211,10 @@ static void send_request(struct sending *s, const char *name, const struct spool
 	}
 }
 
-/* Sends the oldest request, or drops it. */
-static void deal_with(struct sending *s, const char *name, uint64_t time)
+/* Sends a request, or drops it. */
+static void deal_with(struct sending *s, const char *name)
 {
-	const uint64_t now = now_ms(CLOCK_REALTIME);
+	const uint64_t now = now_ms(CLOCK_REALTIME), time = spool_time(name);
 	struct spool_request request;
 	struct reason why;
 	int err;
@@ -260,14 +260,19 @@ static bool may_send(const struct sending *s)
 	return !s->over && now >= s->not_before && (!s->end || now < s->end);
 }
 
+/* The folder is read once for many requests: thousands may wait when a server comes back. */
 static void send_all_waiting(struct sending *s)
 {
-	char name[SPOOL_NAME];
-	uint64_t time;
+	struct spool_names oldest = { .nr = 0 };
 
-	while (may_send(s) && (time = spool_oldest(&s->spool, name))) {
-		deal_with(s, name, time);
-		look_at_input(s);
+	while (may_send(s)) {
+		spool_oldest(&s->spool, &oldest);
+		if (!oldest.nr)
+			break;
+		for (size_t i = 0; i < oldest.nr && may_send(s); i++) {
+			deal_with(s, oldest.name[i]);
+			look_at_input(s);
+		}
 	}
 	say_old(s);
 }
