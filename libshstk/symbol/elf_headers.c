@@ -3,7 +3,8 @@
  * elf_headers.c - how many headers an ELF file says it has, before libelf reads them.
  *
  * libelf allocates memory for each section when it opens a file, and for all segments when it is
- * asked for one. A file with holes, or an image that was packed, can have as many of them as it likes.
+ * asked for one. A file with holes, or an image that was packed, can have as many of them as it
+ * likes.
  */
 #include <elf.h>
 #include <stdbool.h>

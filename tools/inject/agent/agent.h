@@ -19,7 +19,7 @@
  *   relatives.c     children that share this memory, and tracers
  *   in_sandbox.c    programs that give up system calls
  *   children.c      CPU time that the agent does not sample: children that exited, other programs
- *   register_frame.c           unwind information that the program's JIT registers
+ *   register_frame.c  unwind information that the program's JIT registers
  *
  * In tools/inject/common/, for all preloaded objects:
  *

@@ -112,8 +112,8 @@ static const struct timespec at_once;
  * All calls that signal(7) lists as never restarted, and those that libc builds on them. The fields
  * are: type, name, parameters, arguments, when the call may wait, and what it returns if a handler
  * of the program ran in the hook before the call was made: what the kernel returns if such a handler
- * ends the wait, unless the call need not wait. (Without the last one, the call is made.) Calls with a mask, and calls that can be asked first whether they would wait, are further
- * down.
+ * ends the wait, unless the call need not wait. (Without the last one, the call is made.) Calls with
+ * a mask, and calls that can be asked first whether they would wait, are further down.
  */
 #define EACH_WAIT(CALL)								\
 	CALL(int, nanosleep, (const struct timespec *want, struct timespec *rest), \
