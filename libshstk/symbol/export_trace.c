@@ -7,6 +7,9 @@
  * off the CPU, the innermost slice says why, and which thread ended that, as far as the profile
  * knows. Where no times are kept, stacks stand one behind the other, each as long as its value.
  *
+ * Viewers mix up tracks with the same ID. Threads whose IDs are not known, and a thread under each of
+ * its names, therefore have IDs that no other track has.
+ *
  * Values that are changes of a level, such as of the memory in use, are a counter of each process.
  *
  *   "B" and "E"  begin and end of a slice      "C"  value of a counter
@@ -16,11 +19,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format_rows.h"
 #include "items.h"
 #include "json.h"
 #include "waits.h"
 
 #define GAP 2 /* periods without a sample after which functions are taken to have ended */
+#define FREE_TID (1 << 22) /* Linux gives threads lower IDs than that */
 
 /**
  * struct trace - a file being written
@@ -36,6 +41,10 @@
  * @open: functions whose slices are open, outermost first.
  * @nr_open: number of elements of @open.
  * @end: time up to which the open slices last.
+ * @pool: memory of @tracks.
+ * @tracks: the tracks so far: ID of the process, ID of the track.
+ * @free_tid: ID for a thread whose own is the ID of another track.
+ * @tid: ID of the track that is being written.
  */
 struct trace {
 	const struct shstk_profile *profile;
@@ -50,6 +59,10 @@ struct trace {
 	const char **open;
 	size_t nr_open;
 	uint64_t end;
+	struct shstk_pool pool;
+	struct shstk_rows tracks;
+	int free_tid;
+	int tid;
 };
 
 static int known(int id)
@@ -57,15 +70,15 @@ static int known(int id)
 	return id < 0 ? 0 : id;
 }
 
-/* Begins an event of a thread; @name may be NULL. */
-static void open_event(struct trace *t, const char *phase, const char *name, int pid, int tid)
+/* Begins an event of a process, on the track that is being written; @name may be NULL. */
+static void open_event(struct trace *t, const char *phase, const char *name, int pid)
 {
 	shstk_json_open(&t->json, NULL, '{');
 	shstk_json_string(&t->json, "ph", phase);
 	if (name)
 		shstk_json_string(&t->json, "name", name);
 	shstk_json_int(&t->json, "pid", known(pid));
-	shstk_json_int(&t->json, "tid", known(tid));
+	shstk_json_int(&t->json, "tid", t->tid);
 }
 
 /* Writes a time in us, as the format counts. */
@@ -76,7 +89,7 @@ static void put_time(struct trace *t, const char *name, uint64_t ns)
 
 static void put_slice_end(struct trace *t, const struct shstk_record *record, uint64_t time)
 {
-	open_event(t, "E", NULL, shstk_symproc_pid(record->proc), record->tid);
+	open_event(t, "E", NULL, shstk_symproc_pid(record->proc));
 	put_time(t, "ts", time);
 	shstk_json_close(&t->json);
 }
@@ -140,7 +153,7 @@ static void open_slices(struct trace *t, const struct shstk_record *record, uint
 	for (; t->nr_open < t->nr; t->nr_open++) {
 		const char *name = t->names[t->nr_open];
 
-		open_event(t, "B", name, shstk_symproc_pid(record->proc), record->tid);
+		open_event(t, "B", name, shstk_symproc_pid(record->proc));
 		put_time(t, "ts", time);
 		shstk_json_close(&t->json);
 		t->open[t->nr_open] = name;
@@ -152,7 +165,7 @@ static void put_wait(struct trace *t, const struct shstk_item *item, const char 
 {
 	const char *waker = shstk_record_label(item->record, "waker");
 
-	open_event(t, "X", state, shstk_symproc_pid(item->record->proc), item->record->tid);
+	open_event(t, "X", state, shstk_symproc_pid(item->record->proc));
 	shstk_json_string(&t->json, "cat", "off-cpu");
 	put_time(t, "ts", item->time);
 	put_time(t, "dur", item->value);
@@ -208,11 +221,43 @@ static void put_item(struct trace *t, const struct shstk_item *item)
 static void put_name(struct trace *t, const char *what, const struct shstk_record *record,
 		     const char *name)
 {
-	open_event(t, "M", what, shstk_symproc_pid(record->proc), record->tid);
+	open_event(t, "M", what, shstk_symproc_pid(record->proc));
 	shstk_json_open(&t->json, "args", '{');
 	shstk_json_string(&t->json, "name", *name ? name : "all");
 	shstk_json_close(&t->json);
 	shstk_json_close(&t->json);
+}
+
+/* Adds a track of a process. Returns false if there is one with that ID, or memory runs out. */
+static bool add_track(struct trace *t, const struct shstk_record *record, int tid)
+{
+	const uintptr_t key[SHSTK_ROW_KEY] = { known(shstk_symproc_pid(record->proc)), tid };
+	bool made;
+
+	shstk_rows_number(&t->tracks, &t->pool, key, &made, &t->failed);
+	return made;
+}
+
+/* Returns the ID of the track of a thread: its own, unless another track has that. */
+static int choose_tid(struct trace *t, const struct shstk_record *record)
+{
+	int tid = known(record->tid);
+
+	while (!add_track(t, record, tid) && !t->failed)
+		tid = t->free_tid++;
+	return tid;
+}
+
+/* Returns whether there is anything to be seen of a thread: stacks, or why it was off the CPU. */
+static bool is_shown(const struct trace *t, const struct shstk_items *items, size_t from, size_t to)
+{
+	for (size_t i = from; i < to; i++) {
+		const struct shstk_record *record = items->v[i].record;
+
+		if (record->nr || record->note || shstk_record_state(t->type, record))
+			return true;
+	}
+	return false;
 }
 
 /* Writes the samples of a thread; those of one process follow each other. */
@@ -221,10 +266,14 @@ static void put_thread(struct trace *t, const struct shstk_items *items, size_t 
 	const struct shstk_record *record = items->v[from].record;
 	const int pid = shstk_symproc_pid(record->proc);
 
+	t->tid = known(record->tid);
 	if (!from || shstk_symproc_pid(items->v[from - 1].record->proc) != pid ||
 	    record->tid == pid)
 		put_name(t, "process_name", record, record->comm);
-	put_name(t, "thread_name", record, record->comm);
+	if (is_shown(t, items, from, to)) {
+		t->tid = choose_tid(t, record);
+		put_name(t, "thread_name", record, record->comm);
+	}
 	t->end = 0;
 	for (size_t i = from; i < to && !t->failed; i++)
 		put_item(t, &items->v[i]);
@@ -252,7 +301,7 @@ static int put_threads(struct trace *t, unsigned int type)
 static void put_counter(struct trace *t, const struct shstk_moment *moment, uint64_t first,
 			int64_t value)
 {
-	open_event(t, "C", t->type->type, shstk_symproc_pid(moment->record->proc), 0);
+	open_event(t, "C", t->type->type, shstk_symproc_pid(moment->record->proc));
 	put_time(t, "ts", moment->time - first);
 	shstk_json_open(&t->json, "args", '{');
 	shstk_json_int(&t->json, t->type->unit, value);
@@ -325,12 +374,16 @@ static int write_trace(const struct shstk_profile *profile, FILE *out,
 		.type = &profile->types[type],
 		.json = { .out = out },
 		.timed = profile->moments.nr,
+		.free_tid = FREE_TID,
 	};
 	int err;
 
 	if (unit && !strcmp(unit, "nanoseconds") && profile->period > 0)
 		t.gap = GAP * (uint64_t)profile->period;
+	shstk_pool_init(&t.pool);
 	err = put_file(&t, type, opts->title);
+	shstk_rows_deinit(&t.tracks);
+	shstk_pool_deinit(&t.pool);
 	free(t.names);
 	free(t.open);
 	return err;

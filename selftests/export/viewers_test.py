@@ -284,6 +284,31 @@ def trace_times(variant, folder):
 
 
 @case
+def trace_tracks(variant, folder):
+    """Chrome's trace format: threads with the same ID, or without one, are tracks of their own"""
+    driver = Driver(variant)
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.write('1000 1000 main\n2000 1000 work\n')
+    for line in (('type', 'cpu', 'nanoseconds'), ('proc', 'p', 7), ('proc', 'q', -1),
+                 ('perfmap', 'p', f'{folder}/map'), ('perfmap', 'q', f'{folder}/map')):
+        driver.do(*line)
+    want = {}
+    for i, (proc, tid) in enumerate((('p', 8), ('p', 8), ('p', -1), ('p', -1), ('p', 9), ('q', -1),
+                                     ('q', -1), ('q', 8))):
+        length = Decimal(i + 1)
+        driver.do('sample', proc, tid, f'thread {i}', 0, 0, f'{length * 1000}', '0x2001p,0x1001p')
+        want[7 if proc == 'p' else 0, f'thread {i}'] = [
+            (0, 'main', 0, length), (1, 'work', 0, length)]
+    driver.do('write', f'{folder}/x.trace.json', '-')
+    driver.close()
+    events = read_trace(f'{folder}/x.trace.json')['traceEvents']
+    slices = check_slices(events)
+    names = [(e['pid'], e['tid'], e['args']['name']) for e in events if e.get('name') == 'thread_name']
+    equal({(pid, name): sorted(slices[pid, tid]) for pid, tid, name in names}, want)
+    equal({tid for pid, tid, _ in names if pid == 7 and tid < 1 << 22}, {0, 8, 9}, 'IDs of their own')
+
+
+@case
 def trace_counters(variant, folder):
     """Chrome's trace format: the memory in use of each process over time"""
     driver = Driver(variant)
