@@ -117,10 +117,10 @@ fuzz selftests/fuzz/run: | $(FUZZ_B)/cache_fuzz $(FUZZ_B)/cache_seed
 
 # python_fuzz gets what a BPF program copied of functions of Python.
 $(FUZZ_B)/python_fuzz: selftests/fuzz/python_fuzz.c tools/language/python/function.c \
-		tools/language/python/versions.c
+		tools/language/python/versions.c selftests/fuzz/function_fuzz.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $^
+		-fsanitize=fuzzer -o $@ $(filter %.c,$^)
 
 $(FUZZ_B)/python_seed: selftests/fuzz/python_seed.py
 	@mkdir -p $(@D)
@@ -130,10 +130,10 @@ fuzz selftests/fuzz/run: | $(FUZZ_B)/python_fuzz $(FUZZ_B)/python_seed
 
 # php_fuzz gets the same of functions of PHP.
 $(FUZZ_B)/php_fuzz: selftests/fuzz/php_fuzz.c tools/language/php/function.c \
-		tools/language/php/versions.c
+		tools/language/php/versions.c selftests/fuzz/function_fuzz.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $^
+		-fsanitize=fuzzer -o $@ $(filter %.c,$^)
 
 $(FUZZ_B)/php_seed: selftests/fuzz/php_seed.py
 	@mkdir -p $(@D)
