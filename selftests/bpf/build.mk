@@ -42,10 +42,11 @@ $(BPF_B)/walk_test.sh: selftests/bpf/walk_test.sh $(BPF_B)/chains $(BPF_B)/shstk
 
 CHECK += $(BPF_B)/walk_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)
 
-BPF_TARGET_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer -fno-optimize-sibling-calls
+BPF_TARGET_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -I. -O1 -g -fomit-frame-pointer -fno-optimize-sibling-calls
 $(addprefix $(BPF_B)/,spin naps changes): $(BPF_B)/%: selftests/bpf/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -o $@ $< -pthread
+$(BPF_B)/spin $(BPF_B)/changes: selftests/bpf/three_calls.h
 $(BPF_B)/late_library.so: selftests/bpf/late_library.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -fPIC -shared -o $@ $<

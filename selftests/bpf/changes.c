@@ -14,34 +14,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
-#define NOINLINE __attribute__((noinline, noclone))
+#include "selftests/bpf/three_calls.h"
+
 #define SECONDS 0.3
-
-volatile unsigned long turns;
-volatile int one = 1;
-
-static double used(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-static NOINLINE int innermost(void)
-{
-	for (unsigned int i = 0; i < 100000; i++)
-		turns++;
-	return one;
-}
-
-static NOINLINE int middle(void)
-{
-	return innermost() + one;
-}
 
 static NOINLINE int outer(void)
 {

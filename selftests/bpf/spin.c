@@ -4,32 +4,8 @@
  * argument says.
  */
 #include <stdlib.h>
-#include <time.h>
 
-#define NOINLINE __attribute__((noinline, noclone))
-
-volatile unsigned long turns;
-volatile int one = 1;
-
-static double used(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-	return now.tv_sec + now.tv_nsec / 1e9;
-}
-
-static NOINLINE int innermost(void)
-{
-	for (unsigned int i = 0; i < 100000; i++)
-		turns++;
-	return one;
-}
-
-static NOINLINE int middle(void)
-{
-	return innermost() + one;
-}
+#include "selftests/bpf/three_calls.h"
 
 static NOINLINE int outer(void)
 {
