@@ -98,6 +98,21 @@ def uninstall_leaves_nothing():
 
 
 @test
+def configuration_stays():
+    """make install leaves a configuration file as it is, make uninstall one that was changed"""
+    folder, name = os.path.join(TMP, 'conf'), '/etc/shstk/profile.conf'
+    make('install', folder)
+    changed = content(folder + name) + '# changed\n'
+    with open(folder + name, 'w', encoding='utf-8') as file:
+        file.write(changed)
+    make('install', folder)
+    check(content(folder + name) == changed, 'make install has changed it')
+    make('uninstall', folder)
+    left = installed(folder)
+    check(left == {name} and content(folder + name) == changed, f'left: {left}')
+
+
+@test
 def installed_files_have_modes():
     """files that are installed may be read by all and written by their owner only"""
     for path in installed(root()):
