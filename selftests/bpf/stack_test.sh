@@ -34,10 +34,11 @@ skip_all()
 	exit 4
 }
 
-# Begins to serve. Succeeds if the server says so.
+# Begins to serve. Succeeds if the server says so. It has to raise the limit of open files itself, as
+# many files may wait for their tables.
 serve()
 {
-	"$shstk" rules serve --bpf >served 2>&1 &
+	(ulimit -S -n 10; exec "$shstk" rules serve --bpf) >served 2>&1 &
 	server=$!
 	for try in $(seq 300); do
 		grep -q 'serving BPF programs by' served && return 0

@@ -29,6 +29,7 @@ int rules_serve_bpf(int cache)
 #include "bpf/shstk_stack.bpf.h"
 #include "tools/bpf/load_object.h"
 #include "tools/bpf/serve_tables.h"
+#include "tools/perf/rings.h"
 #include "tools/rules/notify.h"
 
 #define OBJECT "shstk-stack.bpf.o"
@@ -156,6 +157,8 @@ int rules_serve_bpf(int cache)
 	if (!s)
 		return EXIT_FAILURE;
 	s->cache = cache;
+	/* A file that waits for its table is open. */
+	perf_more_files();
 	if (!be_only_one())
 		return EXIT_FAILURE;
 	if (bpf_loaded_open("serving BPF programs", OBJECT, NULL, &loaded, &why)) {

@@ -124,6 +124,8 @@ static void keep_own(const struct served *s)
 static void be_server(struct walker *w, pid_t parent)
 {
 	keep_own(&w->served);
+	/* A file that waits for its table is open. */
+	perf_more_files();
 	prctl(PR_SET_NAME, "shstk tables");
 	/* While files wait for their tables, stacks are copied. This may not be permitted. */
 	setpriority(PRIO_PROCESS, 0, NICE);
