@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
  * refusal.h - the status with which a test ends whose BPF program could not be loaded: a machine may
- * permit none, but a program that the kernel's verifier refuses is a defect.
+ * permit none, but a program that the kernel's verifier refuses is a defect. "Invalid argument" is not
+ * counted: a kernel that is built without such programs says it, too.
  *
  * selftests/loader/cases.sh and selftests/language/permitted.py say the same to scripts.
  */
@@ -29,7 +30,11 @@ static inline bool is_locked_down(void)
 /* Returns 1 if @why, which tools/bpf/load_object.c told, is a refusal by the verifier, else 4. */
 static inline int status_without_program(const char *why)
 {
-	return strstr(why, "BPF program load failed") && !is_locked_down() ? 1 : 4;
+	static const char failed[] = "BPF program load failed";
+	const char *at = strstr(why, failed);
+	bool refused = at && strncmp(at + strlen(failed), ": Invalid argument", 18);
+
+	return refused && !is_locked_down() ? 1 : 4;
 }
 
 #endif
