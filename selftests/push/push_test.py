@@ -190,7 +190,7 @@ def parca():
     path = profile()
     with Server() as server:
         push(server, '--protocol=parca', '--service-name=shop', path)
-    equal([r.line for r in server.requests], ['POST /profiles/writeraw HTTP/1.1'], 'lines')
+    equal([r.line for r in server.requests], ['POST /api/profiles/writeraw HTTP/1.1'], 'lines')
     series = json.loads(server.requests[0].body)['series'][0]
     labels = {label['name']: label['value'] for label in series['labels']['labels']}
     equal(labels['service_name'], 'shop', 'labels')

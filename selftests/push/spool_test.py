@@ -166,7 +166,7 @@ def other_protocols():
         spool.record(server, '--protocol=pyroscope')
         spool.record(f'{server.url}/ingest', '--service-name=shop')
     lines = [r.line.split(' ')[1].split('?')[0] for r in server.requests]
-    equal(lines, ['/profiles/writeraw', '/push.v1.PusherService/Push', '/ingest'], 'paths')
+    equal(lines, ['/api/profiles/writeraw', '/push.v1.PusherService/Push', '/ingest'], 'paths')
     check('name=shop' in server.requests[2].line, server.requests[2].line)
 
 

@@ -56,7 +56,7 @@ static void add_protocol(struct words *w, const struct push *p)
 		[PUSH_OTLP] = { "/v1development/profiles", "application/x-protobuf" },
 		[PUSH_PYROSCOPE] = { "/push.v1.PusherService/Push", "application/json" },
 		[PUSH_INGEST] = { "/ingest", "application/octet-stream" },
-		[PUSH_PARCA] = { "/profiles/writeraw", "application/json" },
+		[PUSH_PARCA] = { "/api/profiles/writeraw", "application/json" },
 	};
 	static const char *const encodings[] = {
 		[PUSH_GZIP] = "gzip",
