@@ -173,6 +173,7 @@ extern const struct argp push_spool_argp;
  * @base: the folder in which the spool lies, to be freed.
  * @name: name of the spool in it, to be freed.
  * @spool: the spool.
+ * @seen: what was found in it the last time.
  * @wake: the recorder's end of the pair of sockets, or -1.
  * @pid: the program that sends, 0: it does not run.
  * @useless: its exit status, if it can't send and is not started again.
@@ -182,6 +183,7 @@ struct pusher {
 	char *base;
 	char *name;
 	struct spool spool;
+	struct spool_seen seen;
 	int wake;
 	pid_t pid;
 	int useless;

@@ -32,6 +32,10 @@
 #define HEAD_SIZE 43 /* bytes of the head */
 #define COUNTS "counts"
 #define COUNTS_SIZE 1024 /* bytes of the file with counts at most */
+#define COUNTS_SUM "sum " /* begins its last line, with the checksum of those before it */
+#define COUNTS_TRIES 20 /* how often it is read before its lock is waited for */
+#define SETTLED_NS \
+	3000000000 /* a folder that did not change for so long has another time when it does */
 #define SENDING ".sending" /* locked by the process that sends */
 #define PUTTING ".putting" /* locked by the process that puts or counts */
 #define UNFINISHED ".new-" /* begins the names of files that are being written */
@@ -196,16 +200,38 @@ static int end_file(int fd)
 
 /* ---- Counts ---- */
 
-void spool_counts(const struct spool *spool, uint64_t counts[SPOOL_COUNTS])
+/* Reads the file with counts. There is always a text; it is empty if there is no such file. */
+static void read_text(const struct spool *spool, char text[COUNTS_SIZE])
 {
 	int fd = openat(spool->dir, COUNTS, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	char text[COUNTS_SIZE], *line = text;
-	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, COUNTS_SIZE - 1);
 
-	memset(counts, 0, SPOOL_COUNTS * sizeof(*counts));
 	if (fd >= 0)
 		close(fd);
 	text[n > 0 ? n : 0] = '\0';
+}
+
+static unsigned long sum_of(const char *text, size_t size)
+{
+	return crc32(0, (const Bytef *)text, size);
+}
+
+/*
+ * Returns whether a text is one that was written at once, not parts of two. Older versions wrote no
+ * checksum.
+ */
+static bool is_whole(const char *text)
+{
+	const char *sum = strstr(text, COUNTS_SUM);
+
+	return !sum || strtoul(sum + strlen(COUNTS_SUM), NULL, 10) == sum_of(text, sum - text);
+}
+
+static void parse_counts(char *text, uint64_t counts[SPOOL_COUNTS])
+{
+	char *line;
+
+	memset(counts, 0, SPOOL_COUNTS * sizeof(*counts));
 	for (char *next = text; (line = strsep(&next, "\n"));)
 		for (int i = 0; i < SPOOL_COUNTS; i++) {
 			size_t len = strlen(spool_count_names[i]);
@@ -213,6 +239,27 @@ void spool_counts(const struct spool *spool, uint64_t counts[SPOOL_COUNTS])
 			if (!strncmp(line, spool_count_names[i], len) && line[len] == ' ')
 				counts[i] = strtoull(line + len, NULL, 10);
 		}
+}
+
+/*
+ * Without the lock, a read may see a part of what is written at that moment. It is read again then,
+ * and at last with the lock, because who writes may have lost its CPU.
+ */
+void spool_counts(const struct spool *spool, uint64_t counts[SPOOL_COUNTS])
+{
+	char text[COUNTS_SIZE];
+	int lock;
+
+	read_text(spool, text);
+	for (int i = 0; i < COUNTS_TRIES && !is_whole(text); i++)
+		read_text(spool, text);
+	if (!is_whole(text)) {
+		lock = lock_file(spool, PUTTING, LOCK_EX);
+		read_text(spool, text);
+		if (lock >= 0)
+			close(lock);
+	}
+	parse_counts(text, counts);
 }
 
 /*
@@ -229,11 +276,14 @@ static int add_locked(const struct spool *spool, enum spool_count count, uint64_
 
 	if (fd < 0)
 		return -errno;
-	spool_counts(spool, counts);
+	read_text(spool, text);
+	parse_counts(text, counts);
 	counts[count] += n;
 	for (int i = 0; i < SPOOL_COUNTS; i++)
 		size += snprintf(text + size, sizeof(text) - size, "%s %020" PRIu64 "\n",
 				 spool_count_names[i], counts[i]);
+	size += snprintf(text + size, sizeof(text) - size, COUNTS_SUM "%020lu\n",
+			 sum_of(text, size));
 	err = write_whole(fd, text, size);
 	close(fd);
 	return err;
@@ -295,6 +345,31 @@ struct spool_waiting spool_waiting(const struct spool *spool)
 
 	each_file(spool, look_waiting, &ret);
 	return ret;
+}
+
+/*
+ * Any change of the folder gives it another time, but clocks of file systems are coarse: what changes
+ * right after it was read may give it the same time again. So only a folder that was at rest before is
+ * trusted.
+ */
+struct spool_waiting spool_waiting_again(const struct spool *spool, struct spool_seen *seen)
+{
+	struct timespec now;
+	struct stat st;
+	int64_t rest;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	if (fstat(spool->dir, &st))
+		return spool_waiting(spool);
+	if (seen->settled && st.st_mtim.tv_sec == seen->changed.tv_sec &&
+	    st.st_mtim.tv_nsec == seen->changed.tv_nsec)
+		return seen->waiting;
+	rest = ((int64_t)now.tv_sec - st.st_mtim.tv_sec) * 1000000000 + now.tv_nsec -
+	       st.st_mtim.tv_nsec;
+	seen->settled = rest > SETTLED_NS;
+	seen->changed = st.st_mtim;
+	seen->waiting = spool_waiting(spool);
+	return seen->waiting;
 }
 
 static void look_oldest(const struct spool *spool, const char *name, void *arg)

@@ -23,6 +23,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #include "tools/reason.h"
 
@@ -119,7 +120,7 @@ int spool_put(const struct spool *spool, const struct spool_request *request, ui
 
 /* Adds to a count. Returns 0 or a negative errno. */
 int spool_add(const struct spool *spool, enum spool_count count, uint64_t n);
-/* Reads all counts; those that can't be read are 0. */
+/* Reads all counts, as they were at one moment; those that can't be read are 0. */
 void spool_counts(const struct spool *spool, uint64_t counts[SPOOL_COUNTS]);
 
 /* Lets this process be the only one that sends. Returns a descriptor; or -EAGAIN: another one is. */
@@ -141,6 +142,21 @@ void spool_oldest(const struct spool *spool, struct spool_names *ret);
 uint64_t spool_time(const char *name);
 /* Sums up what waits. */
 struct spool_waiting spool_waiting(const struct spool *spool);
+
+/**
+ * struct spool_seen - what was found in a spool, so that it need not be read again; begins as zeros
+ * @waiting: what waits.
+ * @changed: when the folder was changed the last time before that.
+ * @settled: that was long enough before it was read.
+ */
+struct spool_seen {
+	struct spool_waiting waiting;
+	struct timespec changed;
+	bool settled;
+};
+
+/* Sums up what waits, for who asks often: the folder is read only if it has changed. */
+struct spool_waiting spool_waiting_again(const struct spool *spool, struct spool_seen *seen);
 
 /**
  * spool_take() - read a request, which stays in the spool

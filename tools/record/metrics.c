@@ -95,13 +95,13 @@ static void print_recording(FILE *out, const struct recording *r)
 	fprintf(out, PREFIX "record_cpu_seconds_total %.3f\n", cpu_seconds(r));
 }
 
-static void print_sending(FILE *out, const struct spool *spool)
+static void print_sending(FILE *out, struct pusher *pusher)
 {
-	const struct spool_waiting waiting = spool_waiting(spool);
+	const struct spool_waiting waiting = spool_waiting_again(&pusher->spool, &pusher->seen);
 	uint64_t counts[SPOOL_COUNTS];
 	char name[64];
 
-	spool_counts(spool, counts);
+	spool_counts(&pusher->spool, counts);
 	for (size_t i = 0; i < sizeof(sending) / sizeof(*sending); i++) {
 		snprintf(name, sizeof(name), "push_%s_total", sending[i].name);
 		figure(out, name, "counter", sending[i].help, counts[sending[i].count]);
@@ -118,7 +118,7 @@ static void print_sending(FILE *out, const struct spool *spool)
 }
 
 /* Returns a page in memory that the caller frees, or NULL. */
-static char *make_page(const struct recording *r, size_t *size)
+static char *make_page(struct recording *r, size_t *size)
 {
 	char *page = NULL;
 	FILE *out = open_memstream(&page, size);
@@ -127,7 +127,7 @@ static char *make_page(const struct recording *r, size_t *size)
 		return NULL;
 	print_recording(out, r);
 	if (r->opts->push.to)
-		print_sending(out, &r->pusher.spool);
+		print_sending(out, &r->pusher);
 	if (!fclose(out))
 		return page;
 	free(page);
@@ -158,7 +158,7 @@ static int write_new(const char *path, const char *page, size_t size)
 }
 
 /* Writes a page. Returns 0 or a negative errno. */
-static int write_page(const struct recording *r)
+static int write_page(struct recording *r)
 {
 	size_t size;
 	char *page = make_page(r, &size), *path = NULL;
@@ -181,7 +181,7 @@ static void complain_of(const struct recording *r, int err)
 	complain("cannot write '%s': %s (--metrics)", r->opts->metrics, strerror(-err));
 }
 
-int metrics_begin(const struct recording *r)
+int metrics_begin(struct recording *r)
 {
 	int err = r->opts->metrics ? write_page(r) : 0;
 

@@ -12,7 +12,7 @@
  * Writes the first page, before recording begins. Returns 0, or an exit status after a message if it
  * can't be written.
  */
-int metrics_begin(const struct recording *r);
+int metrics_begin(struct recording *r);
 /* Writes a page every few seconds; called more often. */
 void metrics_watch(struct recording *r, uint64_t at);
 /* Keeps what was counted in a profile, before the counts of the next one begin. */

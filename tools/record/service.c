@@ -33,7 +33,7 @@ void service_watch(struct recording *r, uint64_t at)
 		notify_state("WATCHDOG=1\nSTATUS=%s", so_far);
 		return;
 	}
-	waiting = spool_waiting(&r->pusher.spool);
+	waiting = spool_waiting_again(&r->pusher.spool, &r->pusher.seen);
 	notify_state("WATCHDOG=1\nSTATUS=%s; %zu requests wait, %" PRIu64 " KiB", so_far,
 		     waiting.nr, waiting.bytes / 1024);
 }

@@ -184,7 +184,7 @@ static bool wait_for_turn(const struct send *send, unsigned long n, unsigned lon
 }
 
 /* Sends a body until it is taken or given up. */
-static enum verdict send_body(const struct connection *c, const uint8_t *body, size_t size,
+static enum verdict send_body(struct connection *c, const uint8_t *body, size_t size,
 			      struct reason *why)
 {
 	enum verdict verdict = LATER;
@@ -234,7 +234,7 @@ static int give_up(const struct send *send, enum verdict verdict, unsigned long 
 	return verdict == LATER ? PUSH_LATER : EXIT_FAILED;
 }
 
-static int send_all(const struct connection *c, struct reason *why)
+static int send_all(struct connection *c, struct reason *why)
 {
 	enum verdict verdict = TAKEN;
 	unsigned long nr = 0;

@@ -151,9 +151,10 @@ static enum verdict judge_error(CURLcode code, const char *text, struct reason *
 	}
 }
 
-static CURLcode perform(const struct connection *c, const uint8_t *body, size_t size,
+static CURLcode perform(struct connection *c, const uint8_t *body, size_t size,
 			struct answer *answer, char *error)
 {
+	c->exposed = false;
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
 	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, (const char *)body);
 	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, take_head);
@@ -164,7 +165,7 @@ static CURLcode perform(const struct connection *c, const uint8_t *body, size_t 
 	return curl_easy_perform(c->curl);
 }
 
-enum verdict request_try(const struct connection *connection, const uint8_t *body, size_t size,
+enum verdict request_try(struct connection *connection, const uint8_t *body, size_t size,
 			 unsigned long *wait, struct reason *why)
 {
 	struct answer *answer = calloc(1, sizeof(*answer));

@@ -86,7 +86,8 @@ enum verdict {
  * @send: how bodies are sent.
  * @curl: libcurl's handle.
  * @headers: header lines of each request.
- * @exposed: a token would have left this machine without encryption; nothing was sent.
+ * @exposed: in the last request a token would have left this machine without encryption; nothing
+ *	was sent.
  */
 struct connection {
 	struct send *send;
@@ -115,7 +116,7 @@ int connection_query(struct connection *connection, const char *query, size_t si
  *
  * Return: enum verdict.
  */
-enum verdict request_try(const struct connection *connection, const uint8_t *body, size_t size,
+enum verdict request_try(struct connection *connection, const uint8_t *body, size_t size,
 			 unsigned long *wait, struct reason *why);
 
 /* Prints a message about sending. */
