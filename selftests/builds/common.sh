@@ -6,7 +6,8 @@
 # selftests/guest/common.sh before.
 
 # Runs a command in the folder of suite $1, in the current directory. If the caller uses ccache
-# (CCACHE_DIR), the command uses it, too.
+# (CCACHE_DIR), the command uses it, too, but gets no objects that name the sources of another
+# folder: tests read lines of these.
 inside()
 {
 	local suite=$1
@@ -14,8 +15,7 @@ inside()
 	shift
 	if [ -n "${CCACHE_DIR-}" ] && [ -d "$SHSTK_CACHE/builds/$suite/usr/lib/ccache" ]; then
 		set -- env PATH=/usr/lib/ccache:/usr/sbin:/usr/bin:/sbin:/bin \
-			CCACHE_DIR="$CCACHE_DIR" CCACHE_BASEDIR="$top" CCACHE_NOHASHDIR=1 \
-			CCACHE_MAXSIZE="${CCACHE_MAXSIZE-5G}" "$@"
+			CCACHE_DIR="$CCACHE_DIR" CCACHE_MAXSIZE="${CCACHE_MAXSIZE-5G}" "$@"
 	fi
 	"$top/selftests/guest/in" "builds/$suite" "$@"
 }
