@@ -178,7 +178,7 @@ def exports(path):
 @test
 def the_name_of_abseil():
     # Which inline namespace it is in depends on who built it.
-    names = {name for name in exports(library('libabsl_stacktrace.so.20220623'))
+    names = {name for name in exports(library('libabsl_stacktrace.so.*'))
              if name.endswith('13GetStackTraceEPPvii')}
     equal(len(names), 1, 'names')
     if not names <= exports(DROP):
@@ -264,7 +264,8 @@ def stacktrace_of_cxx23():
     else:
         raise Skip('g++ has no <stacktrace>')
     before, after = run([program]), run([program], [DROP])
-    if before.count('/stacktrace+') < 2000:
+    # deep() alone is in them 1820 times: twice n + 1 times for each n.
+    if before.count('/stacktrace+') < 1820:
         raise AssertionError('the program did not do its work')
     same(before, after)
 

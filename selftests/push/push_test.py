@@ -353,10 +353,11 @@ def too_many_requests():
 @test
 def long_peace():
     """Retry-After beyond --max-wait: the client gives up instead of waiting"""
-    with Server(answer(429, b'', 'Retry-After: 86400')) as server:
+    # Newer versions of libcurl report six hours at most.
+    with Server(answer(429, b'', 'Retry-After: 7200')) as server:
         said = push(server, profile(), status=LATER)
     equal(len(server.requests), 1, 'requests')
-    check('86400' in said and '--max-wait' in said, said)
+    check('7200' in said and '--max-wait' in said, said)
 
 
 def final(act):

@@ -107,11 +107,18 @@ ARRAY(unw_backtrace)
 		return next_##name ? next_##name(array, size, skip) : 0;         \
 	}
 
-/* GetStackTrace(void **, int, int), in no namespace, in absl, and in absl's inline namespaces. */
+/*
+ * GetStackTrace(void **, int, int), in no namespace, in absl, and in the inline namespaces of the
+ * versions that Debian 12, 13 and 14 have: as they are published, and as Debian builds them.
+ */
 SKIPPING(_Z13GetStackTracePPvii)
 SKIPPING(_ZN4absl13GetStackTraceEPPvii)
 SKIPPING(_ZN4absl12lts_2022062313GetStackTraceEPPvii)
+SKIPPING(_ZN4absl12lts_2024072213GetStackTraceEPPvii)
+SKIPPING(_ZN4absl12lts_2026052613GetStackTraceEPPvii)
 SKIPPING(_ZN4absl7debian313GetStackTraceEPPvii)
+SKIPPING(_ZN4absl7debian713GetStackTraceEPPvii)
+SKIPPING(_ZN4absl8debian1013GetStackTraceEPPvii)
 
 /*
  * A profiler calls this in its signal handler. By default gperftools does not use the context that
