@@ -352,8 +352,8 @@ bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
 int memo_last_bad(const struct memo_side *s, int j, int n);
 
 /*
- * Does what memo_unchanged_long() does for the frames of memo_again; uses memo_packed if it is
- * valid.
+ * Does what memo_unchanged_long() does for the frames of memo_again, of which there may be any
+ * number; uses memo_packed if it is valid.
  */
 bool memo_unchanged_again(struct memo *m, uint64_t *out);
 

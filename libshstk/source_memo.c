@@ -36,7 +36,7 @@ static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs,
 	return n;
 }
 
-__attribute__((noinline)) no_sanitize int memo_repeat_long(uint64_t *pcs, struct thread *t)
+__attribute__((noinline)) no_sanitize int memo_repeat_any(uint64_t *pcs, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 
@@ -46,18 +46,8 @@ __attribute__((noinline)) no_sanitize int memo_repeat_long(uint64_t *pcs, struct
 	return near_capture(t);
 }
 
-__attribute__((noinline)) no_sanitize int memo_repeat_plain(uint64_t *pcs, struct thread *t)
-{
-	const struct memo_again *a = &t->memo.again;
-
-	if (likely(!verify_pairs(a->anchor, a->slot, a->raw, pcs + 1, a->n) &&
-		   memo_unchanged_fps(a->fps, a->fps_end)))
-		return done(pcs, t);
-	return near_capture(t);
-}
-
-__attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_wide(uint64_t *pcs,
-								       struct thread *t)
+__attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_short(uint64_t *pcs,
+									struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 

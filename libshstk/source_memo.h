@@ -29,29 +29,28 @@ memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_
 }
 
 /*
- * These functions compare the frames. memo_repeat_plain() works for any trace on any CPU. The other
- * two need AVX2 and help in one scenario: the same trace again and again ("fixed" of bench.rst).
- * What it takes without each of them, on code without frame pointers, on an EPYC (Zen 4) with
- * 32 KiB of first-level cache:
+ * These functions compare the frames. memo_repeat_any() works for any trace on any CPU.
+ * memo_repeat_short() has the loop in itself, and calls nothing: it is for traces of up to MEMO_LONG
+ * frames, on CPUs that verify_wide() works on, which are all but x86 CPUs without AVX2. What the
+ * same trace again and again takes ("fixed" of bench.rst, without frame pointers, on an EPYC (Zen 4)
+ * with 32 KiB of first-level cache):
  *
- * without memo_repeat_wide(), for any trace: 6 % more time at 8 frames, 11 % at 32, 16 % at 128.
+ * without memo_repeat_short(), 16.3, 21.5 and 43.3 ns instead of 13.2, 18.3 and 38.9 at 8, 32 and 128
+ * frames, and 283, 376 and 810 instructions instead of 223, 316 and 688;
  *
- * without memo_repeat_long(), for long traces: twice the time at 512 frames, 345 to 390 ns, which
- * is 9 to 12 times as fast as unw_backtrace() instead of 17 to 24 times. Part of that comes from
- * packed words, 16 % on a Zen 3, and most from directions that alternate. On a Xeon with 48 KiB
- * these save 23 % at 1024 frames, where the trace is a little larger than the cache; far beyond
- * that, at 2000 frames, they cost 6 %.
+ * with memo_repeat_short() for long traces, too, 348 ns instead of 179 at 512 frames. Of what
+ * memo_repeat_any() saves there, 30 ns come from packed words, and the rest from directions that
+ * alternate. On a Xeon with 48 KiB these save 23 % at 1024 frames, where the trace is a little larger
+ * than the cache; far beyond that, at 2000 frames, they cost 6 %.
  *
  * What they are worth to real programs, all allocations of which are recorded (`shstk record
  * --heap`), is little, because allocations of one place seldom follow each other: of the captures
- * that had a trace to compare with, memo_repeat_wide() was tried in 11 % in cc1plus (15 thousand),
- * 17 % in python3's json with 480 nested lists, and 0.2 % in sqlite3; memo_repeat_long() in one of
- * 89 thousand in that json, and in none of the others. Without the one, the other or both, the time
- * of json is the same to 1 %, with 30, 140 and 480 nested lists.
+ * that had a trace to compare with, memo_repeat_short() was tried in 11 % in cc1plus (15 thousand),
+ * 17 % in python3's json with 480 nested lists, and 0.2 % in sqlite3; memo_repeat_any() in one of 89
+ * thousand in that json, and in none of the others.
  */
-int memo_repeat_long(uint64_t *pcs, struct thread *t);
-int memo_repeat_wide(uint64_t *pcs, struct thread *t);
-int memo_repeat_plain(uint64_t *pcs, struct thread *t);
+int memo_repeat_short(uint64_t *pcs, struct thread *t);
+int memo_repeat_any(uint64_t *pcs, struct thread *t);
 
 /*
  * Makes the capture in @t->call, of a public function or a hook, for which memo_begins_again()
@@ -59,9 +58,9 @@ int memo_repeat_plain(uint64_t *pcs, struct thread *t);
  */
 static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, struct thread *t)
 {
-	if (unlikely(t->memo.again.n > MEMO_LONG))
-		return memo_repeat_long(pcs, t);
-	return verify_is_wide() ? memo_repeat_wide(pcs, t) : memo_repeat_plain(pcs, t);
+	if (unlikely(t->memo.again.n > MEMO_LONG || !verify_is_wide()))
+		return memo_repeat_any(pcs, t);
+	return memo_repeat_short(pcs, t);
 }
 
 #endif

@@ -103,9 +103,9 @@ verify_pairs(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, ui
 }
 
 /*
- * The functions below do what verify_pairs() does, with instructions that only some CPUs of an
- * architecture have. verify_is_wide() tells whether the running CPU has them. @backwards: the
- * last words come first.
+ * The functions below do what verify_pairs() does, on x86 with instructions that only some CPUs have.
+ * verify_is_wide() tells whether the running CPU has them. @backwards: the last words come first,
+ * where that is known to help.
  */
 #ifdef NATIVE_V4
 #define VERIFY_WIDE NATIVE_V4
@@ -168,7 +168,7 @@ static inline int verify_packed_at(int i)
 
 static inline bool verify_is_wide(void)
 {
-	return false;
+	return true;
 }
 
 static inline uint64_t verify_wide_inline(const uint8_t *anchor, const int32_t *slot,
