@@ -98,6 +98,10 @@ static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi
 /* Copies in pieces; handles tokens, marks, and entries to leave out. Returns as hw_copy(). */
 static __attribute__((noinline)) bool copy_slowly(struct hw_trace *t, uint64_t ssp, uint64_t hi)
 {
+	if (ssp >= hi)
+		return true;
+	t->gap = false;
+	t->ended = false;
 	while (t->skip && ssp < hi && t->n < t->max && !t->ended)
 		ssp = copy_words(t, ssp, ssp + 8);
 	while (ssp < hi && t->n < t->max && !t->ended)
@@ -117,23 +121,46 @@ static __attribute__((noinline)) bool copy_slowly(struct hw_trace *t, uint64_t s
 	return true;
 }
 
+/* Ends hw_copy() where all words were copied at once, and @other is 0 if all are return addresses. */
+static inline __attribute__((always_inline)) bool end_copy(struct hw_trace *t, uint64_t ssp,
+							   uint64_t hi, uint64_t other)
+{
+	if (unlikely(other))
+		return copy_slowly(t, ssp, hi);
+	t->n += (hi - ssp) / 8;
+	return true;
+}
+
+#ifdef NATIVE_V4
+/*
+ * Copies at least 16 words to @to by AVX2. hw_copy() jumps here, so that no registers have to be
+ * saved. With a call in its place, 32 entries take 20 instructions more, of 102.
+ */
+static __attribute__((noinline)) NATIVE_V4 no_sanitize bool
+copy_by_avx2(struct hw_trace *t, uint64_t ssp, uint64_t hi, uint64_t *to)
+{
+	const uint64_t *from = (const uint64_t *)(uintptr_t)ssp;
+	uint64_t n = (const uint64_t *)(uintptr_t)hi - from;
+
+	return end_copy(t, ssp, hi, native_copy_avx2(from, to, n, true));
+}
+#endif
+
 bool hw_copy(struct hw_trace *t, uint64_t ssp, uint64_t hi)
 {
-	uint64_t n = (hi - ssp) / 8;
-
-	t->gap = false;
-	t->ended = false;
-	t->plain = true;
+	const uint64_t *from = (const uint64_t *)(uintptr_t)ssp;
+	uint64_t n = (hi - ssp) / 8, *to = t->pcs + t->n;
 
 	/* In the usual case all words are copied at once, and all are return addresses. */
-	if (likely(n >= 4 && n <= native_chunk(ssp) && n <= t->max - t->n &&
-		   !(t->skip | (uintptr_t)t->marks) &&
-		   !native_ends_in_token(hw_word(hi - 8), hi - 8) &&
-		   !native_copy_checked((const void *)(uintptr_t)ssp, t->pcs + t->n, n))) {
-		t->n += n;
-		return true;
-	}
-	return ssp >= hi || copy_slowly(t, ssp, hi);
+	if (unlikely(n < 4 || n > native_chunk(ssp) || n > t->max - t->n ||
+		     t->skip | (uintptr_t)t->marks ||
+		     native_ends_in_token(hw_word(hi - 8), hi - 8)))
+		return copy_slowly(t, ssp, hi);
+#ifdef NATIVE_V4
+	if (likely(n >= 16 && native_has_avx2))
+		return copy_by_avx2(t, ssp, hi, to);
+#endif
+	return end_copy(t, ssp, hi, native_copy_checked(from, to, n));
 }
 
 uint64_t hw_interrupted(uint64_t ssp, uint64_t hi, const void *ucontext)

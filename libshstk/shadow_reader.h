@@ -31,7 +31,7 @@ static inline no_sanitize uint64_t hw_word(uint64_t addr)
  *	instruction for each word where vectors are short.
  * @gap: an entry in front of the next one was left out.
  * @ended: the copy came to a word behind which there are no entries.
- * @plain: no word of any kind was left out so far.
+ * @plain: no word of any kind was left out so far; the caller sets it to true.
  * @nsignals: number of elements of @signal.
  * @signal: for each signal frame that can be put in later, the number of entries in front of the
  *	interrupted frame.

@@ -317,7 +317,9 @@ static void tell(struct shstk_info *info, const struct hw_trace *h, const struct
 
 int hardware_capture(struct capture *c, const struct request *r, uint64_t ssp, const void *uc)
 {
-	struct hw_trace h = { .pcs = r->pcs, .marks = r->marks, .max = r->max, .skip = r->skip };
+	struct hw_trace h = {
+		.pcs = r->pcs, .marks = r->marks, .max = r->max, .skip = r->skip, .plain = true
+	};
 	bool reached_end, last_may_be_token, may_remember;
 	struct shadow_extent x = { .ssp = ssp };
 	struct thread *t = c->calling.t;

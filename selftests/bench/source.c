@@ -59,6 +59,9 @@ static int reader_capture(uint64_t *pcs, int max)
 	trace.pcs = pcs;
 	trace.marks = NULL;
 	trace.seen_before = false;
+	trace.gap = false;
+	trace.ended = false;
+	trace.plain = true;
 	trace.max = (unsigned int)max;
 	trace.n = 0;
 	trace.skip = 0;

@@ -165,7 +165,7 @@ static inline uint64_t native_context_ssp(const void *ucontext)
  */
 static inline bool native_ends_in_token(uint64_t v, uint64_t addr)
 {
-	return v == ((addr + 8) | 1);
+	return (v ^ (addr + 8)) == 1;
 }
 
 /* Returns how many words native_copy() may copy at once from @addr. */
@@ -180,15 +180,17 @@ static inline uint64_t native_chunk(uint64_t addr)
 /*
  * The copy functions also check the words, in the same vectors: with @check whether all can be
  * return addresses, and otherwise only whether bit 63 is set in one, which saves an addition for
- * each vector. An address minus SHADOW_LEAST has none of the bits NATIVE_UPPER.
+ * each vector. An address minus SHADOW_LEAST has none of the bits from NATIVE_UPPER on.
  */
-#define NATIVE_UPPER (~0ull << 55)
+#define NATIVE_UPPER 55
 
-/* Copies 16 words. Returns the values to be checked, or-ed together. */
-static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, uint64_t *to,
-							  bool check)
+/*
+ * Copies 16 words. Returns the values to be checked, or-ed together. Each word of @least is
+ * SHADOW_LEAST; it is not used without @check.
+ */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize __m256i
+native_copy16(const uint64_t *from, uint64_t *to, __m256i least, bool check)
 {
-	const __m256i least = _mm256_set1_epi64x(check ? SHADOW_LEAST : 0);
 	const __m256i_u *f = (const __m256i_u *)from;
 	__m256i_u *t = (__m256i_u *)to;
 	__m256i a = f[0], b = f[1], c = f[2], d = f[3];
@@ -207,23 +209,26 @@ static inline NATIVE_V4 no_sanitize __m256i native_copy16(const uint64_t *from, 
  * sixteen may be copied twice. Up to 32 words need no loop: most stacks are not longer, and
  * memcpy() does the same. Returns as native_copy() or native_copy_checked().
  */
-static inline NATIVE_V4 no_sanitize uint64_t native_copy_avx2(const uint64_t *from, uint64_t *to,
-							      uint64_t n, bool check)
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t
+native_copy_avx2(const uint64_t *from, uint64_t *to, uint64_t n, bool check)
 {
 	const uint64_t *last = from + n - 16;
 	uint64_t *end = to + n - 16;
-	__m256i sign = native_copy16(from, to, check);
+	const __m256i least = _mm256_set1_epi64x(SHADOW_LEAST);
+	__m256i sign = native_copy16(from, to, least, check);
 
 	if (n > 32) {
 		/* Align the stores, so that none crosses the end of a cache line. */
 		unsigned int step = 16 - ((uintptr_t)to & 31) / 8;
 
 		for (from += step, to += step; from < last; from += 16, to += 16)
-			sign |= native_copy16(from, to, check);
+			sign |= native_copy16(from, to, least, check);
 	}
-	sign |= native_copy16(last, end, check);
-	if (check)
-		return !_mm256_testz_si256(sign, _mm256_set1_epi64x(NATIVE_UPPER));
+	sign |= native_copy16(last, end, least, check);
+	if (check) {
+		sign = _mm256_srli_epi64(sign, NATIVE_UPPER);
+		return !_mm256_testz_si256(sign, sign);
+	}
 	return _mm256_movemask_pd((__m256d)sign);
 }
 
@@ -258,12 +263,26 @@ static inline no_sanitize uint64_t native_copy_sse2(const uint64_t *from, uint64
 	_mm_storeu_si128((__m128i *)(to + 2), b);
 	sign |= native_look(a, b, check);
 	if (check)
-		return _mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi64(sign, 55),
+		return _mm_movemask_epi8(_mm_cmpeq_epi32(_mm_srli_epi64(sign, NATIVE_UPPER),
 							 _mm_setzero_si128())) != 0xffff;
 	return _mm_movemask_pd((__m128d)sign);
 }
 
 extern bool native_has_avx2 __attribute__((visibility("hidden")));
+
+/* native_copy() for at least 16 words, with AVX2. */
+static __attribute__((noinline, unused)) NATIVE_V4 no_sanitize uint64_t
+native_copy_many(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	return native_copy_avx2(from, to, n, false);
+}
+
+/* native_copy_checked() for at least 16 words, with AVX2. */
+static __attribute__((noinline, unused)) NATIVE_V4 no_sanitize uint64_t
+native_copy_many_checked(const uint64_t *from, uint64_t *to, uint64_t n)
+{
+	return native_copy_avx2(from, to, n, true);
+}
 
 /* Loads four words, each at @slot bytes from @anchor. */
 static inline NATIVE_V4 no_sanitize __m256i native_gather_four(const uint8_t *anchor,
@@ -389,7 +408,7 @@ static inline int native_packed_at(int i)
 static inline uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	if (n >= 16 && native_has_avx2)
-		return native_copy_avx2(from, to, n, false);
+		return native_copy_many(from, to, n);
 	return native_copy_sse2(from, to, n, false);
 }
 
@@ -397,7 +416,7 @@ static inline uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t 
 static inline uint64_t native_copy_checked(const uint64_t *from, uint64_t *to, uint64_t n)
 {
 	if (likely(n >= 16 && native_has_avx2))
-		return native_copy_avx2(from, to, n, true);
+		return native_copy_many_checked(from, to, n);
 	return native_copy_sse2(from, to, n, true);
 }
 
