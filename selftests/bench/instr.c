@@ -11,6 +11,7 @@
 
 #include "cell.h"
 #include "instr.h"
+#include "shstk_marker.h"
 
 /* After so many runs, every function of a small chain was seen. */
 #define WARM_RUNS 32
@@ -65,6 +66,7 @@ void instr_run(void *arg)
 				memcpy_entries = (int)j.depth;
 				source_place++;
 				job_start(&j);
+				shstk_marker_withdraw(); /* the other sources must walk, too */
 			}
 		}
 	}
