@@ -23,10 +23,11 @@ sys.path.insert(0, 'packaging')         # tests run at the top of the tree
 from harness import BUILD, LIMIT, TMP, Skip, check, main, test      # noqa: E402
 import licences                                                     # noqa: E402
 
-LIBRARIES = ('libshstk', 'libshstk-symbolize', 'libshstk-go-symbolize')
+LIBRARIES = ('libshstk', 'libshstk-symbolize', 'libshstk-go-symbolize', 'libshstk-crash')
 MAPS = {'libshstk0': 'libshstk/libshstk.map',
         'libshstk-symbolize0': 'libshstk/symbolize/libshstk-symbolize.map',
-        'libshstk-go-symbolize0': 'libshstk/go/symbolize/libshstk-go-symbolize.map'}
+        'libshstk-go-symbolize0': 'libshstk/go/symbolize/libshstk-go-symbolize.map',
+        'libshstk-crash0': 'libshstk/crash/libshstk-crash.map'}
 
 
 def need(*commands):

@@ -20,14 +20,30 @@ selftests/crash/crash_test.py: | $(CRASH_B)/crasher all
 
 CHECK	+= selftests/crash/crash_test.py
 
+$(CRASH_B)/catcher: selftests/crash/catcher.c $(B)/libshstk-crash.so
+	$(call say,CC,$@)$(CC) $(CRASH_FLAGS) -Ilibshstk -o $@ $< -L$(B) -lshstk-crash \
+		-Wl,-rpath,'$$ORIGIN/../..'
+
+selftests/crash/caught_test.py: | $(CRASH_B)/crasher $(CRASH_B)/catcher all
+
+CHECK	+= selftests/crash/caught_test.py
+
+$(CRASH_B)/arm64/libshstk-crash-preload.so: tools/inject/crash/preload.c libshstk/crash/crash.c \
+		$(B)/lib/arm64/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(arm64_CC) $(LIB_CFLAGS) $(arm64_FLAGS) -Ilibshstk/arch/arm64 \
+		-DCRASH_COMMAND='"$(BINDIR)/shstk"' -shared -Wl,-z,now -o $@ $^ $(CRASH_PRELOAD_LDFLAGS)
+
 # The whole command for arm64 is there if there are libraries for it, see selftests/offline.
-CRASH_ARM64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk $(CRASH_B)/arm64/crasher
+CRASH_ARM64	:= selftests/loader/cases.sh $(B)/selftests/record/arm64/shstk \
+	$(CRASH_B)/arm64/crasher $(CRASH_B)/arm64/libshstk-crash-preload.so
 ifneq ($(wildcard $(SHSTK_CACHE)/root-arm64),)
 GUEST_arm64-7.2	+= crash=selftests/crash/guest.sh$(subst $() ,,$(CRASH_ARM64:%=$(comma)%))
 $(B)/guest/check-arm64-7.2: $(CRASH_ARM64)
 endif
 ifeq ($(ARCH),x86)
-CRASH_X86	:= selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so $(CRASH_B)/crasher
+CRASH_X86	:= selftests/loader/cases.sh $(B)/shstk $(B)/libshstk-start.so $(CRASH_B)/crasher \
+	$(B)/libshstk-crash-preload.so
 GUEST_x86-7.2	+= crash=selftests/crash/guest.sh$(subst $() ,,$(CRASH_X86:%=$(comma)%))
 $(B)/guest/check-x86-7.2: $(CRASH_X86)
 endif

@@ -129,6 +129,27 @@ FN static void thread(void)
 	pthread_join(t, NULL);
 }
 
+static void *overflow_in_thread(void *arg)
+{
+	overflow(arg);
+	return NULL;
+}
+
+FN static void thread_overflow(void)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, overflow_in_thread, NULL);
+	pthread_join(t, NULL);
+}
+
+/* A child that shares this memory crashes, and then the parent does. */
+FN static void child_and_parent(void)
+{
+	child();
+	null();
+}
+
 FN static void stop(void)
 {
 	puts("ready");
@@ -141,10 +162,20 @@ static const struct {
 	const char *name;
 	void (*crash)(void);
 } ways[] = {
-	{ "null", null },	    { "guard", guard },	  { "overflow", overflows },
-	{ "jump", jump },	    { "smash", smash },	  { "divide", divide },
-	{ "undefined", undefined }, { "aborts", aborts }, { "handler", handler },
-	{ "truncated", truncated }, { "child", child },	  { "thread", thread },
+	{ "null", null },
+	{ "guard", guard },
+	{ "overflow", overflows },
+	{ "jump", jump },
+	{ "smash", smash },
+	{ "divide", divide },
+	{ "undefined", undefined },
+	{ "aborts", aborts },
+	{ "handler", handler },
+	{ "truncated", truncated },
+	{ "child", child },
+	{ "thread", thread },
+	{ "thread-overflow", thread_overflow },
+	{ "child-and-parent", child_and_parent },
 	{ "stop", stop },
 };
 
@@ -166,6 +197,8 @@ int main(int argc, char **argv)
 		for (size_t i = 0; i < size; i += 4096)
 			memory[i] = 1;
 	}
+	if (getenv("CRASHER_REMOVES_ITSELF"))
+		unlink(argv[0]);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&t, NULL, waits, NULL);
 	usleep(20000); /* they wait, nearly always; the test does not need it */

@@ -1,8 +1,8 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# Runs in a guest with shadow stacks: `shstk crash` as the kernel's handler of core files. The
-# arguments are only there so that the files are copied into the guest.
+# Runs in a guest with shadow stacks: `shstk crash` as the kernel's handler of core files, and as what
+# a program's own handler starts. The arguments are only there so that the files are copied into the guest.
 
 cd /t || exit 1
 . ./cases.sh
@@ -49,4 +49,29 @@ has 'a return address that was written over' \
 
 echo "$pattern" >/proc/sys/kernel/core_pattern
 echo "$limit" >/proc/sys/kernel/core_pipe_limit
+
+# caught WAY STATUS COMMAND...: the same by the program's own handler, which libshstk-crash installs.
+caught()
+{
+	way="caught $1"
+	wanted=$2
+	shift 2
+	LD_PRELOAD=/t/libshstk-crash-preload.so SHSTK_CRASH_COMMAND=/t/shstk "$@" >out 2>&1
+	status=$?
+	if [ "$status" = "$wanted" ]; then
+		say ok "$way: ends as it does without a handler"
+	else
+		say 'not ok' "$way: status $status instead of $wanted"
+		sed 's/^/# | /' out
+	fi
+}
+
+ulimit -c 0
+caught null 139 ./shstk run -q ./crasher null
+has 'both stacks agree' ' null\+' 'by its shadow stack:$' '^  compared: .* agree'
+caught smash 139 ./shstk run -q ./crasher smash
+has 'a return address that was written over' \
+	'ended by SIGSEGV: a return address is not that of the shadow stack$' ' smash\+' \
+	'^  compared: shadow stack and unwinding differ after [0-9]+ frames:$' \
+	'^    shadow stack +0x[0-9a-f]+ main$' '^    unwinding +'
 echo "1..$count"

@@ -31,11 +31,15 @@ enum {
 	OPT_CORE_SIZE,
 	OPT_TIMEOUT,
 	OPT_FULL_NAMES,
+	OPT_CAUGHT,
 };
 
 static const struct argp_option options[] = {
 	{ "pid", 'p', "PID", 0,
 	  "the process, which waits until its core file is read from standard input (%P in core_pattern)",
+	  0 },
+	{ "caught", OPT_CAUGHT, NULL, 0,
+	  "the process waits in a handler of libshstk-crash, which tells the signal on standard input",
 	  0 },
 	{ "output", 'o', "FILE", 0, "write the report to FILE (-: standard output)", 0 },
 	{ "dir", OPT_DIR, "DIR", 0, "write it to a new file in DIR (" CRASH_DIR ")", 0 },
@@ -85,6 +89,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FULL_NAMES:
 		o->trace.full_names = true;
 		return 0;
+	case OPT_CAUGHT:
+		o->caught = true;
+		return 0;
 	case READ_LIMIT_OPT:
 		read_limit_parse(state, arg, &o->trace.read_limit);
 		return 0;
@@ -96,14 +103,15 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp crash_argp = {
 	.options = options,
 	.parser = parse,
-	.args_doc = "-p PID [-- COMMAND [ARG...]]\nFILE",
+	.args_doc = "-p PID [-- COMMAND [ARG...]]\n--caught -p PID\nFILE",
 	.doc = "Report why a process ended, with the stacks of all its threads: as the kernel's "
 	       "handler of core files, or of a core file."
 	       "\v"
 	       "The first form is for kernel.core_pattern. Registers come from the core file on "
 	       "standard input, and stacks from the memory of the process, which stands until its "
 	       "core file is read; so the memory is not copied. Then COMMAND gets the whole core file "
-	       "on its standard input, or it is kept or dropped.",
+	       "on its standard input, or it is kept or dropped. The second form is what "
+	       "libshstk-crash calls.",
 };
 
 /* ---- The report ---- */
@@ -211,6 +219,32 @@ static int report_living(struct crash_opts *o, const struct crash_head *head, in
 	if (has_other_files(o->pid))
 		o->trace.sysroot = root;
 	status = write_report(o, core);
+	core_close(core);
+	return status;
+}
+
+/*
+ * Reports a process whose own handler started this command. Its threads are held until this command
+ * ends, so it ends in time even if it cannot write: who reads may be the process itself.
+ */
+static int report_caught(const struct crash_opts *o)
+{
+	struct core *core;
+	struct reason why;
+	sigset_t none;
+	int status;
+
+	sigemptyset(&none);
+	signal(SIGALRM, SIG_DFL);
+	sigprocmask(SIG_SETMASK, &none, NULL);
+	alarm(o->timeout);
+	if (crash_caught(o->pid, &core, &why)) {
+		complain("%s", why.text);
+		return EXIT_FAILED;
+	}
+	status = write_report(o, core);
+	if (!status)
+		crash_answer();
 	core_close(core);
 	return status;
 }
@@ -339,6 +373,8 @@ static void open_standard(void)
 
 static const char *contradiction(const struct crash_opts *o)
 {
+	if (o->caught && (!o->pid || o->command || o->core_dir))
+		return "--caught reports the process named by -p PID, and there is no core file";
 	if (!o->pid && !o->file)
 		return "no core file given: name a FILE, or the process that is dumped with -p PID";
 	if (!o->pid && (o->command || o->core_dir))
@@ -353,7 +389,6 @@ static const char *contradiction(const struct crash_opts *o)
 int cmd_crash(int argc, char **argv)
 {
 	struct crash_opts o = {
-		.dir = CRASH_DIR,
 		.max = 100,
 		.core_size = 2ull << 30,
 		.timeout = 10,
@@ -374,10 +409,16 @@ int cmd_crash(int argc, char **argv)
 	else if (first < argc)
 		o.command = argv + first + 1;
 	json_output.out = stdout;
+	if (o.caught && !o.output && !o.dir)
+		o.output = "-";
+	if (!o.dir)
+		o.dir = CRASH_DIR;
 	wrong = contradiction(&o);
 	if (wrong) {
 		complain("%s", wrong);
 		return EXIT_USAGE;
 	}
+	if (o.caught)
+		return report_caught(&o);
 	return o.pid ? handle(&o) : report_file(&o);
 }

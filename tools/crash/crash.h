@@ -4,6 +4,7 @@
  *
  *   crash.c   the command line, and the order of things
  *   head.c    reads a core file's headers and registers from a pipe
+ *   caught.c  reads from /proc what a core file would tell, of a process in its own handler
  *   print.c   the report: cause, stacks, registers, mapped files
  *   store.c   the folder of reports
  *   pass.c    hands the core file on, to a file or to another program
@@ -26,6 +27,7 @@
 /**
  * struct crash_opts - the options of `shstk crash`
  * @pid: the process that still exists; 0: there is only a core file.
+ * @caught: the process waits in a handler of libshstk-crash, and there is no core file.
  * @file: the core file, or NULL for standard input.
  * @output: file to write the report to, "-" for standard output; or NULL: a new file in @dir.
  * @dir: folder of reports.
@@ -38,6 +40,7 @@
  */
 struct crash_opts {
 	int pid;
+	bool caught;
 	const char *file;
 	const char *output;
 	const char *dir;
@@ -70,6 +73,21 @@ struct crash_head {
  * Return: 0 or a negative errno.
  */
 int crash_read_head(int in, struct crash_head *head, struct reason *why);
+
+/**
+ * crash_caught() - describe a process whose handler started this command, as its core file would
+ * @pid: the process. It is stopped until this process ends.
+ * @ret: receives what is known; give it to core_close().
+ * @why: receives the reason of a failure.
+ *
+ * The message of the handler is read from standard input.
+ *
+ * Return: 0 or a negative errno.
+ */
+int crash_caught(int pid, struct core **ret, struct reason *why);
+
+/* Tells the handler that the report is written. */
+void crash_answer(void);
 
 /**
  * crash_print() - write the report to standard output

@@ -127,6 +127,12 @@ static bool may_put_together(struct dump *d, uint64_t size)
 	return false;
 }
 
+/* Returns how many bytes of a segment, from its start, can be read. */
+static uint64_t readable(const struct core *core, const struct core_segment *s)
+{
+	return core->memory < 0 ? s->held : s->end - s->start;
+}
+
 /* Adds all parts of a module that the core file holds, as they lay in memory. */
 static int add_from_core(struct dump *d, size_t i)
 {
@@ -138,7 +144,7 @@ static int add_from_core(struct dump *d, size_t i)
 	int err;
 
 	s = core_segment(core, core->maps[i].start);
-	if (!s || core->maps[first].offset || s->held != s->end - s->start)
+	if (!s || core->maps[first].offset || readable(core, s) != s->end - s->start)
 		return -ENOENT;
 	while (last + 1 < core->nr_maps && core->maps[last + 1].offset &&
 	       !strcmp(core->maps[last + 1].path, core->maps[i].path))
@@ -155,7 +161,7 @@ static int add_from_core(struct dump *d, size_t i)
 
 		s = core_segment(core, m->start);
 		if (s && s->start == m->start && s->end == m->end)
-			core_read(core, m->start, bytes + (m->start - lo), s->held);
+			core_read(core, m->start, bytes + (m->start - lo), readable(core, s));
 	}
 	err = shstk_space_add_image(d->space, bytes, size, lo);
 	munmap(bytes, size);
@@ -251,23 +257,24 @@ static int add_map(struct dump *d, size_t i)
 static int add_vdso(struct dump *d)
 {
 	const struct core_segment *s = core_segment(d->core, d->core->vdso);
+	uint64_t size = s ? readable(d->core, s) : 0;
 	uint8_t *bytes;
 	int err = 0;
 
-	if (!d->core->vdso || !s || s->start != d->core->vdso || !s->exec || !s->held ||
-	    s->held > MAX_VDSO)
+	if (!d->core->vdso || !s || s->start != d->core->vdso || !s->exec || !size ||
+	    size > MAX_VDSO)
 		return 0;
-	bytes = malloc(s->held);
+	bytes = malloc(size);
 	if (!bytes)
 		return -ENOMEM;
-	if (!core_read(d->core, s->start, bytes, s->held) &&
-	    !shstk_space_add_image(d->space, bytes, s->held, s->start)) {
+	if (!core_read(d->core, s->start, bytes, size) &&
+	    !shstk_space_add_image(d->space, bytes, size, s->start)) {
 		struct shstk_symmap_info info = {
 			.start = s->start,
 			.end = s->end,
 			.path = "[vdso]",
 			.image = bytes,
-			.image_size = s->held,
+			.image_size = size,
 		};
 
 		err = shstk_symproc_add(d->proc, &info);
