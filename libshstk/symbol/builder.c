@@ -37,11 +37,16 @@ bool shstk_builder_push(struct shstk_builder *builder, struct shstk_message_item
 	return true;
 }
 
+char *shstk_builder_hex(struct shstk_builder *builder, const uint8_t *bytes, size_t size)
+{
+	char *hex = shstk_builder_alloc(builder, 2 * size + 1);
+
+	for (size_t i = 0; hex && i < size; i++)
+		snprintf(hex + 2 * i, 3, "%02x", bytes[i]);
+	return hex;
+}
+
 char *shstk_builder_build_id(struct shstk_builder *builder, const struct shstk_symmap *map)
 {
-	char *hex = shstk_builder_alloc(builder, 2 * map->build_id_size + 1);
-
-	for (size_t i = 0; hex && i < map->build_id_size; i++)
-		snprintf(hex + 2 * i, 3, "%02x", map->build_id[i]);
-	return hex;
+	return shstk_builder_hex(builder, map->build_id, map->build_id_size);
 }

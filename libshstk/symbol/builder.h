@@ -39,6 +39,8 @@ bool shstk_builder_push(struct shstk_builder *builder, struct shstk_message_item
 			void *item);
 /* Returns a mapping's build id in hexadecimal digits; NULL, likewise. */
 char *shstk_builder_build_id(struct shstk_builder *builder, const struct shstk_symmap *map);
+/* Returns bytes in hexadecimal digits; NULL, likewise. */
+char *shstk_builder_hex(struct shstk_builder *builder, const uint8_t *bytes, size_t size);
 
 /* Allocates and initialises a message of a generated type. */
 #define SHSTK_BUILDER_NEW(builder, type, init)                                    \

@@ -383,7 +383,7 @@ static int begin(struct shstk_otlp_reader *r, const Shstk__Otlp__ProfilesData *f
 static int get_map(struct shstk_otlp_reader *r, int32_t i, const struct shstk_symmap **ret)
 {
 	const Mapping *m;
-	const char *path, *build_id;
+	const char *path, *build_id, *hash;
 	struct shstk_symmap *new;
 	int64_t kind;
 	int err;
@@ -409,6 +409,9 @@ static int get_map(struct shstk_otlp_reader *r, int32_t i, const struct shstk_sy
 							    m->memory_limit, m->file_offset,
 							    build_id ? build_id : "");
 	if (!new)
+		return shstk_import_no_memory(r->in);
+	hash = text_of(find(r, m->attribute_indices, m->n_attribute_indices, SHSTK_OTLP_HTLHASH));
+	if (hash && !shstk_profile_hash_map(r->in->profile, new, hash))
 		return shstk_import_no_memory(r->in);
 	kind = int_of(find(r, m->attribute_indices, m->n_attribute_indices, SHSTK_OTLP_KIND), -1);
 	if ((kind >= SHSTK_SYMMAP_FILE && kind <= SHSTK_SYMMAP_NONE) ||

@@ -406,3 +406,11 @@ void shstk_symmap_build_id(struct shstk_symbols *symbols, const struct shstk_sym
 	if (!pub->build_id && map->object)
 		map->pub.build_id_size = shstk_object_build_id(map->object, &map->pub.build_id);
 }
+
+void shstk_symmap_htlhash(const struct shstk_symmap *pub)
+{
+	struct shstk_map *map = (struct shstk_map *)pub;
+
+	if (!pub->htlhash && map->object)
+		map->pub.htlhash = shstk_object_htlhash(map->object);
+}

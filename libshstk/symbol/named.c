@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "export.h"
+#include "htlhash.h"
 #include "store.h"
 
 /**
@@ -54,9 +55,23 @@ void shstk_named_deinit(struct shstk_profile *profile)
 	HASH_CLEAR(hh, profile->named_procs);
 }
 
+/* Returns the value of a hexadecimal digit; -1: it is none. OpenTelemetry's may be capital letters. */
 static int digit(char c)
 {
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+	return c >= '0' && c <= '9' ? c - '0' :
+	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
+	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
+				      -1;
+}
+
+/* Returns the bytes of a text of @size pairs of digits, of the pool; NULL when memory runs out. */
+static uint8_t *bytes_of(struct shstk_profile *profile, const char *hex, size_t size)
+{
+	uint8_t *ret = shstk_pool_alloc(profile->text, size);
+
+	for (size_t i = 0; ret && i < size; i++)
+		ret[i] = digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]);
+	return ret;
 }
 
 /*
@@ -70,14 +85,24 @@ static bool set_build_id(struct shstk_profile *profile, struct shstk_symmap *map
 
 	if (!size || strspn(hex, "0123456789abcdef") != 2 * size || hex[2 * size])
 		return true;
-	id = shstk_pool_alloc(profile->text, size);
+	id = bytes_of(profile, hex, size);
 	if (!id)
 		return false;
-	for (size_t i = 0; i < size; i++)
-		id[i] = digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]);
 	map->build_id = id;
 	map->build_id_size = size;
 	return true;
+}
+
+bool shstk_profile_hash_map(struct shstk_profile *profile, const struct shstk_symmap *map,
+			    const char *hex)
+{
+	struct shstk_named_map *named =
+		(struct shstk_named_map *)((char *)map - offsetof(struct shstk_named_map, map.pub));
+
+	if (strspn(hex, "0123456789abcdefABCDEF") != 2 * SHSTK_HTLHASH || hex[2 * SHSTK_HTLHASH])
+		return true;
+	named->map.pub.htlhash = bytes_of(profile, hex, SHSTK_HTLHASH);
+	return named->map.pub.htlhash;
 }
 
 static int kind_of(const char *path)

@@ -23,6 +23,7 @@
 #include "elf_file.h"
 #include "gonames.h"
 #include "hash.h"
+#include "htlhash.h"
 #include "object_names.h"
 #include "plt.h"
 #include "pool.h"
@@ -71,6 +72,9 @@ struct named_symbol {
  * @nr_segments: number of segments.
  * @build_id: GNU build id, or NULL.
  * @build_id_size: bytes in @build_id.
+ * @hashed: @htlhash was computed, if it can be.
+ * @has_htlhash: it could be.
+ * @htlhash: OpenTelemetry's id of the file.
  * @loaded: load() was called.
  * @debug_fd: descriptor of the separate debug file, or -1.
  * @debug: the separate debug file, or NULL.
@@ -99,6 +103,9 @@ struct shstk_object {
 	size_t nr_segments;
 	const uint8_t *build_id;
 	size_t build_id_size;
+	bool hashed;
+	bool has_htlhash;
+	uint8_t htlhash[SHSTK_HTLHASH];
 	bool loaded;
 	int debug_fd;
 	Elf *debug;
@@ -261,6 +268,14 @@ size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret)
 		return 0;
 	*ret = object->build_id;
 	return object->build_id_size;
+}
+
+const uint8_t *shstk_object_htlhash(struct shstk_object *object)
+{
+	if (!object->hashed && shstk_object_valid(object))
+		object->has_htlhash = shstk_htlhash(object->fd, object->htlhash);
+	object->hashed = true;
+	return object->has_htlhash ? object->htlhash : NULL;
 }
 
 bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t *ret)

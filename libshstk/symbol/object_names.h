@@ -50,6 +50,8 @@ void shstk_object_destroy(struct shstk_object *object);
 bool shstk_object_valid(struct shstk_object *object);
 /* Returns the size of the GNU build id in bytes, 0 if there is none. @ret receives its bytes. */
 size_t shstk_object_build_id(struct shstk_object *object, const uint8_t **ret);
+/* Returns OpenTelemetry's id of the file, SHSTK_HTLHASH bytes (htlhash.h), or NULL. */
+const uint8_t *shstk_object_htlhash(struct shstk_object *object);
 /*
  * Translates an offset in the file to an address of the object. Returns false if no address is
  * mapped to that offset.

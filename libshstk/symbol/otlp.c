@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "builder.h"
+#include "htlhash.h"
 #include "language.h"
 #include "otlp.h"
 #include "otlp.pb-c.h"
@@ -288,19 +289,25 @@ static Mapping *make_mapping(struct otlp_builder *b, const struct shstk_symmap *
 {
 	Mapping *new = SHSTK_BUILDER_NEW(&b->memory, Mapping, shstk__otlp__mapping__init);
 	struct list list = { 0 };
-	const char *build_id;
+	const char *build_id, *hash = NULL;
 
 	if (!new)
 		return NULL;
-	if (map->kind < SHSTK_SYMMAP_NONE)
+	if (map->kind < SHSTK_SYMMAP_NONE) {
 		shstk_symmap_build_id(b->profile->symbols, map);
+		shstk_symmap_htlhash(map);
+	}
 	build_id = shstk_builder_build_id(&b->memory, map);
+	if (map->htlhash)
+		hash = shstk_builder_hex(&b->memory, map->htlhash, SHSTK_HTLHASH);
 	new->memory_start = map->start;
 	new->memory_limit = map->end;
 	new->file_offset = map->offset;
 	new->filename_strindex = text_number(b, *map->path ? map->path : map->name);
 	if (build_id && *build_id)
 		add(&list, text_attribute(b, SHSTK_OTLP_BUILD_ID, build_id));
+	if (hash)
+		add(&list, text_attribute(b, SHSTK_OTLP_HTLHASH, hash));
 	add(&list, int_attribute(b, SHSTK_OTLP_KIND, map->kind));
 	if (is_main(b, map))
 		add(&list, true_attribute(b, SHSTK_OTLP_MAIN));

@@ -48,6 +48,7 @@
 #define SHSTK_OTLP_FUNCTION "shstk.function"
 #define SHSTK_OTLP_UNRESOLVED "shstk.unresolved"
 #define SHSTK_OTLP_BUILD_ID "process.executable.build_id.gnu"
+#define SHSTK_OTLP_HTLHASH "process.executable.build_id.htlhash"
 #define SHSTK_OTLP_LANGUAGE "profile.frame.type"
 #define SHSTK_OTLP_PID "process.pid"
 #define SHSTK_OTLP_TID "thread.id"

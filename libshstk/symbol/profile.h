@@ -292,6 +292,12 @@ int shstk_profile_count(struct shstk_profile *profile, const struct shstk_record
 const struct shstk_symmap *shstk_profile_name_map(struct shstk_profile *profile, const char *path,
 						  uint64_t start, uint64_t end, uint64_t offset,
 						  const char *build_id);
+/*
+ * Gives a mapping that shstk_profile_name_map() made OpenTelemetry's id of its file, in hexadecimal
+ * digits; a text that is none is passed over. Returns false when memory runs out.
+ */
+bool shstk_profile_hash_map(struct shstk_profile *profile, const struct shstk_symmap *map,
+			    const char *hex);
 
 /**
  * struct shstk_named - an entry of a stack that has its names already

@@ -93,6 +93,8 @@ enum shstk_symmap_kind {
  * @build_id: GNU build id of the file, or NULL; known after
  *	shstk_symmap_build_id() or the first lookup.
  * @build_id_size: bytes in @build_id.
+ * @htlhash: OpenTelemetry's id of the file, SHSTK_HTLHASH bytes (htlhash.h), or NULL; known after
+ *	shstk_symmap_htlhash().
  */
 struct shstk_symmap {
 	struct shstk_symproc *proc;
@@ -104,6 +106,7 @@ struct shstk_symmap {
 	const char *name;
 	const uint8_t *build_id;
 	size_t build_id_size;
+	const uint8_t *htlhash;
 };
 
 /**
@@ -402,6 +405,8 @@ const struct shstk_symmap *shstk_symproc_find(struct shstk_symproc *proc, uint64
  * @map: the mapping; its @build_id is filled if the file has one.
  */
 void shstk_symmap_build_id(struct shstk_symbols *symbols, const struct shstk_symmap *map);
+/* Computes OpenTelemetry's id of a mapping's file if it is not known yet: @htlhash. */
+void shstk_symmap_htlhash(const struct shstk_symmap *map);
 
 /**
  * shstk_symbols_lookup() - resolve an address

@@ -257,6 +257,13 @@ PUBLISHED = {
     'Line': {'function_index': 1, 'line': 2, 'column': 3},
     'Function': {'name_strindex': 1, 'system_name_strindex': 2, 'filename_strindex': 3,
                  'start_line': 4},
+    'MetricsData': {'resource_metrics': 1},
+    'ResourceMetrics': {'resource': 1, 'scope_metrics': 2},
+    'ScopeMetrics': {'scope': 1, 'metrics': 2},
+    'Metric': {'name': 1, 'description': 2, 'unit': 3, 'gauge': 5, 'sum': 7},
+    'Sum': {'data_points': 1, 'aggregation_temporality': 2, 'is_monotonic': 3},
+    'NumberDataPoint': {'start_time_unix_nano': 2, 'time_unix_nano': 3, 'as_double': 4,
+                        'as_int': 6, 'attributes': 7},
     'KeyValueAndUnit': {'key_strindex': 1, 'value': 2, 'unit_strindex': 3},
 }
 PROTO = os.path.join(harness.TOP, 'libshstk/symbol/otlp.proto')

@@ -95,6 +95,20 @@ def attributes(request):
     return found
 
 
+def mappings(request):
+    """The attributes of each file's mappings that are texts: path, then name and value."""
+    body, found = unpacked(request), {}
+    texts = list(walk(body, 2, 5))
+    table = [(next(walk(one, 1), 0), next(walk(one, 2, 1), None)) for one in walk(body, 2, 6)]
+    for one in walk(body, 2, 1):
+        path = texts[next(walk(one, 4), 0)].decode()
+        for i in (n for numbers in walk(one, 5) for n in pprof.packed(numbers)):
+            key, value = table[i]
+            if value is not None:
+                found.setdefault(path, {})[texts[key].decode()] = value.decode()
+    return found
+
+
 def until(condition, what):
     """Waits until something is true."""
     end = time.monotonic() + LIMIT

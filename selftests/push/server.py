@@ -57,10 +57,11 @@ def endless(begin, again, seen):
 
 
 class Server:
-    """Listens on the loopback address. The answers are used up one by one; then it says 200."""
+    """Listens on the loopback address. The answers are used up one by one; then paths has one for a
+    path, or it says 200."""
 
-    def __init__(self, *answers, context=None):
-        self.answers = list(answers)
+    def __init__(self, *answers, context=None, paths=None):
+        self.answers, self.paths = list(answers), paths or {}
         self.requests = []
         self.context = context
         self.lock = threading.Lock()
@@ -118,7 +119,8 @@ class Server:
             request.body += more
         with self.lock:
             self.requests.append(request)
-            act = self.answers.pop(0) if self.answers else None
+            act = self.answers.pop(0) if self.answers else \
+                self.paths.get(request.line.split(' ')[1])
         if act:
             act(conn)
         else:

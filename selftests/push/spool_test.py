@@ -7,12 +7,15 @@ Allocations are recorded, because their number is known and no perf event is nee
 threads of this script, on the loopback address.
 """
 
+import ctypes
 import glob
+import hashlib
 import os
 import shutil
 import signal
 import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -23,8 +26,9 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 from harness import LIMIT, Skip, check, equal, main, test  # noqa: E402
-from received import (ENVIRONMENT, certificates, ids, kept, need_sender,  # noqa: E402
-                      nobody_listens, place, same, stacks, unpacked, until, wake, walk, write)
+from received import (ENVIRONMENT, attributes, certificates, ids, kept, mappings,  # noqa: E402
+                      need_sender, nobody_listens, place, same, stacks, unpacked, until, wake,
+                      walk, write)
 from server import Server, answer, raw, silent  # noqa: E402
 
 OWN = 125       # exit status where a profile was lost
@@ -157,6 +161,42 @@ def no_names():
     check(any('job' in stack for stack, _ in stacks(place('bare.shstk'))), 'no names are found')
 
 
+def hash_of(path):
+    """OpenTelemetry's id of a file."""
+    with open(path, 'rb') as file:
+        data = file.read()
+    whole = data[:4096] + data[-4096:] + struct.pack('>Q', len(data))
+    return hashlib.sha256(whole).hexdigest()[:32]
+
+
+@test
+def file_ids():
+    """mappings have OpenTelemetry's id of their file, also those of a profile that was kept"""
+    try:
+        ctypes.CDLL('libcrypto.so.3')
+    except OSError as err:
+        raise Skip(f'ids need libcrypto: {err}') from err
+    spool, path = Spool(), place('ids.shstk')
+    small = place('small')
+    shutil.copy(os.path.join(harness.HERE, 'allocate'), small)
+    with Server() as server:
+        command = [small if word.endswith('/allocate') else word
+                   for word in spool.command(server, '-o', path)]
+        run = harness.shstk(*command, env=ENVIRONMENT)
+        equal(run.returncode, 0, run.stderr)
+        os.rename(small, place('moved'))
+        run = harness.shstk('push', f'--to={server.url}', '--timeout=150', path, env=ENVIRONMENT)
+        equal(run.returncode, 0, run.stderr)
+    name = 'process.executable.build_id.htlhash'
+    for request in server.requests:
+        ids_of = {key: value[name] for key, value in mappings(request).items() if name in value}
+        equal(ids_of.pop(small), hash_of(place('moved')), 'id of the program')
+        check(ids_of, 'other files have no ids')
+        for key, value in ids_of.items():
+            equal(value, hash_of(key), key)
+    equal(len(server.requests), 2, 'requests')
+
+
 @test
 def other_protocols():
     """pprof goes to Pyroscope and Parca, each request with its own query"""
@@ -284,6 +324,54 @@ def nobody_reads():
     os.close(writer)
     equal([done.returncode, len(server.requests)], [0, 1], 'requests')
     equal([spool.counts()['dropped_refused'], spool.requests()], [1, []], 'dropped')
+
+
+def counts_in(request):
+    """The values of a request with metrics, by their names and reasons."""
+    found = {}
+    for metric in walk(unpacked(request), 1, 2, 2):
+        for point in walk(metric, 7, 1):
+            reason = b''.join(walk(point, 7, 2, 1)).decode()
+            (found[next(walk(metric, 1)).decode(), reason],) = walk(point, 6)
+    return found
+
+
+@test
+def counts_are_sent():
+    """--push-counts: what was put, sent and dropped are metrics"""
+    spool = Spool()
+    with Server(paths={'/v1development/profiles': answer(400)}) as server:
+        spool.record(server, '--push-counts')
+        server.paths.clear()
+        spool.record(server, '--push-counts', '--compress=gzip')
+    lines = [r.line.split(' ')[1] for r in server.requests]
+    equal(lines.count('/v1development/profiles'), 2, 'profiles')
+    figures = [r for r in server.requests if r.line.startswith('POST /v1/metrics ')]
+    equal(len(figures) + 2, len(lines), 'metrics')
+    last = counts_in(figures[-1])
+    counts = spool.counts()
+    equal({name: last['shstk.push.' + name, ''] for name in
+           ('put', 'sent', 'sent_bytes', 'retries', 'rejected')},
+          {name: counts[name] for name in ('put', 'sent', 'sent_bytes', 'retries', 'rejected')},
+          'metrics')
+    equal({reason: last['shstk.push.dropped', reason] for reason in
+           ('full', 'old', 'refused', 'damaged')},
+          {'full': 0, 'old': 0, 'refused': 1, 'damaged': 0}, 'dropped')
+    got = attributes(figures[-1])
+    equal([got[b'service.name'], got[b'host.name']], [b'shstk', socket.gethostname().encode()],
+          'attributes')
+    equal(figures[-1].headers.get('content-encoding'), None, 'encoding')
+
+
+@test
+def counts_not_wanted():
+    """--push-counts: a server that takes no metrics is asked once, and gets profiles"""
+    spool = Spool()
+    with Server(paths={'/v1/metrics': answer(404)}) as server:
+        said = spool.record(server, '--push-counts')
+    lines = sorted(r.line.split(' ')[1] for r in server.requests)
+    equal(lines, ['/v1/metrics', '/v1development/profiles'], 'requests')
+    check('counts are not sent any more' in said, said)
 
 
 @test

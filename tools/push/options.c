@@ -33,6 +33,7 @@ enum {
 	OPT_SPOOL_SIZE,
 	OPT_SPOOL_AGE,
 	OPT_SPOOL_WAIT,
+	OPT_COUNTS,
 };
 
 static const struct argp_option options[] = {
@@ -66,6 +67,8 @@ static const struct argp_option spool_options[] = {
 	{ "spool-age", OPT_SPOOL_AGE, "SECONDS", 0, "how long it may wait (86400)", 0 },
 	{ "spool-wait", OPT_SPOOL_WAIT, "SECONDS", 0,
 	  "how long to go on sending when the recording is over (10)", 0 },
+	{ "push-counts", OPT_COUNTS, NULL, 0,
+	  "with --push: send what was sent and dropped, too, as metrics (otlp)", 0 },
 	{ 0 },
 };
 
@@ -265,7 +268,7 @@ static error_t parse_spool(int key, char *arg, struct argp_state *state)
 {
 	struct push *p = state->input;
 
-	p->given |= key >= OPT_SPOOL && key <= OPT_SPOOL_WAIT;
+	p->given |= key >= OPT_SPOOL && key <= OPT_COUNTS;
 	switch (key) {
 	case OPT_SPOOL:
 		p->spool = arg;
@@ -278,6 +281,9 @@ static error_t parse_spool(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_SPOOL_WAIT:
 		p->spool_wait = parse_number(state, "spool-wait", arg, 0, 3600);
+		return 0;
+	case OPT_COUNTS:
+		p->counts = true;
 		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;

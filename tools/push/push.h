@@ -82,6 +82,7 @@ enum push_packing {
  * @spool_size: bytes that may wait in a spool.
  * @spool_age: seconds that they may wait.
  * @spool_wait: seconds for which they are sent after the recording.
+ * @counts: what was counted of the spool is sent, too (otlp).
  * @files: the files.
  * @nr_files: number of @files.
  */
@@ -108,6 +109,7 @@ struct push {
 	uint64_t spool_size;
 	unsigned long spool_age;
 	unsigned long spool_wait;
+	bool counts;
 	char **files;
 	int nr_files;
 };

@@ -247,6 +247,8 @@ pid_t push_start_spooled(const struct push *push, const char *base, const char *
 	add_option(&words, "spool-name", name);
 	add(&words, "--max-age=%lu", push->spool_age);
 	add(&words, "--end-wait=%lu", push->spool_wait);
+	if (push->counts && push->protocol == PUSH_OTLP)
+		add(&words, "--push-counts");
 	fflush(NULL);
 	if (!words.failed)
 		pid = fork();

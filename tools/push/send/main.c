@@ -39,6 +39,7 @@ enum {
 	OPT_SPOOL_NAME,
 	OPT_MAX_AGE,
 	OPT_END_WAIT,
+	OPT_PUSH_COUNTS,
 };
 
 static const struct argp_option options[] = {
@@ -61,6 +62,7 @@ static const struct argp_option options[] = {
 	{ "spool-name", OPT_SPOOL_NAME, "NAME", 0, NULL, 0 },
 	{ "max-age", OPT_MAX_AGE, "SECONDS", 0, NULL, 0 },
 	{ "end-wait", OPT_END_WAIT, "SECONDS", 0, NULL, 0 },
+	{ "push-counts", OPT_PUSH_COUNTS, NULL, 0, NULL, 0 },
 	{ 0 },
 };
 
@@ -126,6 +128,8 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		*text_of(send, key) = arg;
 	else if (key == OPT_PROTOBUF)
 		send->protobuf = true;
+	else if (key == OPT_PUSH_COUNTS)
+		send->push_counts = true;
 	else if (key == OPT_QUERY && send->nr_query < SEND_MOST_QUERY)
 		send->query[send->nr_query++] = arg;
 	else if (key == ARGP_KEY_END && (!send->to || !send->type))

@@ -41,6 +41,7 @@
  * @spool_name: its name in there.
  * @max_age: seconds after which a request in it is dropped.
  * @end_wait: seconds for which it is sent after the recorder has ended.
+ * @push_counts: what was counted of the spool is sent, too.
  */
 struct send {
 	const char *to;
@@ -63,6 +64,7 @@ struct send {
 	const char *spool_name;
 	unsigned long max_age;
 	unsigned long end_wait;
+	bool push_counts;
 };
 
 /**

@@ -20,10 +20,12 @@
 #include <unistd.h>
 
 #include "tools/push/push.h"
+#include "tools/push/send/counts.h"
 #include "tools/push/send/send.h"
 #include "tools/shstk.h"
 
 #define LOOK_MS 1000 /* between two attempts to be the process that sends */
+#define COUNTS_MS 60000 /* between two requests with what was counted */
 #define SAY_MS 600000 /* between two messages that a server still does not take requests */
 
 /**
@@ -38,6 +40,8 @@
  * @said: when it was said that the server does not take requests; 0: it does.
  * @end: when to end; 0: the recorder goes on.
  * @over: nothing can be sent any more.
+ * @counting: how what was counted is sent.
+ * @counts_at: when to send it, ms of CLOCK_MONOTONIC.
  * @old: requests that were dropped because they were too old, and not said.
  */
 struct sending {
@@ -51,6 +55,8 @@ struct sending {
 	uint64_t said;
 	uint64_t end;
 	bool over;
+	struct counting counting;
+	uint64_t counts_at;
 	uint64_t old;
 };
 
@@ -92,6 +98,14 @@ static int look_at_end(void *arg, curl_off_t a, curl_off_t b, curl_off_t c, curl
 	(void)a, (void)b, (void)c, (void)d;
 	look_at_input(s);
 	return s->end && now_ms(CLOCK_MONOTONIC) > s->end;
+}
+
+/* Has a request end when it is time to end. */
+static void watch_input(struct sending *s, CURL *curl)
+{
+	curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+	curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look_at_end);
+	curl_easy_setopt(curl, CURLOPT_XFERINFODATA, s);
 }
 
 static void count(const struct sending *s, enum spool_count which, uint64_t n)
@@ -175,9 +189,7 @@ static enum verdict try(struct sending *s, const struct spool_request *request,
 			return REFUSED;
 		if (connection_query(s->c, request->query, request->query_size, why) != EXIT_OK)
 			return REFUSED;
-		curl_easy_setopt(s->c->curl, CURLOPT_NOPROGRESS, 0L);
-		curl_easy_setopt(s->c->curl, CURLOPT_XFERINFOFUNCTION, look_at_end);
-		curl_easy_setopt(s->c->curl, CURLOPT_XFERINFODATA, s);
+		watch_input(s, s->c->curl);
 		verdict = request_try(s->c, request->body, request->size, wanted, why);
 		curl_easy_getinfo(s->c->curl, CURLINFO_RESPONSE_CODE, &status);
 		if (verdict != REFUSED || status != 401)
@@ -277,8 +289,27 @@ static void send_all_waiting(struct sending *s)
 	say_old(s);
 }
 
-/* Returns how many ms to wait for a byte; -1: for ever. */
-static int how_long(const struct sending *s)
+/*
+ * Sends what was counted, if it is time. The first time is soon, so that a server has a value from before
+ * anything is lost; the last one is when all was sent.
+ */
+static void send_counts(struct sending *s)
+{
+	const uint64_t now = now_ms(CLOCK_MONOTONIC);
+	long most = s->send->timeout * 1000;
+
+	if (s->lock < 0 || (!s->end && now < s->counts_at) || (s->end && now >= s->end))
+		return;
+	if (s->end && s->end - now < (uint64_t)most)
+		most = s->end - now;
+	if (s->counting.on)
+		watch_input(s, s->counting.connection.curl);
+	counting_send(&s->counting, &s->spool, s->lock, most);
+	s->counts_at = now + COUNTS_MS;
+}
+
+/* Returns how many ms to wait for a byte or a time to send requests; -1: for ever. */
+static int wait_for_requests(const struct sending *s)
 {
 	const uint64_t now = now_ms(CLOCK_MONOTONIC);
 
@@ -288,6 +319,15 @@ static int how_long(const struct sending *s)
 	if (now >= s->not_before)
 		return s->failures && spool_waiting(&s->spool).nr ? 0 : -1;
 	return s->not_before - now > 3600000 ? 3600000 : (int)(s->not_before - now);
+}
+
+/* Returns how many ms to wait for a byte or a time to send something; -1: for ever. */
+static int how_long(const struct sending *s)
+{
+	const uint64_t now = now_ms(CLOCK_MONOTONIC);
+	const int ms = wait_for_requests(s), left = s->counts_at > now ? s->counts_at - now : 0;
+
+	return s->counting.on && s->lock >= 0 && (ms < 0 || left < ms) ? left : ms;
 }
 
 /* Becomes the process that sends, if no other one is. */
@@ -325,6 +365,7 @@ int send_spooled(struct connection *c, struct send *send, struct reason *why)
 		return EXIT_FAILED;
 	}
 	signal(SIGXFSZ, SIG_IGN);
+	counting_init(&s.counting, send);
 	/* The recorder waits for this. */
 	if (write(STDIN_FILENO, "", 1) != 1)
 		s.end = end_time(&s);
@@ -332,6 +373,7 @@ int send_spooled(struct connection *c, struct send *send, struct reason *why)
 		get_lock(&s);
 		if (s.lock >= 0)
 			send_all_waiting(&s);
+		send_counts(&s);
 		if (!s.end && !s.over)
 			poll(&input, 1, how_long(&s));
 		look_at_input(&s);
@@ -340,7 +382,9 @@ int send_spooled(struct connection *c, struct send *send, struct reason *why)
 	s.not_before = s.peace;
 	if (s.lock >= 0)
 		send_all_waiting(&s);
+	send_counts(&s);
 	status = finish(&s);
+	counting_deinit(&s.counting);
 	spool_close(&s.spool);
 	return status;
 }
