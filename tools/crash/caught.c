@@ -38,6 +38,7 @@
 
 #define MAX_AUXV 4096 /* bytes */
 #define HANDLER_CALLS 512 /* entries of a shadow stack that a handler may have */
+#define HOLD_MS 4000 /* how long to wait for threads to stop: the process is about to end anyway */
 #define MS 1000000ull /* ns */
 
 static int read_message(struct crash_message *m, struct reason *why)
@@ -217,7 +218,7 @@ static void read_shadow(const struct core *core, struct core_thread *t)
 /* Takes the registers of all threads that stop in time, and leaves the others out. */
 static void stop_all(struct core *core)
 {
-	uint64_t until = now_ns(CLOCK_MONOTONIC) + STOP_HOLD_MS * MS;
+	uint64_t until = now_ns(CLOCK_MONOTONIC) + HOLD_MS * MS;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < core->nr_threads; i++)
