@@ -5,7 +5,8 @@
  * Each thread is a track. A function is on it as a slice, from the first to the last of samples that
  * follow each other and have it at the same place: callers above, callees below. Where a thread is
  * off the CPU, the innermost slice says why, and which thread ended that, as far as the profile
- * knows. Where no times are kept, stacks stand one behind the other, each as long as its value.
+ * knows. Where no times are kept, stacks stand one behind the other, each as long as its value: a
+ * value that is no time has 1 us for 1.
  *
  * Viewers mix up tracks with the same ID. Threads whose IDs are not known, and a thread under each of
  * its names, therefore have IDs that no other track has.
@@ -25,6 +26,7 @@
 #include "waits.h"
 
 #define GAP 2 /* periods without a sample after which functions are taken to have ended */
+#define LEAST 1 /* ns: the least that the format has, with three decimals of a microsecond */
 #define FREE_TID (1 << 22) /* Linux gives threads lower IDs than that */
 
 /**
@@ -35,6 +37,8 @@
  * @failed: memory ran out.
  * @timed: items have times.
  * @gap: ns without a sample after which functions are taken to have ended.
+ * @scale: ns for a value of 1, where no times are kept.
+ * @before: ns that what the samples show began before the first sample.
  * @names: functions of a sample, outermost first.
  * @nr: number of @names.
  * @max: number of elements that @names and @open have room for.
@@ -53,6 +57,8 @@ struct trace {
 	bool failed;
 	bool timed;
 	uint64_t gap;
+	uint64_t scale;
+	uint64_t before;
 	const char **names;
 	size_t nr;
 	size_t max;
@@ -70,13 +76,12 @@ static int known(int id)
 	return id < 0 ? 0 : id;
 }
 
-/* Begins an event of a process, on the track that is being written; @name may be NULL. */
+/* Begins an event of a process, on the track that is being written. */
 static void open_event(struct trace *t, const char *phase, const char *name, int pid)
 {
 	shstk_json_open(&t->json, NULL, '{');
 	shstk_json_string(&t->json, "ph", phase);
-	if (name)
-		shstk_json_string(&t->json, "name", name);
+	shstk_json_string(&t->json, "name", name);
 	shstk_json_int(&t->json, "pid", known(pid));
 	shstk_json_int(&t->json, "tid", t->tid);
 }
@@ -87,9 +92,11 @@ static void put_time(struct trace *t, const char *name, uint64_t ns)
 	shstk_json_real(&t->json, name, ns / 1000.0);
 }
 
-static void put_slice_end(struct trace *t, const struct shstk_record *record, uint64_t time)
+/* Writes the begin ("B") or the end ("E") of a slice. */
+static void put_edge(struct trace *t, const char *phase, const char *name,
+		     const struct shstk_record *record, uint64_t time)
 {
-	open_event(t, "E", NULL, shstk_symproc_pid(record->proc));
+	open_event(t, phase, name, shstk_symproc_pid(record->proc));
 	put_time(t, "ts", time);
 	shstk_json_close(&t->json);
 }
@@ -144,31 +151,28 @@ static void list_names(struct trace *t, const struct shstk_record *record)
 static void close_slices(struct trace *t, const struct shstk_record *record, size_t keep)
 {
 	for (; t->nr_open > keep; t->nr_open--)
-		put_slice_end(t, record, t->end);
+		put_edge(t, "E", t->open[t->nr_open - 1], record, t->end);
 }
 
 /* Opens slices for the functions that are not open yet. */
 static void open_slices(struct trace *t, const struct shstk_record *record, uint64_t time)
 {
 	for (; t->nr_open < t->nr; t->nr_open++) {
-		const char *name = t->names[t->nr_open];
-
-		open_event(t, "B", name, shstk_symproc_pid(record->proc));
-		put_time(t, "ts", time);
-		shstk_json_close(&t->json);
-		t->open[t->nr_open] = name;
+		t->open[t->nr_open] = t->names[t->nr_open];
+		put_edge(t, "B", t->open[t->nr_open], record, time);
 	}
 }
 
-/* Writes the slice that says why a thread is off the CPU. */
-static void put_wait(struct trace *t, const struct shstk_item *item, const char *state)
+/* Writes the slice that says why a thread is off the CPU from @begin to @end. */
+static void put_wait(struct trace *t, const struct shstk_item *item, const char *state,
+		     uint64_t begin, uint64_t end)
 {
 	const char *waker = shstk_record_label(item->record, "waker");
 
 	open_event(t, "X", state, shstk_symproc_pid(item->record->proc));
 	shstk_json_string(&t->json, "cat", "off-cpu");
-	put_time(t, "ts", item->time);
-	put_time(t, "dur", item->value);
+	put_time(t, "ts", begin);
+	put_time(t, "dur", end - begin);
 	shstk_json_open(&t->json, "args", '{');
 	shstk_json_string(&t->json, "in", shstk_record_place(t->profile, item->record));
 	if (waker)
@@ -177,43 +181,98 @@ static void put_wait(struct trace *t, const struct shstk_item *item, const char 
 	shstk_json_close(&t->json);
 }
 
-/*
- * Returns when what a sample shows began and, in @end, when it ended. A sample on the CPU is of the
- * time before it.
- */
+static bool same_name(const char *a, const char *b)
+{
+	return a == b || !strcmp(a, b);
+}
+
+/* Returns how long a value lasts, in ns. */
+static uint64_t scaled(const struct trace *t, uint64_t value)
+{
+	uint64_t ns;
+
+	return __builtin_mul_overflow(value, t->scale, &ns) ? INT64_MAX : ns;
+}
+
+/* Returns how long before its time a sample began: one on the CPU is of the time before it. */
+static uint64_t length_before(const struct trace *t, const struct shstk_item *item)
+{
+	if (!t->timed || strcmp(t->type->unit, "nanoseconds") ||
+	    shstk_record_state(t->type, item->record))
+		return 0;
+	return item->value;
+}
+
+/* Finds how long before the first sample the earliest time began that samples show. */
+static void find_begin(struct trace *t, const struct shstk_items *items)
+{
+	for (size_t i = 0; i < items->nr; i++) {
+		const uint64_t length = length_before(t, &items->v[i]), time = items->v[i].time;
+
+		if (length > time && length - time > t->before)
+			t->before = length - time;
+	}
+}
+
+/* Returns when what a sample shows began and, in @end, when it ended. */
 static uint64_t span_of(const struct trace *t, const struct shstk_item *item, const char *state,
 			uint64_t *end)
 {
-	const bool is_time = !strcmp(t->type->unit, "nanoseconds");
-	const uint64_t value = item->value;
+	const uint64_t time = t->before + item->time;
 
-	*end = item->time;
-	if (state || !t->timed) {
-		*end += value;
-		return item->time;
+	if (!t->timed) {
+		*end = scaled(t, item->time + item->value);
+		return scaled(t, item->time);
 	}
-	return is_time ? item->time - (value < item->time ? value : item->time) : item->time;
+	*end = state ? time + item->value : time;
+	return time - length_before(t, item);
 }
 
+/* Returns how many of the outermost slices go on in a sample that begins at @begin. */
+static size_t count_same(const struct trace *t, uint64_t begin)
+{
+	size_t same = 0;
+
+	if (begin > t->end && begin - t->end > t->gap)
+		return 0;
+	while (same < t->nr && same < t->nr_open && same_name(t->names[same], t->open[same]))
+		same++;
+	return same;
+}
+
+/* Returns whether the first slice that begins behind the outermost @same is called as one that ends. */
+static bool name_ends(const struct trace *t, size_t same)
+{
+	for (size_t i = same; same < t->nr && i < t->nr_open; i++)
+		if (same_name(t->open[i], t->names[same]))
+			return true;
+	return false;
+}
+
+/*
+ * Viewers do not keep events of the same time in their order: speedscope lets a slice begin before
+ * the other one of its name ends. Therefore such a slice, and a wait, begin LEAST later, and no
+ * slice is shorter than that.
+ */
 static void put_item(struct trace *t, const struct shstk_item *item)
 {
 	const char *state = shstk_record_state(t->type, item->record);
 	uint64_t end, begin = span_of(t, item, state, &end);
-	size_t same = 0;
+	size_t same;
 
 	list_names(t, item->record);
 	if (begin < t->end)
 		begin = t->end;
-	if (end < begin)
-		end = begin;
-	if (begin - t->end <= t->gap)
-		while (same < t->nr && same < t->nr_open && t->names[same] == t->open[same])
-			same++;
+	same = count_same(t, begin);
+	if (begin == t->end && t->nr_open && (state || name_ends(t, same)))
+		begin += LEAST;
+	if (end < begin + LEAST)
+		end = begin + LEAST;
 	close_slices(t, item->record, same);
 	open_slices(t, item->record, begin);
 	t->end = end;
 	if (state)
-		put_wait(t, item, state);
+		put_wait(t, item, state, begin, end);
 }
 
 /* ---- Threads ---- */
@@ -288,6 +347,7 @@ static int put_threads(struct trace *t, unsigned int type)
 
 	if (err)
 		return err;
+	find_begin(t, &items);
 	for (size_t from = 0; from < items.nr && !t->failed; from = to) {
 		to = shstk_items_end(&items, from);
 		put_thread(t, &items, from, to);
@@ -374,12 +434,15 @@ static int write_trace(const struct shstk_profile *profile, FILE *out,
 		.type = &profile->types[type],
 		.json = { .out = out },
 		.timed = profile->moments.nr,
+		.scale = 1,
 		.free_tid = FREE_TID,
 	};
 	int err;
 
 	if (unit && !strcmp(unit, "nanoseconds") && profile->period > 0)
 		t.gap = GAP * (uint64_t)profile->period;
+	if (!t.timed && profile->nr_types && strcmp(t.type->unit, "nanoseconds"))
+		t.scale = 1000;
 	shstk_pool_init(&t.pool);
 	err = put_file(&t, type, opts->title);
 	shstk_rows_deinit(&t.tracks);

@@ -64,19 +64,70 @@ def make_profile(variant, folder):
     return driver
 
 
-@case
-def all_formats(variant, folder):
-    """speedscope: pprof, its own format, folded stacks and perf's text have the same shares"""
+def shares(stacks):
+    """Returns {name: (itself %, with callees %)} of stacks, each of which has an equal part."""
+    ret = {}
+    for stack in stacks:
+        for name in set(stack):
+            own, total = ret.get(name, (0, 0))
+            ret[name] = own + (name == stack[-1]), total + 1
+    return {name: tuple(100 * part / len(stacks) for part in parts) for name, parts in ret.items()}
+
+
+def start_browser():
+    """Returns a browser for speedscope."""
     if not os.path.exists(PAGE):
         raise Skip(f'no {PAGE}: make fetch-speedscope')
     if not find_browser():
         raise Skip('no Chromium here')
+    return Browser()
+
+
+@case
+def same_time(variant, folder):
+    """speedscope: in Chrome's format functions of one name end and begin at one time, next to waits"""
+    browser = start_browser()
+    driver = Driver(variant)
+    names = 'main', 'a', 'b', 'x'
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.writelines(f'{i + 1}000 1000 {name}\n' for i, name in enumerate(names))
+    for line in (('type', 'wall', 'nanoseconds'), ('period', 'wall', 'nanoseconds', PERIOD), ('keep',),
+                 ('proc', 'p', 7), ('perfmap', 'p', f'{folder}/map')):
+        driver.do(*line)
+    stacks = [s.split() for s in (
+        'main a x', 'main x', 'main b x', 'x', 'main a a x', 'main a x', 'a x', 'a a', 'main b a x',
+        'main a b x', 'b', 'b', 'main', 'main a x', 'main a x', 'x a b main', 'main a')]
+    waits = 13, 14
+    for i, stack in enumerate(stacks):
+        if i in waits:
+            driver.do('label', 'state', 'waiting')
+        pcs = [f'{names.index(name) + 1}001p' for name in reversed(stack)]
+        driver.do('sample', 'p', 7, 'prog', 0, 10**9 + (i + (i not in waits)) * PERIOD, PERIOD,
+                  ','.join(f'0x{pc}' for pc in pcs))
+    driver.do('write', f'{folder}/x.trace.json', '-')
+    driver.close()
+    want = shares([stack + ['waiting'] if i in waits else stack for i, stack in enumerate(stacks)])
+    try:
+        have = {name.split()[0]: parts
+                for name, parts in speedscope(browser, f'{folder}/x.trace.json').items()}
+        equal(set(have), set(want))
+        equal({n: p for n, p in have.items()
+               if any(abs(a - b) > 0.5 for a, b in zip(p, want[n]))}, {}, f'wanted {want}')
+        equal([text for text in browser.complaints if 'Tried to end' in text or 'still open' in text],
+              [], 'what speedscope says about slices')
+    finally:
+        browser.close()
+
+
+@case
+def all_formats(variant, folder):
+    """speedscope: pprof, its own format, Chrome's, folded stacks and perf's text: the same shares"""
+    browser = start_browser()
     driver = make_profile(variant, folder)
     want = {'main': (0, 100), 'exported': (0, 100), 'outermost': (0, 75), 'middle': (0, 75),
             'innermost': (75, 75), 'hidden': (25, 25)}
-    browser = Browser()
     try:
-        for suffix in 'pb.gz', 'pb', 'speedscope.json', 'folded', 'perf':
+        for suffix in 'pb.gz', 'pb', 'speedscope.json', 'trace.json', 'folded', 'perf':
             driver.do('write', f'{folder}/x.{suffix}', '-')
             have = {name.split('+')[0]: parts
                     for name, parts in speedscope(browser, f'{folder}/x.{suffix}').items()}

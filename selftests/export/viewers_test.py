@@ -218,9 +218,13 @@ def read_trace(path):
 
 
 def check_slices(events):
-    """Checks that slices of each thread are nested and in order of time. Returns the names in each
-    thread's order, with their begin and end, as {(pid, tid): [(depth, name, begin, end)]}."""
+    """Checks that slices of each thread are nested and in order of time, and that none begins when
+    another one of its name ends: viewers may let it begin first. Returns the names in each thread's
+    order, with their begin and end, as {(pid, tid): [(depth, name, begin, end)]}."""
     open_slices, done = {}, {}
+    ends = {(e['pid'], e['tid'], e['name'], e['ts']) for e in events if e['ph'] == 'E'}
+    equal([e for e in events if e['ph'] == 'B' and
+           (e['pid'], e['tid'], e['name'], e['ts']) in ends], [], 'one of a name ends, one begins')
     for event in events:
         key = event['pid'], event['tid']
         stack = open_slices.setdefault(key, [])
@@ -229,7 +233,8 @@ def check_slices(events):
             stack.append((event['name'], event['ts']))
         elif event['ph'] == 'E':
             name, begin = stack.pop()
-            assert event['ts'] >= begin, (name, begin, event)
+            equal(event['name'], name, 'what ends')
+            assert event['ts'] > begin, (name, begin, event)
             done.setdefault(key, []).append((len(stack), name, begin, event['ts']))
     equal({key: stack for key, stack in open_slices.items() if stack}, {}, 'slices without an end')
     return done
@@ -274,13 +279,13 @@ def trace_times(variant, folder):
     driver.do('write', f'{folder}/x.trace.json', '-')
     driver.close()
     events = read_trace(f'{folder}/x.trace.json')['traceEvents']
-    # Times are in us since the first sample.
+    # Times are in us since the first sample began.
     equal(sorted(check_slices(events)[7, 8]),
-          [(0, 'main', Decimal(b), Decimal(e)) for b, e in (('0', '6.5'), ('88', '89'))] +
-          [(1, 'read', Decimal('1.5'), Decimal('5.5')), (1, 'work', Decimal('0'), Decimal('1')),
-           (1, 'work', Decimal('5.5'), Decimal('6.5')), (1, 'work', Decimal('88'), Decimal('89'))])
+          [(0, 'main', Decimal(b), Decimal(e)) for b, e in (('0', '7.5'), ('89', '90'))] +
+          [(1, 'read', Decimal('2.5'), Decimal('6.5')), (1, 'work', Decimal('0'), Decimal('2')),
+           (1, 'work', Decimal('6.5'), Decimal('7.5')), (1, 'work', Decimal('89'), Decimal('90'))])
     equal([(e['name'], e['ts'], e['dur'], e['args']) for e in events if e['ph'] == 'X'],
-          [('waiting', Decimal('1.5'), Decimal('4'), {'in': 'read', 'waker': 'init (1)'})])
+          [('waiting', Decimal('2.5'), Decimal('4'), {'in': 'read', 'waker': 'init (1)'})])
 
 
 @case
