@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/keep.h"
+#include "libshstk/symbol/target.h"
 #include "tools/output.h"
 #include "tools/read_limit.h"
 #include "tools/report/screen_name.h"
@@ -294,10 +295,11 @@ void output_keep_stamp(struct output *o)
 		shstk_keep_rename(o->keep, o->paths[o->kept]);
 }
 
-void output_keep_leave(struct output *o)
+void output_keep_leave(struct output *o, struct shstk_left *left)
 {
+	*left = (struct shstk_left){ NULL };
 	if (o->keep)
-		shstk_keep_leave(o->keep);
+		shstk_keep_leave(o->keep, left);
 	o->keep = NULL;
 }
 

@@ -139,8 +139,10 @@ int output_keep_flush(struct output *o, const char *so_far);
  */
 void output_keep_stamp(struct output *o);
 
-/* Leaves the file of output_keep() to a child process, which finishes it. */
-void output_keep_leave(struct output *o);
+struct shstk_left;
+
+/* Leaves the file of output_keep() to a child process, as shstk_keep_leave() does. */
+void output_keep_leave(struct output *o, struct shstk_left *left);
 
 /* Releases the file of output_keep(), if output_write() was not called. */
 void output_keep_drop(struct output *o);

@@ -79,8 +79,13 @@ int shstk_keep_create_for(const struct shstk_profile *profile, const struct shst
 	return -EIO;
 }
 
-void shstk_keep_leave(struct shstk_keep *keep)
+void shstk_keep_leave(struct shstk_keep *keep, struct shstk_left *left)
 {
+	*left = (struct shstk_left){ NULL };
+	if (keep->opened && keep->target.temp) {
+		left->hidden = strdup(keep->target.temp);
+		left->name = strdup(keep->target.final);
+	}
 	if (keep->opened)
 		shstk_target_leave(&keep->target);
 	keep->opened = false;

@@ -24,6 +24,7 @@
 #define SHSTK_KEEP_SENT (16u << 20) /* the same for a collector, which takes 20 MiB by default */
 
 struct shstk_keep;
+struct shstk_left;
 
 /**
  * shstk_keep_create() - begin a file with the samples of a profile
@@ -112,8 +113,12 @@ int shstk_keep_finish(struct shstk_keep *keep, unsigned int type);
  */
 void shstk_keep_rename(struct shstk_keep *keep, const char *path);
 
-/* Releases the file, which a child process finishes. */
-void shstk_keep_leave(struct shstk_keep *keep);
+/**
+ * shstk_keep_leave() - release the file, which a child process finishes
+ * @keep: the file.
+ * @left: receives where the file is if the child does not finish it, as far as memory allows.
+ */
+void shstk_keep_leave(struct shstk_keep *keep, struct shstk_left *left);
 
 /* Releases the file as it is, without an end; @keep may be NULL. */
 void shstk_keep_drop(struct shstk_keep *keep);

@@ -22,6 +22,18 @@ struct shstk_target {
 	bool made;
 };
 
+/**
+ * struct shstk_left - a file that another process finishes
+ * @hidden: where it is until then; NULL: it has its name, or was not made.
+ * @name: the name that it gets.
+ *
+ * Both are to be freed.
+ */
+struct shstk_left {
+	char *hidden;
+	char *name;
+};
+
 /*
  * Opens the file; "-" is standard output. A regular file is written under another name beside it.
  * Returns 0 or a negative errno, and nothing has to be released then.

@@ -284,6 +284,62 @@ def snapshots():
 
 
 @test
+def links():
+    """--every refuses a symbolic link to a file, which only the first part could follow"""
+    for target in 'real.shstk', 'none.shstk':
+        with open(place('real.shstk'), 'wb'):
+            pass
+        link = place(f'link-{target}')
+        os.symlink(place(target), link)
+        run = shstk('record', '--every=1s', '-o', link, '--', 'true')
+        equal(run.returncode, 2, run.stderr)
+        check('is a symbolic link' in run.stderr, run.stderr)
+
+
+def writers(pid):
+    """The processes by which a recorder writes: they are its program, in groups of their own."""
+    found = []
+    for path in glob.glob(f'/proc/{pid}/task/*/children'):
+        try:
+            with open(path, encoding='ascii') as file:
+                children = [int(word) for word in file.read().split()]
+            found += [child for child in children if os.getpgid(child) == child and
+                      os.path.samefile(f'/proc/{child}/exe', SHSTK)]
+        except OSError:
+            pass    # one of them has ended
+    return found
+
+
+@test
+def writer_killed():
+    """--every: a part whose writer is killed has its name, and its samples can be read"""
+    run = subprocess.Popen([SHSTK, 'record', '--every=0.2', '-F', '99', '-o', place('rescue.shstk'),
+                            '-o', place('rescue.html'), '--', TARGET, 'burn', str(LIMIT)],
+                           stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                           stderr=subprocess.PIPE, preexec_fn=end_with_parent)
+    end = time.monotonic() + 20
+    rescued = None
+    os.set_blocking(run.stderr.fileno(), False)
+    said = ''
+    try:
+        while not rescued and time.monotonic() < end and run.poll() is None:
+            for pid in writers(run.pid):
+                os.kill(pid, signal.SIGKILL)
+            said += (run.stderr.read() or b'').decode()
+            rescued = re.search(r'lacks its end: .*; (\S+) has its samples', said)
+            time.sleep(0.001)
+    finally:
+        run.send_signal(signal.SIGINT)
+        run.wait(LIMIT)
+        run.stderr.close()
+    if not rescued:
+        raise Skip(f'no writer was met: {said[-300:]}')
+    run = report('-q', '-o', place('rescued.folded'), rescued[1])
+    check('its end is missing' in report('--top', rescued[1]).stdout, 'no caution')
+    check(os.path.getsize(place('rescued.folded')) > 0, run.stderr)
+
+
+@test
 def parts():
     """so is each profile of samples"""
     record('first', '--every=1', '-F', '99', '--', 'true', kept=False)     # or it is skipped

@@ -21,6 +21,7 @@
 #include <sys/types.h>
 
 #include "libshstk/symbol/profile.h"
+#include "libshstk/symbol/target.h"
 #include "tools/reason.h"
 #include "tools/record/options/options.h"
 #include "tools/record/sample_counts.h"
@@ -52,6 +53,7 @@
  *	are kept; the oldest is at @nr_kept modulo that number. NULL if there is no limit.
  * @nr_kept: number of profiles so far.
  * @writer: the child process that writes the previous profile (series.h), or 0.
+ * @left: the file that it finishes.
  * @pusher: sends profiles, if they are to be sent.
  * @going: the back end has begun to record.
  * @again: the recording ends because another one with changed options follows (reload.h).
@@ -82,6 +84,7 @@ struct recording {
 	char **kept;
 	unsigned long nr_kept;
 	pid_t writer;
+	struct shstk_left left;
 	struct pusher pusher;
 	bool going;
 	bool again;

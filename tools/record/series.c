@@ -128,6 +128,25 @@ bool series_push(const struct recording *r)
 	return !r->opts->push.to || pusher_put(&r->pusher, r->profile, record_title(r->opts));
 }
 
+/*
+ * Gives the file that keeps all its name, if the process that was to finish it did not. It lacks its
+ * end then, but has the samples. Returns the name, or NULL.
+ */
+static const char *rescue(const struct shstk_left *left)
+{
+	return left->hidden && left->name && !rename(left->hidden, left->name) ? left->name : NULL;
+}
+
+static void tell_signal(int signal, const char *rescued)
+{
+	if (rescued)
+		complain(
+			"a profile lacks its end: signal %d ended what wrote it; %s has its samples",
+			signal, rescued);
+	else
+		complain("a profile is lost: signal %d ended what wrote it", signal);
+}
+
 /* Waits until the child process has written the previous profile: only one is written at a time. */
 static void wait_writer(struct recording *r)
 {
@@ -138,7 +157,10 @@ static void wait_writer(struct recording *r)
 	r->writer = 0;
 	r->unwritten |= status != 0;
 	if (WIFSIGNALED(status))
-		complain("a profile is lost: signal %d ended what wrote it", WTERMSIG(status));
+		tell_signal(WTERMSIG(status), rescue(&r->left));
+	free(r->left.hidden);
+	free(r->left.name);
+	r->left = (struct shstk_left){ NULL };
 }
 
 /*
@@ -245,7 +267,7 @@ static int write_next(struct recording *r)
 	if (ret)
 		return ret;
 	shstk_profile_keep(r->profile, NULL);
-	output_keep_leave(&r->opts->output);
+	output_keep_leave(&r->opts->output, &r->left);
 	return 0;
 }
 

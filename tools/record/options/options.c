@@ -7,6 +7,7 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "tools/inject/agent/ring.h"
 #include "tools/record/heap/heap.h"
@@ -457,6 +458,28 @@ static const char *against_heap(const struct record_opts *o)
 	return record_needs_kernel(&others);
 }
 
+/* Returns whether a path is a symbolic link to a regular file or to nothing. */
+static bool is_link_to_file(const char *path)
+{
+	struct stat st;
+
+	return !lstat(path, &st) && S_ISLNK(st.st_mode) && (stat(path, &st) || S_ISREG(st.st_mode));
+}
+
+/* Checks a file of --every. Returns an exit status. */
+static int check_part(const char *path)
+{
+	if (!strcmp(path, "-"))
+		complain("--every needs files: it does not go with standard output");
+	else if (is_link_to_file(path))
+		complain(
+			"--every writes several files, and '%s' is a symbolic link to one: give a name in the folder that they are to be in",
+			path);
+	else
+		return EXIT_OK;
+	return EXIT_USAGE;
+}
+
 static int check_targets(const struct record_opts *o)
 {
 	const struct targets *t = &o->targets;
@@ -537,12 +560,8 @@ int record_options_check(struct record_opts *o)
 	o->output.streams = true;
 	if (!status && !o->live)
 		status = output_check(&o->output, EXIT_OWN);
-	for (unsigned int i = 0; !status && o->every > 0 && i < o->output.nr; i++) {
-		if (strcmp(o->output.paths[i], "-"))
-			continue;
-		complain("--every needs files: it does not go with standard output");
-		status = EXIT_USAGE;
-	}
+	for (unsigned int i = 0; !status && o->every > 0 && i < o->output.nr; i++)
+		status = check_part(o->output.paths[i]);
 	if (o->heap && targets_any(&o->targets) && !o->duration)
 		o->duration = HEAP_DURATION;
 	if (o->heap && !o->output.type)
