@@ -170,6 +170,9 @@ struct shstk_named_proc {
  * @nr_sources: number of files that were read.
  * @default_type: default type of the file that was read, from 1; 0: the last type.
  * @moments: times of the samples.
+ * @lives: when processes began and ended.
+ * @nr_lives: number of elements of @lives.
+ * @max_lives: number of elements that @lives has room for.
  * @keep: the file that samples are written to as they are added, or NULL.
  * @main_pid: process ID of the command that was started, or 0.
  * @main_map: mapping of the program of the command, where the profile was read, or NULL.
@@ -211,6 +214,9 @@ struct shstk_profile {
 	unsigned int nr_sources;
 	unsigned int default_type;
 	struct shstk_moments moments;
+	struct shstk_life *lives;
+	size_t nr_lives;
+	size_t max_lives;
 	struct shstk_keep *keep;
 	int main_pid;
 	const struct shstk_symmap *main_map;

@@ -12,7 +12,7 @@
  *   resourceTable  the modules
  *   stringArray    all texts
  *   samples        stack, time and weight
- *   markers        why and how long the thread was off the CPU
+ *   markers        why and how long the thread was off the CPU; when its process began and ended
  *
  * Values that are changes of a level, such as of the memory in use, are a counter of each process.
  *
@@ -26,13 +26,15 @@
 #include "items.h"
 #include "json.h"
 #include "kind.h"
+#include "lives.h"
 #include "format_rows.h"
 #include "waits.h"
 
 #define VERSION 55 /* of the processed profile format */
 #define GECKO_VERSION 31 /* of the browser's own format at that time; readers want some number */
 #define RESOURCE_LIBRARY 1 /* type of a resource */
-#define PHASE_INTERVAL 1 /* of a marker */
+#define PHASE_INSTANT 0 /* of a marker */
+#define PHASE_INTERVAL 1
 
 /* The categories have the numbers of the kinds. One has to be grey: it is the default. */
 static const struct {
@@ -101,8 +103,11 @@ struct shown_frame {
  * @tid_pool: memory of @tids.
  * @tids: thread IDs of the threads that are written.
  * @tid_uses: how often each of @tids was written.
+ * @lives: when processes began and ended.
+ * @nr_lives: number of elements of @lives.
  * @process: name of the process whose threads are written.
  * @main: index of the first sample of its main thread, or SIZE_MAX.
+ * @head: the same, or index of the first sample of its first thread.
  */
 struct firefox {
 	const struct shstk_profile *profile;
@@ -118,8 +123,11 @@ struct firefox {
 	struct shstk_pool tid_pool;
 	struct shstk_rows tids;
 	struct shstk_column tid_uses;
+	struct shstk_life *lives;
+	size_t nr_lives;
 	const char *process;
 	size_t main;
+	size_t head;
 };
 
 /* ---- The tables of a thread ---- */
@@ -385,67 +393,155 @@ static void put_empty(struct firefox *f, const char *name, const char *const *co
 	close_table(f, 0);
 }
 
+/* ---- Markers ---- */
+
+/* Returns the ID of the process of a sample; 0 if it is not known. */
+static int pid_of(const struct shstk_items *items, size_t i)
+{
+	int pid = shstk_symproc_pid(items->v[i].record->proc);
+
+	return pid < 0 ? 0 : pid;
+}
+
+/**
+ * struct marker - what happened to a thread at a time, or for some time
+ * @name: what it is called.
+ * @start: when it began, in ns since the first sample.
+ * @length: how long it lasted in ns, -1: it was an instant.
+ * @wait: the sample that says why the thread was off the CPU, or NULL:
+ * @life: the thread's process began or ended.
+ */
+struct marker {
+	const char *name;
+	uint64_t start;
+	int64_t length;
+	const struct shstk_record *wait;
+	const struct shstk_life *life;
+};
+
 /* Writes what a marker says of a time off the CPU. */
 static void put_wait(struct firefox *f, const struct shstk_record *record)
 {
 	const char *waker = shstk_record_label(record, "waker");
 
-	shstk_json_open(&f->json, NULL, '{');
 	shstk_json_string(&f->json, "type", "Wait");
 	shstk_json_string(&f->json, "in", shstk_record_place(f->profile, record));
 	if (waker)
 		shstk_json_string(&f->json, "waker", waker);
-	shstk_json_close(&f->json);
 }
 
-/* Lists the samples from @from to before @to that are off the CPU. Returns their number. */
-static size_t list_waits(const struct shstk_items *items, size_t from, size_t to,
-			 const struct shstk_value_type *type, const struct shstk_item **list)
+/* Writes what a marker says of the beginning or the end of a process. */
+static void put_life(struct firefox *f, const struct shstk_life *life)
 {
-	size_t nr = 0;
+	char *text;
 
-	for (size_t i = from; i < to; i++)
-		if (shstk_record_state(type, items->v[i].record))
-			list[nr++] = &items->v[i];
-	return nr;
+	if (asprintf(&text, "%s (%d)", life->comm, life->pid) < 0) {
+		f->failed = true;
+		return;
+	}
+	shstk_json_string(&f->json, "type", "Process");
+	shstk_json_string(&f->json, "process", text);
+	free(text);
 }
 
-/* Writes a marker for each of @nr times off the CPU. */
-static void put_markers(struct firefox *f, const struct shstk_item *const *waits, size_t nr,
-			const struct shstk_value_type *type)
+static void put_marker_data(struct firefox *f, const struct marker *list, size_t nr)
 {
-	shstk_json_open(&f->json, "markers", '{');
 	shstk_json_open(&f->json, "data", '[');
-	for (size_t i = 0; i < nr; i++)
-		put_wait(f, waits[i]->record);
+	for (size_t i = 0; i < nr; i++) {
+		shstk_json_open(&f->json, NULL, '{');
+		if (list[i].wait)
+			put_wait(f, list[i].wait);
+		else
+			put_life(f, list[i].life);
+		shstk_json_close(&f->json);
+	}
 	shstk_json_close(&f->json);
-	shstk_json_open(&f->json, "name", '[');
-	for (size_t i = 0; i < nr; i++)
-		shstk_json_int(&f->json, NULL,
-			       text_number(f, keep(f, shstk_record_state(type, waits[i]->record))));
-	shstk_json_close(&f->json);
+}
+
+static void put_marker_times(struct firefox *f, const struct marker *list, size_t nr)
+{
 	shstk_json_open(&f->json, "startTime", '[');
 	for (size_t i = 0; i < nr; i++)
-		shstk_json_millionth(&f->json, NULL, waits[i]->time);
+		shstk_json_millionth(&f->json, NULL, list[i].start);
 	shstk_json_close(&f->json);
 	shstk_json_open(&f->json, "endTime", '[');
-	for (size_t i = 0; i < nr; i++)
-		shstk_json_millionth(&f->json, NULL, waits[i]->time + waits[i]->value);
+	for (size_t i = 0; i < nr; i++) {
+		if (list[i].length < 0)
+			shstk_json_null(&f->json, NULL);
+		else
+			shstk_json_millionth(&f->json, NULL, list[i].start + list[i].length);
+	}
 	shstk_json_close(&f->json);
-	put_equal(f, "phase", nr, PHASE_INTERVAL);
+	shstk_json_open(&f->json, "phase", '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_int(&f->json, NULL, list[i].length < 0 ? PHASE_INSTANT : PHASE_INTERVAL);
+	shstk_json_close(&f->json);
+}
+
+static void put_markers(struct firefox *f, const struct marker *list, size_t nr)
+{
+	shstk_json_open(&f->json, "markers", '{');
+	put_marker_data(f, list, nr);
+	shstk_json_open(&f->json, "name", '[');
+	for (size_t i = 0; i < nr; i++)
+		shstk_json_int(&f->json, NULL, text_number(f, keep(f, list[i].name)));
+	shstk_json_close(&f->json);
+	put_marker_times(f, list, nr);
 	put_equal(f, "category", nr, SHSTK_KIND_NOTE);
 	close_table(f, nr);
 }
 
-static void put_waits(struct firefox *f, const struct shstk_items *items, size_t from, size_t to,
-		      const struct shstk_value_type *type)
+/* Lists the samples from @from to before @to that are off the CPU. Returns their number. */
+static size_t list_waits(const struct shstk_items *items, size_t from, size_t to,
+			 const struct shstk_value_type *type, struct marker *list)
 {
-	const struct shstk_item **list = calloc(to - from + 1, sizeof(*list));
+	size_t nr = 0;
 
-	if (list)
-		put_markers(f, list, list_waits(items, from, to, type, list), type);
-	else
+	for (size_t i = from; i < to; i++) {
+		const struct shstk_item *item = &items->v[i];
+		const char *state = shstk_record_state(type, item->record);
+
+		if (state)
+			list[nr++] = (struct marker){ .name = state,
+						      .start = item->time,
+						      .length = item->value,
+						      .wait = item->record };
+	}
+	return nr;
+}
+
+/* Lists when a process began and ended. */
+static void list_lives(const struct shstk_life *lives, size_t nr, struct marker *list)
+{
+	for (size_t i = 0; i < nr; i++)
+		list[i] = (struct marker){ .name = shstk_life_name(&lives[i]),
+					   .start = lives[i].time,
+					   .length = -1,
+					   .life = &lives[i] };
+}
+
+/*
+ * Writes the markers of the thread whose samples are @from to before @to. What happened to its
+ * process stands in one of its threads.
+ */
+static void put_thread_markers(struct firefox *f, const struct shstk_items *items, size_t from,
+			       size_t to, const struct shstk_value_type *type)
+{
+	size_t nr_lives, nr;
+	const struct shstk_life *lives =
+		shstk_lives_of(f->lives, f->nr_lives, pid_of(items, from), &nr_lives);
+	struct marker *list = calloc(to - from + nr_lives + 1, sizeof(*list));
+
+	if (!list) {
 		f->failed = true;
+		return;
+	}
+	nr = list_waits(items, from, to, type, list);
+	if (from == f->head) {
+		list_lives(lives, nr_lives, list + nr);
+		nr += nr_lives;
+	}
+	put_markers(f, list, nr);
 	free(list);
 }
 
@@ -550,14 +646,6 @@ static void put_tid(struct firefox *f, int tid)
 	shstk_json_string(&f->json, "tid", text);
 }
 
-/* Returns the ID of the process of a sample; 0 if it is not known. */
-static int pid_of(const struct shstk_items *items, size_t i)
-{
-	int pid = shstk_symproc_pid(items->v[i].record->proc);
-
-	return pid < 0 ? 0 : pid;
-}
-
 static int tid_of(const struct shstk_items *items, size_t i)
 {
 	int tid = items->v[i].record->tid;
@@ -575,15 +663,36 @@ static void find_main(struct firefox *f, const struct shstk_items *items, size_t
 	size_t most = 0, to;
 
 	f->main = SIZE_MAX;
+	f->head = from;
 	f->process = items->v[from].record->comm;
 	for (size_t i = from; i < items->nr && pid_of(items, i) == pid; i = to) {
 		to = shstk_items_end(items, i);
 		if (tid_of(items, i) != pid || to - i <= most)
 			continue;
 		most = to - i;
-		f->main = i;
+		f->main = f->head = i;
 		f->process = items->v[i].record->comm;
 	}
+}
+
+/* Writes when a process began and ended, as far as that is known. */
+static void put_process_times(struct firefox *f, int pid)
+{
+	const struct shstk_life *began = NULL, *ended = NULL, *lives;
+	size_t nr;
+
+	lives = shstk_lives_of(f->lives, f->nr_lives, pid, &nr);
+	for (size_t i = 0; i < nr; i++) {
+		if (lives[i].ended)
+			ended = &lives[i];
+		else if (!began)
+			began = &lives[i];
+	}
+	shstk_json_millionth(&f->json, "processStartupTime", began ? began->time : 0);
+	if (ended)
+		shstk_json_millionth(&f->json, "processShutdownTime", ended->time);
+	else
+		shstk_json_null(&f->json, "processShutdownTime");
 }
 
 /* Writes the head of the thread whose samples begin at @from. */
@@ -602,9 +711,8 @@ static void put_thread_head(struct firefox *f, const struct shstk_items *items, 
 	shstk_json_string(&f->json, "pid", text);
 	put_tid(f, tid_of(items, from));
 	shstk_json_bool(&f->json, "isMainThread", from == f->main);
-	/* When processes and threads began and ended is not known. */
-	shstk_json_int(&f->json, "processStartupTime", 0);
-	shstk_json_null(&f->json, "processShutdownTime");
+	put_process_times(f, pid);
+	/* When threads began and ended is not known. */
 	shstk_json_int(&f->json, "registerTime", 0);
 	shstk_json_null(&f->json, "unregisterTime");
 	put_nulls(f, "pausedRanges", 0);
@@ -621,7 +729,7 @@ static void put_threads(struct firefox *f, const struct shstk_items *items,
 		shstk_json_open(&f->json, NULL, '{');
 		put_thread_head(f, items, from);
 		put_samples(f, items, from, to, type, stacks);
-		put_waits(f, items, from, to, type);
+		put_thread_markers(f, items, from, to, type);
 		put_tables(f);
 		shstk_json_close(&f->json);
 		reset(f);
@@ -629,7 +737,10 @@ static void put_threads(struct firefox *f, const struct shstk_items *items,
 	shstk_json_close(&f->json);
 }
 
-/* Returns the number of the first thread of a process, among those that are written. */
+/*
+ * Returns the number of the first thread of a process, among those that are written; SIZE_MAX if none
+ * is, because the process has no value above 0.
+ */
 static size_t thread_of(const struct shstk_items *items, int pid)
 {
 	size_t number = 0, to;
@@ -639,7 +750,7 @@ static size_t thread_of(const struct shstk_items *items, int pid)
 			return number;
 		to = shstk_items_end(items, from);
 	}
-	return 0;
+	return SIZE_MAX;
 }
 
 /*
@@ -673,22 +784,28 @@ static void put_changes(struct firefox *f, const struct shstk_moment *const *lis
 	close_table(f, rows);
 }
 
-/* Writes the counter of the process whose moments are @list[0] to @list[nr - 1]. */
+/*
+ * Writes the counter of the process whose moments are @list[0] to @list[nr - 1]. A counter belongs to
+ * a thread; a process without one has only values below 0, which are no level.
+ */
 static void put_counter(struct firefox *f, const struct shstk_items *items,
 			const struct shstk_moment *const *list, size_t nr, uint64_t first,
 			unsigned int type)
 {
 	const int pid = shstk_symproc_pid(list[0]->record->proc);
+	const size_t thread = thread_of(items, pid < 0 ? 0 : pid);
 	const struct shstk_value_type *kind = &f->profile->types[type];
 	char text[16];
 
+	if (thread == SIZE_MAX)
+		return;
 	snprintf(text, sizeof(text), "%d", pid < 0 ? 0 : pid);
 	shstk_json_open(&f->json, NULL, '{');
 	shstk_json_string(&f->json, "name", kind->type);
 	shstk_json_string(&f->json, "category", strcmp(kind->unit, "bytes") ? "Other" : "Memory");
 	shstk_json_string(&f->json, "description", "");
 	shstk_json_string(&f->json, "pid", text);
-	shstk_json_int(&f->json, "mainThreadIndex", thread_of(items, pid < 0 ? 0 : pid));
+	shstk_json_int(&f->json, "mainThreadIndex", thread);
 	put_changes(f, list, nr, first, type);
 	shstk_json_close(&f->json);
 }
@@ -786,23 +903,37 @@ static void put_field(struct json *json, const char *key, const char *label)
 	shstk_json_close(json);
 }
 
-/* Says how markers are shown. */
-static void put_schema(struct json *json)
+/* Says how markers of a type are shown, before their fields. @label is what stands beside them. */
+static void open_schema(struct json *json, const char *type, const char *tooltip, const char *label)
 {
 	static const char *const places[] = { "marker-chart", "marker-table", "timeline-overview" };
 
-	shstk_json_open(json, "markerSchema", '[');
 	shstk_json_open(json, NULL, '{');
-	shstk_json_string(json, "name", "Wait");
+	shstk_json_string(json, "name", type);
 	shstk_json_strings(json, "display", places, sizeof(places) / sizeof(*places));
-	shstk_json_string(json, "tooltipLabel", "{marker.name} in {marker.data.in}");
-	shstk_json_string(json, "tableLabel", "{marker.data.in}");
-	shstk_json_string(json, "chartLabel", "{marker.data.in}");
+	shstk_json_string(json, "tooltipLabel", tooltip);
+	shstk_json_string(json, "tableLabel", label);
+	shstk_json_string(json, "chartLabel", label);
 	shstk_json_open(json, "fields", '[');
+}
+
+static void close_schema(struct json *json)
+{
+	shstk_json_close(json);
+	shstk_json_close(json);
+}
+
+static void put_schemas(struct json *json)
+{
+	shstk_json_open(json, "markerSchema", '[');
+	open_schema(json, "Wait", "{marker.name} in {marker.data.in}", "{marker.data.in}");
 	put_field(json, "in", "In");
 	put_field(json, "waker", "Ended by");
-	shstk_json_close(json);
-	shstk_json_close(json);
+	close_schema(json);
+	open_schema(json, "Process", "{marker.name}: {marker.data.process}",
+		    "{marker.data.process}");
+	put_field(json, "process", "Process");
+	close_schema(json);
 	shstk_json_close(json);
 }
 
@@ -823,7 +954,7 @@ static void put_meta(struct json *json, const struct shstk_profile *profile, con
 	shstk_json_bool(json, "sourceCodeIsNotOnSearchfox", true);
 	put_units(json);
 	put_categories(json);
-	put_schema(json);
+	put_schemas(json);
 	put_extra(json, profile);
 	shstk_json_close(json);
 }
@@ -851,6 +982,7 @@ static void deinit(struct firefox *f)
 	for (int i = 0; i < COLUMNS; i++)
 		free(f->columns[i].v);
 	free(f->tid_uses.v);
+	free(f->lives);
 	shstk_texts_deinit(&f->strings);
 }
 
@@ -868,7 +1000,8 @@ static int write_firefox(const struct shstk_profile *profile, FILE *out,
 	shstk_pool_init(&f.pool);
 	shstk_pool_init(&f.tid_pool);
 	stacks = calloc(profile->nr_records + 1, sizeof(*stacks));
-	if (stacks)
+	f.lives = shstk_lives_shown(profile, items.first, &f.nr_lives);
+	if (stacks && f.lives)
 		put_file(&f, &items, type, opts->title, stacks);
 	else
 		f.failed = true;

@@ -15,6 +15,7 @@
  *
  *   "B" and "E"  begin and end of a slice      "C"  value of a counter
  *   "X"          a slice with its duration     "M"  names of processes and threads
+ *   "i"          a process began or ended
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -23,6 +24,7 @@
 #include "format_rows.h"
 #include "items.h"
 #include "json.h"
+#include "lives.h"
 #include "waits.h"
 
 #define GAP 2 /* periods without a sample after which functions are taken to have ended */
@@ -339,6 +341,26 @@ static void put_thread(struct trace *t, const struct shstk_items *items, size_t 
 	close_slices(t, record, 0);
 }
 
+/* Writes when the processes that have samples began and ended. */
+static int put_lives(struct trace *t, const struct shstk_items *items)
+{
+	size_t nr;
+	struct shstk_life *lives = shstk_lives_shown(t->profile, items->first, &nr);
+
+	for (size_t i = 0; lives && i < nr; i++) {
+		t->tid = lives[i].pid;
+		open_event(t, "i", shstk_life_name(&lives[i]), lives[i].pid);
+		shstk_json_string(&t->json, "s", "p");
+		put_time(t, "ts", t->before + lives[i].time);
+		shstk_json_open(&t->json, "args", '{');
+		shstk_json_string(&t->json, "process", lives[i].comm);
+		shstk_json_close(&t->json);
+		shstk_json_close(&t->json);
+	}
+	free(lives);
+	return lives ? 0 : -ENOMEM;
+}
+
 static int put_threads(struct trace *t, unsigned int type)
 {
 	struct shstk_items items;
@@ -352,8 +374,9 @@ static int put_threads(struct trace *t, unsigned int type)
 		to = shstk_items_end(&items, from);
 		put_thread(t, &items, from, to);
 	}
+	err = put_lives(t, &items);
 	shstk_items_deinit(&items);
-	return t->failed ? -ENOMEM : 0;
+	return t->failed ? -ENOMEM : err;
 }
 
 /* ---- Counters ---- */

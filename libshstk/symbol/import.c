@@ -16,6 +16,7 @@
 #include <zlib.h>
 
 #include "import.h"
+#include "lives.h"
 #include "store.h"
 
 #define CHUNK 65536
@@ -398,4 +399,22 @@ int shstk_import_sample(struct shstk_import *in, struct shstk_sample *sample, in
 	if (profile->nr_records == records)
 		shstk_account_give(in->account, cost);
 	return 0;
+}
+
+int shstk_import_life(struct shstk_import *in, const struct shstk_life *life)
+{
+	int64_t values[SHSTK_PROFILE_MAX_TYPES] = { 0 };
+	struct shstk_sample sample = {
+		.tid = life->pid,
+		.comm = life->comm,
+		.time = life->time,
+		.values = values,
+	};
+	int err = in->opts->keep_times ? get_proc(in, life->pid, &sample.proc) : 0;
+
+	if (err || !in->opts->keep_times)
+		return err;
+	if (in->opts->take && !in->opts->take(in->opts->arg, in->profile, &sample, values))
+		return 0;
+	return shstk_lives_add(in->profile, life) ? shstk_import_no_memory(in) : 0;
 }

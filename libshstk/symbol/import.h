@@ -62,6 +62,8 @@ int shstk_import_name(struct shstk_import *in, const struct shstk_named *named, 
  */
 int shstk_import_sample(struct shstk_import *in, struct shstk_sample *sample, int pid,
 			int64_t *values);
+/* Notes that a process began or ended, unless it is filtered out as its samples are. */
+int shstk_import_life(struct shstk_import *in, const struct shstk_life *life);
 /*
  * Declares the @i-th value type of the file. It must equal the one that the profile has already, if
  * there is one.

@@ -18,6 +18,7 @@
 #include "demangle.h"
 #include "import_otlp.h"
 #include "import_proto.h"
+#include "lives.h"
 #include "otlp.h"
 #include "otlp.pb-c.h"
 #include "store.h"
@@ -234,13 +235,17 @@ static enum meaning meaning_of(const struct shstk_otlp_reader *r, const Attribut
 
 /* ---- What a message says of the recording ---- */
 
+static const Shstk__Otlp__TextList *list_of(const AnyValue *value)
+{
+	return value && value->value_case == SHSTK__OTLP__ANY_VALUE__VALUE_ARRAY_VALUE ?
+		       value->array_value :
+		       NULL;
+}
+
 static int read_lines(struct shstk_otlp_reader *r, const AnyValue *value,
 		      int (*keep)(struct shstk_profile *profile, const char *text))
 {
-	const Shstk__Otlp__TextList *list =
-		value && value->value_case == SHSTK__OTLP__ANY_VALUE__VALUE_ARRAY_VALUE ?
-			value->array_value :
-			NULL;
+	const Shstk__Otlp__TextList *list = list_of(value);
 	int err = 0;
 
 	for (size_t i = 0; list && i < list->n_values && !err; i++) {
@@ -275,6 +280,27 @@ static int read_scope(struct shstk_otlp_reader *r, const Scope *scope)
 	if (so_far)
 		r->so_far = keep_text(r, so_far);
 	return 0;
+}
+
+static int keep_life(struct shstk_otlp_reader *r, const char *line)
+{
+	struct shstk_life life;
+	int err = shstk_import_take(r->in, 2 * sizeof(life) + strlen(line));
+
+	if (err || !shstk_life_parse(line, r->clock, &life))
+		return err;
+	return shstk_import_life(r->in, &life);
+}
+
+/* Reads which processes began and ended. What is no such line is passed over. */
+static int read_lives(struct shstk_otlp_reader *r, const Scope *scope)
+{
+	const Shstk__Otlp__TextList *list = list_of(of_scope(scope, SHSTK_OTLP_LIVES));
+	int err = 0;
+
+	for (size_t i = 0; list && i < list->n_values && !err; i++)
+		err = keep_life(r, list->values[i]->string_value);
+	return err;
 }
 
 static int read_end(struct shstk_otlp_reader *r, const Scope *scope)
@@ -939,7 +965,9 @@ static int read_part(struct shstk_otlp_reader *r, const ScopeProfiles *scope,
 	if (part == SHSTK_OTLP_PART_NAMES)
 		return refuse_samples(r, scope);
 	err = read_scope(r, scope->scope);
-	return err ? err : read_samples(r, scope);
+	if (!err)
+		err = read_samples(r, scope);
+	return err ? err : read_lives(r, scope->scope);
 }
 
 /* Reads what the scopes of a message have. */

@@ -52,13 +52,11 @@ static void add_all(const struct shstk_profile *profile, unsigned int type, bool
 
 static void begin_at_0(struct shstk_items *items)
 {
-	uint64_t first = UINT64_MAX;
-
 	for (size_t i = 0; i < items->nr; i++)
-		if (items->v[i].time < first)
-			first = items->v[i].time;
+		if (items->v[i].time < items->first)
+			items->first = items->v[i].time;
 	for (size_t i = 0; i < items->nr; i++)
-		items->v[i].time -= first;
+		items->v[i].time -= items->first;
 }
 
 /* Gives the samples of each thread times, as if each had come when those before it had passed. */
@@ -80,7 +78,7 @@ int shstk_items_make(const struct shstk_profile *profile, unsigned int type,
 	const struct shstk_moments *moments = &profile->moments;
 	const bool timed = moments->nr && !shstk_moments_fall(moments, type);
 
-	*ret = (struct shstk_items){ 0 };
+	*ret = (struct shstk_items){ .first = UINT64_MAX };
 	ret->v = calloc((timed ? moments->nr : profile->nr_records) + 1, sizeof(*ret->v));
 	if (!ret->v)
 		return -ENOMEM;

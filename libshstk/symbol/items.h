@@ -25,10 +25,13 @@ struct shstk_item {
  * struct shstk_items - all samples
  * @v: the samples, sorted by process, thread and time.
  * @nr: number of samples.
+ * @first: time of the first sample of all, in ns of CLOCK_MONOTONIC; UINT64_MAX where no times are
+ *	kept.
  */
 struct shstk_items {
 	struct shstk_item *v;
 	size_t nr;
+	uint64_t first;
 };
 
 /**

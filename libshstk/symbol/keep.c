@@ -24,6 +24,7 @@
  * @samples: samples that wait to be written; NULL before the first one.
  * @size: bytes of a sample.
  * @nr: number of @samples.
+ * @lives: number of lives of the profile that were written.
  * @target: the file, once there is a message.
  * @opened: @target is open.
  * @renamed: @target gets its name when it is finished.
@@ -41,6 +42,7 @@ struct shstk_keep {
 	uint8_t *samples;
 	size_t size;
 	size_t nr;
+	size_t lives;
 	struct shstk_target target;
 	bool opened;
 	bool renamed;
@@ -204,6 +206,7 @@ static int write_halves(struct shstk_keep *keep, struct shstk_otlp_message *firs
 	first->nr /= 2;
 	second.samples += first->nr * keep->size;
 	second.nr -= first->nr;
+	second.nr_lives = 0;
 	first->nr_names /= 2;
 	second.first_name += first->nr_names;
 	second.nr_names -= first->nr_names;
@@ -239,6 +242,16 @@ static int write_message(struct shstk_keep *keep, struct shstk_otlp_message *mes
 	return 0;
 }
 
+/* Adds to a message the lives that were not written yet. */
+static void add_lives(struct shstk_keep *keep, struct shstk_otlp_message *message)
+{
+	if (keep->take)
+		return;
+	message->first_life = keep->lives;
+	message->nr_lives = keep->profile->nr_lives - keep->lives;
+	keep->lives = keep->profile->nr_lives;
+}
+
 int shstk_keep_flush(struct shstk_keep *keep, const char *so_far)
 {
 	struct shstk_otlp_message message = {
@@ -249,6 +262,7 @@ int shstk_keep_flush(struct shstk_keep *keep, const char *so_far)
 
 	if (!keep->nr)
 		return 0;
+	add_lives(keep, &message);
 	keep->nr = 0;
 	return write_message(keep, &message);
 }
@@ -284,11 +298,23 @@ static int write_names(struct shstk_keep *keep)
 	return err;
 }
 
+/* Writes the lives that are left, in a message without samples. */
+static int write_lives(struct shstk_keep *keep)
+{
+	struct shstk_otlp_message message = { .nr = 0 };
+
+	add_lives(keep, &message);
+	return message.nr_lives ? write_message(keep, &message) : 0;
+}
+
 static int write_end(struct shstk_keep *keep)
 {
-	struct shstk_otlp_message end = { .end = true, .names_at = keep->written };
-	int err = write_names(keep);
+	struct shstk_otlp_message end = { .end = true };
+	int err = write_lives(keep);
 
+	end.names_at = keep->written;
+	if (!err)
+		err = write_names(keep);
 	return err ? err : write_message(keep, &end);
 }
 

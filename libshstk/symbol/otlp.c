@@ -13,6 +13,7 @@
 #include "builder.h"
 #include "htlhash.h"
 #include "language.h"
+#include "lives.h"
 #include "otlp.h"
 #include "otlp.pb-c.h"
 #include "otlp_resource.h"
@@ -682,6 +683,21 @@ static AnyValue *make_texts(struct otlp_builder *b, const char *const *lines, si
 	return value;
 }
 
+/* Returns the lives of a message as lines. */
+static AnyValue *make_lives(struct otlp_builder *b)
+{
+	const struct shstk_otlp_message *m = b->message;
+	const char **lines = shstk_builder_alloc(&b->memory, (m->nr_lives + 1) * sizeof(*lines));
+	char text[SHSTK_LIFE_TEXT];
+
+	for (size_t i = 0; lines && i < m->nr_lives && !b->memory.failed; i++) {
+		shstk_life_format(&b->profile->lives[m->first_life + i], clock_of(b->profile),
+				  text);
+		lines[i] = pool_text(b, text);
+	}
+	return b->memory.failed ? NULL : make_texts(b, lines, m->nr_lives);
+}
+
 static const char *title_of(const struct otlp_builder *b)
 {
 	return b->message->about->title ? b->message->about->title : b->profile->title;
@@ -693,7 +709,7 @@ static Shstk__Otlp__Scope *make_scope(struct otlp_builder *b)
 	const struct shstk_profile *profile = b->profile;
 	Shstk__Otlp__Scope *scope =
 		SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Scope, shstk__otlp__scope__init);
-	KeyValue **list = shstk_builder_alloc(&b->memory, 8 * sizeof(*list));
+	KeyValue **list = shstk_builder_alloc(&b->memory, 9 * sizeof(*list));
 	size_t nr = 0;
 
 	if (!scope || !list)
@@ -706,6 +722,8 @@ static Shstk__Otlp__Scope *make_scope(struct otlp_builder *b)
 	add_pair(b, list, &nr, SHSTK_OTLP_CLOCK, make_value(b, NULL, clock_of(profile), false));
 	if (m->so_far)
 		add_pair(b, list, &nr, SHSTK_OTLP_SO_FAR, make_value(b, m->so_far, 0, false));
+	if (m->nr_lives)
+		add_pair(b, list, &nr, SHSTK_OTLP_LIVES, make_lives(b));
 	if (m->end) {
 		add_pair(b, list, &nr, SHSTK_OTLP_END, make_value(b, NULL, 1, true));
 		add_pair(b, list, &nr, SHSTK_OTLP_NAMES, make_value(b, NULL, m->names_at, false));

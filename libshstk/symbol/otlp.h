@@ -15,6 +15,7 @@
  *     shstk.end            bool: this is the last message
  *     shstk.names          int: where in the file the messages begin that only name locations
  *     shstk.comments, shstk.cautions    lists of texts, in the last message
+ *     shstk.lives          list of texts: processes that began or ended (shstk_life_format())
  *   of a Profile
  *     shstk.default        bool: this kind of values is shown where one is
  *     shstk.note           text that is shown beside the name of these values
@@ -39,6 +40,7 @@
 #define SHSTK_OTLP_NAMES "shstk.names"
 #define SHSTK_OTLP_COMMENTS "shstk.comments"
 #define SHSTK_OTLP_CAUTIONS "shstk.cautions"
+#define SHSTK_OTLP_LIVES "shstk.lives"
 #define SHSTK_OTLP_DEFAULT "shstk.default"
 #define SHSTK_OTLP_NOTE "shstk.note"
 #define SHSTK_OTLP_KIND "shstk.kind"
@@ -104,6 +106,8 @@ struct shstk_otlp_about {
  *	is in no file has them: it can't be looked up later.
  * @first_name: without samples: the first location that is named, an index.
  * @nr_names: number of locations that are named.
+ * @first_life: the first of the profile's lives that is in it, an index.
+ * @nr_lives: number of lives that are in it.
  * @so_far: what was counted so far, or NULL.
  * @end: this is the last message.
  * @names_at: with @end: where the messages begin that only name locations; 0: there are none.
@@ -119,6 +123,8 @@ struct shstk_otlp_message {
 	bool named;
 	size_t first_name;
 	size_t nr_names;
+	size_t first_life;
+	size_t nr_lives;
 	const char *so_far;
 	bool end;
 	uint64_t names_at;

@@ -48,6 +48,7 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	free(profile->records);
 	free(profile->locations);
 	shstk_moments_deinit(&profile->moments);
+	free(profile->lives);
 	free(profile->comments);
 	free(profile->cautions);
 	free(profile->scratch);
@@ -67,6 +68,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	profile->nr_records = 0;
 	profile->nr_locations = 0;
 	shstk_moments_reset(&profile->moments);
+	profile->nr_lives = 0;
 	profile->last.nr = 0;
 	memset(profile->totals, 0, sizeof(profile->totals));
 	memset(profile->guessed, 0, sizeof(profile->guessed));

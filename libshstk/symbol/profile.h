@@ -99,6 +99,20 @@ struct shstk_sample {
 };
 
 /**
+ * struct shstk_life - the beginning or the end of a process
+ * @time: when it was, in ns of CLOCK_MONOTONIC.
+ * @comm: name of the process at that time.
+ * @pid: process ID.
+ * @ended: the process ended; it began otherwise.
+ */
+struct shstk_life {
+	uint64_t time;
+	const char *comm;
+	int pid;
+	bool ended;
+};
+
+/**
  * struct shstk_write_opts - how to write; all zero is the default
  * @title: title of a flame graph, or NULL.
  * @per_thread: one tower (root frame) per thread instead of per command name.
@@ -240,6 +254,16 @@ struct shstk_keep;
  * @keep: the file (keep.h), or NULL: no more.
  */
 void shstk_profile_keep(struct shstk_profile *profile, struct shstk_keep *keep);
+
+/**
+ * shstk_profile_live() - note that a process began or ended
+ * @profile: the profile, which keeps times of samples (shstk_profile_keep_times()) or each sample
+ *	(shstk_profile_keep()); otherwise nothing is noted, as no format shows it.
+ * @life: what happened; it is copied. Of the first SHSTK_LIVES_MOST is noted when they were.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int shstk_profile_live(struct shstk_profile *profile, const struct shstk_life *life);
 
 /**
  * shstk_profile_add() - add a sample

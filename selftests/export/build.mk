@@ -47,6 +47,7 @@ EXPORT_TESTS := selftests/export/symbol_test.py selftests/export/export_test.py 
 	selftests/export/debuginfod_test.py selftests/export/costly_test.py
 
 $(EXPORT_TESTS): | $(foreach v,native clang asan fail,$(EXPORT_B)/driver-$(v))
+selftests/export/viewers_test.py: | $(B)/shstk
 
 CHECK += $(EXPORT_TESTS)
 

@@ -346,6 +346,16 @@ static int run(char **w, char *err, size_t size)
 		shstk_profile_keep_times(profile, w[1] ? number(w[1]) : SIZE_MAX);
 		return 0;
 	}
+	if (!strcmp(c, "life")) {
+		const struct shstk_life life = {
+			.time = number(w[2]),
+			.comm = w[4],
+			.pid = number(w[1]),
+			.ended = !strcmp(w[3], "ended"),
+		};
+
+		return shstk_profile_live(profile, &life);
+	}
 	if (!strcmp(c, "sample"))
 		return sample(w);
 	if (!strcmp(c, "label")) {

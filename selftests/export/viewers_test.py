@@ -15,6 +15,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from cases import Driver, case, equal, main, need, run  # noqa: E402
 from export_test import PERIOD, Profile  # noqa: E402
+from harness import SHSTK  # noqa: E402
 from symbol_test import INLINE_C, line_of  # noqa: E402
 
 # ---- The Firefox Profiler ----
@@ -83,7 +84,7 @@ def name_of(thread, frame):
 def check_meta(meta):
     equal((meta['preprocessedProfileVersion'], meta['product'], meta['startTime'],
            meta['interval'] * 10**6, [s['name'] for s in meta['markerSchema']]),
-          (55, 't', 1700000000000, PERIOD, ['Wait']))
+          (55, 't', 1700000000000, PERIOD, ['Wait', 'Process']))
     equal({key for s in meta['markerSchema'] for field in s['fields'] for key in field},
           {'key', 'label', 'format'})
     equal([(e['label'], e['value']) for e in meta['extra'][0]['entries']],
@@ -210,6 +211,64 @@ def firefox_counters(variant, folder):
            ('inuse_space', 'Memory', '8', '8', [1000], [7], 1)])
 
 
+@case
+def firefox_counters_of_nothing(variant, folder):
+    """Firefox Profiler: a process whose memory only became less has no thread, and no counter"""
+    driver = Driver(variant)
+    for line in (('type', 'inuse_space', 'bytes'), ('keep',), ('proc', 'p', 7), ('proc', 'q', 8),
+                 ('sample', 'p', 7, 'x', 0, 10**9, 100, '0x10'),
+                 ('sample', 'q', 8, 'x', 0, 10**9, -60, '0x10'),
+                 ('write', f'{folder}/x.firefox.json', '-')):
+        driver.do(*line)
+    driver.close()
+    got = read_firefox(f'{folder}/x.firefox.json')
+    equal([c['pid'] for c in got['counters']], ['7'])
+    equal([t['pid'] for t in got['threads']], ['7'])
+
+
+# What happens to processes: 8 has no sample, 9 begins before the first sample, at 10**9 ns.
+LIVES = ((7, 5, 'began', 'sh'), (8, 6, 'began', 'nobody'), (7, 2500, 'ended', 'make'),
+         (8, 7, 'ended', 'nobody'), (9, -1000, 'began', 'cc'))
+
+
+def live(driver):
+    """Adds LIVES, and samples of threads of 7 and 9. Times are in us since the first sample."""
+    for line in (('type', 'off-cpu', 'nanoseconds'), ('keep',), ('proc', 'p', 7), ('proc', 'q', 9)):
+        driver.do(*line)
+    for proc, tid, time in ('p', 71, 0), ('p', 7, 100), ('q', 91, 200):
+        driver.do('sample', proc, tid, 'x', 0, 10**9 + time * 1000, 5000, '0x10')
+    for pid, time, what, name in LIVES:
+        driver.do('life', pid, 10**9 + time * 1000, what, name)
+
+
+@case
+def firefox_lives(variant, folder):
+    """Firefox Profiler: markers of the beginning and the end of each process that has samples"""
+    driver = Driver(variant)
+    live(driver)
+    driver.do('write', f'{folder}/x.firefox.json', '-')
+    driver.do('write', f'{folder}/x.shstk', '-')
+    # What is read from a file that keeps all is the same.
+    run(SHSTK, 'report', '-q', f'-o{folder}/again.firefox.json', f'{folder}/x.shstk')
+    for path in 'x', 'again':
+        got = read_firefox(f'{folder}/{path}.firefox.json')
+        have = {}
+        for thread in got['threads']:
+            check_thread(thread, len(got['meta']['categories']))
+            markers = thread['markers']
+            have[int(thread['tid'])] = [
+                (thread['stringArray'][name], data['process'], start * 1000, end, phase)
+                for name, data, start, end, phase in zip(
+                    *(markers[c] for c in ('name', 'data', 'startTime', 'endTime', 'phase')))
+                if data['type'] == 'Process']
+        equal(have, {7: [('process began', 'sh (7)', 5, None, 0),
+                         ('process ended', 'make (7)', 2500, None, 0)],
+                     71: [], 91: [('process began', 'cc (9)', 0, None, 0)]})
+        equal({(t['pid'], t['processStartupTime'] * 1000, t['processShutdownTime'])
+               for t in got['threads']}, {('7', 5, Decimal('2.5')), ('9', 0, None)})
+    driver.close()
+
+
 # ---- Chrome's trace format ----
 
 def read_trace(path):
@@ -311,6 +370,47 @@ def trace_tracks(variant, folder):
     names = [(e['pid'], e['tid'], e['args']['name']) for e in events if e.get('name') == 'thread_name']
     equal({(pid, name): sorted(slices[pid, tid]) for pid, tid, name in names}, want)
     equal({tid for pid, tid, _ in names if pid == 7 and tid < 1 << 22}, {0, 8, 9}, 'IDs of their own')
+
+
+@case
+def preempted(variant, folder):
+    """Firefox Profiler, Chrome: a thread that others kept from running is preempted, not waiting"""
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.write('1000 1000 main\n')
+    for kind, labels in ('preempted', ()), ('wall', (('state', 'preempted'),)):
+        driver = Driver(variant)
+        for line in (('type', kind, 'nanoseconds'), ('keep',), ('proc', 'p', 7),
+                     ('perfmap', 'p', f'{folder}/map'),
+                     *(('label', *pair) for pair in labels),
+                     ('sample', 'p', 7, 'x', 0, 10**9, 4000, '0x1001p'),
+                     ('write', f'{folder}/x.firefox.json', '-'),
+                     ('write', f'{folder}/x.trace.json', '-')):
+            driver.do(*line)
+        driver.close()
+        thread, = read_firefox(f'{folder}/x.firefox.json')['threads']
+        markers = thread['markers']
+        equal([(thread['stringArray'][name], data, start * 10**6, end * 10**6) for
+               name, data, start, end in zip(*(markers[c] for c in (
+                   'name', 'data', 'startTime', 'endTime')))],
+              [('preempted', {'type': 'Wait', 'in': 'main'}, 0, 4000)], kind)
+        events = read_trace(f'{folder}/x.trace.json')['traceEvents']
+        equal([(e['name'], e['cat'], e['ts'], e['dur'], e['args']) for e in events
+               if e['ph'] == 'X'], [('preempted', 'off-cpu', 0, 4, {'in': 'main'})], kind)
+
+
+@case
+def trace_lives(variant, folder):
+    """Chrome's trace format: an instant for the beginning and the end of each process with samples"""
+    driver = Driver(variant)
+    live(driver)
+    driver.do('write', f'{folder}/x.trace.json', '-')
+    driver.close()
+    events = read_trace(f'{folder}/x.trace.json')['traceEvents']
+    equal([(e['pid'], e['tid'], e['s'], e['name'], e['ts'], e['args']) for e in events
+           if e['ph'] == 'i'],
+          [(7, 7, 'p', 'process began', 5, {'process': 'sh'}),
+           (7, 7, 'p', 'process ended', 2500, {'process': 'make'}),
+           (9, 9, 'p', 'process began', 0, {'process': 'cc'})])
 
 
 @case

@@ -7,6 +7,7 @@ Its messages are taken apart here by a decoder that shares no code with what wri
 """
 
 import glob
+import json
 import os
 import re
 import resource
@@ -149,6 +150,25 @@ class Message:
 def same_cpu():
     """what report makes of a kept recording is what record wrote, byte for byte"""
     compare('cpu', record('cpu', '-F', '999', '--', TARGET, 'burn', '0.5'))
+
+
+@test
+def lives():
+    """by perf events: each process that has samples began and ended once, in that order"""
+    record('lives', '--via=perf', '-F', '999', '--', 'sh', '-c',
+           f'{TARGET} burn 0.2; {TARGET} burn 0.2; true')
+    with open(place('lives.firefox.json'), encoding='utf-8') as file:
+        threads = json.load(file)['threads']
+    have = {}
+    for thread in threads:
+        markers = thread['markers']
+        have.setdefault(thread['pid'], []).extend(
+            (start, thread['stringArray'][name]) for name, start, data in zip(
+                markers['name'], markers['startTime'], markers['data']) if data['type'] == 'Process')
+    burns = {thread['pid'] for thread in threads if thread['name'] == os.path.basename(TARGET)[:15]}
+    equal(len(burns), 2, [thread['name'] for thread in threads])
+    for pid in burns:
+        equal([what for _, what in sorted(have[pid])], ['process began', 'process ended'], have)
 
 
 @test

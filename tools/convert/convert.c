@@ -115,10 +115,28 @@ int convert_comm(struct converter *c, const struct perf_comm *m)
 	return population_comm(&c->all, m);
 }
 
+/* Notes in the profile that the process of a thread began or ended. Returns 0 or -ENOMEM. */
+static int note_life(struct converter *c, const struct task *t, bool ended)
+{
+	const struct shstk_life life = {
+		.time = c->all.time,
+		.comm = t->comm,
+		.pid = t->process->pid,
+		.ended = ended,
+	};
+
+	return life.pid > 0 && life.time ? shstk_profile_live(c->profile, &life) : 0;
+}
+
 int convert_fork(struct converter *c, const struct perf_fork *f)
 {
+	const struct task *t;
+	int err;
+
 	c->learnt.moved = c->all.time;
-	return population_fork(&c->all, f);
+	err = population_fork(&c->all, f);
+	t = err || f->pid == f->parent ? NULL : population_find_task(&c->all, f->tid);
+	return t ? note_life(c, t, false) : err;
 }
 
 /* Notes the thread to which is added what has no sample. */
@@ -145,15 +163,19 @@ static void count_unseen(struct converter *c, const struct task *t)
 		note_first(c, t, population_names(&c->all, t->process));
 }
 
-void convert_exit(struct converter *c, const struct perf_fork *f, bool later)
+int convert_exit(struct converter *c, const struct perf_fork *f, bool later)
 {
 	struct task *t = population_exit(&c->all, f);
+	int err = 0;
 
 	if (t) {
 		count_unseen(c, t);
+		if (population_ends(t))
+			err = note_life(c, t, true);
 		population_leave(&c->all, t, later);
 	}
 	population_age(&c->all);
+	return err;
 }
 
 /* ---- Samples ---- */

@@ -204,8 +204,11 @@ int convert_map(struct converter *c, const struct perf_map *m);
 int convert_comm(struct converter *c, const struct perf_comm *m);
 int convert_fork(struct converter *c, const struct perf_fork *f);
 
-/* Takes the end of a thread. @later: the thread may still be sampled until it is reaped. */
-void convert_exit(struct converter *c, const struct perf_fork *f, bool later);
+/*
+ * Takes the end of a thread. @later: the thread may still be sampled until it is reaped. Returns 0 or
+ * -ENOMEM.
+ */
+int convert_exit(struct converter *c, const struct perf_fork *f, bool later);
 
 /**
  * convert_sample() - take a sample

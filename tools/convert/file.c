@@ -42,8 +42,7 @@ static int on_end(void *arg, const struct perf_fork *fork)
 	struct convert_file *f = arg;
 
 	/* With events of CPUs a thread is sampled until it is reaped. */
-	convert_exit(f->convert, fork, true);
-	return 0;
+	return convert_exit(f->convert, fork, true);
 }
 
 static void on_lost(void *arg, uint64_t nr)

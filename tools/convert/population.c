@@ -221,6 +221,10 @@ static void set_process(struct population *all, struct task *t, struct process *
 		return;
 	if (p)
 		p->refs++;
+	if (p && !t->exited)
+		p->living++;
+	if (old && !t->exited)
+		old->living--;
 	t->process = p;
 	if (!old || --old->refs)
 		return;
@@ -340,6 +344,8 @@ static int execute(struct population *all, const struct task *t, struct process 
 	p->golabels = NULL;
 	p->proc = NULL;
 	p->executed = true;
+	/* A thread that executes a program becomes the first one. */
+	p->leader_ended = false;
 	p->read_at = 0;
 	p->shadow = p->no_shadow = false;
 	p->unknown_since = p->ask_at = 0;
@@ -415,6 +421,15 @@ struct task *population_exit(struct population *all, const struct perf_fork *f)
 	return t && !t->exited ? t : NULL;
 }
 
+bool population_ends(struct task *t)
+{
+	struct process *p = t->process;
+
+	if (t->tid == p->pid)
+		p->leader_ended = true;
+	return p->leader_ended && p->living == 1;
+}
+
 void population_leave(struct population *all, struct task *t, bool later)
 {
 	task_forget_stack(t);
@@ -424,6 +439,7 @@ void population_leave(struct population *all, struct task *t, bool later)
 	}
 	/* Records of a file may have no times. */
 	t->exited = all->time ? all->time : 1;
+	t->process->living--;
 	DL_APPEND(all->exited, t);
 }
 

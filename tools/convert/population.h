@@ -36,11 +36,13 @@ struct golabels;
  * @hh: makes it a member of the hash table, by @pid.
  * @pid: process ID; 0 once it is not in the table any more.
  * @refs: number of its threads that are known.
+ * @living: number of those that have not ended.
  * @mappings: what it has mapped.
  * @proc: its mappings for naming addresses; NULL until it is sampled. The store of names owns it.
  * @golabels: the labels of its goroutines, or NULL as long as no sample was of a goroutine.
  * @language: number of the interpreter that was told of it (languages_set()).
  * @ours: the process is recorded.
+ * @leader_ended: its first thread ended.
  * @executed: the process was seen to execute a program.
  * @sampled: the profile has a sample of it.
  * @alive: one of its threads has not ended; used by population_alive().
@@ -54,11 +56,13 @@ struct process {
 	UT_hash_handle hh;
 	int pid;
 	unsigned int refs;
+	unsigned int living;
 	struct mappings *mappings;
 	struct shstk_symproc *proc;
 	struct golabels *golabels;
 	int language;
 	bool ours;
+	bool leader_ended;
 	bool executed;
 	bool sampled;
 	bool alive;
@@ -238,6 +242,12 @@ void population_forget(struct population *all, int tid);
  * known.
  */
 struct task *population_exit(struct population *all, const struct perf_fork *f);
+
+/*
+ * Notes that a thread ends, before population_leave(). Returns whether its process ends with it: its
+ * first thread ended, and no other one is known that has not.
+ */
+bool population_ends(struct task *t);
 
 /* Forgets a thread that ended: at once, or @later, as it may still be seen. */
 void population_leave(struct population *all, struct task *t, bool later);

@@ -78,9 +78,9 @@ static int take_event(struct perf_recording *d, const struct perf_record *r)
 		return convert_fork(d->convert, &fork);
 	case PERF_RECORD_EXIT:
 		/* A CPU's own events still see the thread leave the CPU until it is reaped. */
-		if (perf_record_fork(r, &fork))
-			convert_exit(d->convert, &fork, d->scope.kind != SCOPE_GIVEN);
-		return 0;
+		return perf_record_fork(r, &fork) ?
+			       convert_exit(d->convert, &fork, d->scope.kind != SCOPE_GIVEN) :
+			       0;
 	default:
 		return 0;
 	}
