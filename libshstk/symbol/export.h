@@ -38,6 +38,7 @@ struct shstk_value_type {
  * @map: the mapping that held the address at the time of the sample.
  * @pc: the address as it was captured.
  * @how: enum shstk_symaddr.
+ * @guessed: 1: that it is on the stack was found by guessing (SHSTK_MARK_GUESS).
  * @generated: the function that was there at that time, for code made at run time; NULL if unknown.
  * @id: number of the location, from 1.
  * @symbol: the functions, if the location was read with its names; NULL if they are to be looked
@@ -47,7 +48,8 @@ struct shstk_location {
 	UT_hash_handle hh;
 	const struct shstk_symmap *map;
 	uint64_t pc;
-	uint64_t how;
+	uint32_t how;
+	uint32_t guessed;
 	const struct shstk_perfmap_entry *generated;
 	uint32_t id;
 	const struct shstk_symbol *symbol;
@@ -106,7 +108,8 @@ const char *shstk_note_name(int note);
  *	same.
  * @nr: number of entries.
  * @max: number of entries that @entries has room for.
- * @entries: outermost first: address, how it is looked up, and index into the profile's locations.
+ * @entries: outermost first: address, how it is looked up, whether it was guessed, and index into the
+ *	profile's locations.
  */
 struct shstk_last {
 	const struct shstk_symproc *proc;
@@ -115,7 +118,8 @@ struct shstk_last {
 	size_t max;
 	struct shstk_last_entry {
 		uint64_t pc;
-		uint32_t how;
+		uint16_t how;
+		uint16_t guessed;
 		uint32_t location;
 	} * entries;
 };
@@ -307,6 +311,7 @@ extern const struct shstk_format shstk_format_shstk;
  * @SHSTK_NODE_MADE: code made at run time, named by a perf-map.
  * @SHSTK_NODE_LANGUAGE: a function that an interpreter ran.
  * @SHSTK_NODE_UNKNOWN: an address without a name.
+ * @SHSTK_NODE_GUESSED: a function that was found on the stack by guessing.
  */
 enum shstk_node_kind {
 	SHSTK_NODE_ROOT,
@@ -317,6 +322,7 @@ enum shstk_node_kind {
 	SHSTK_NODE_MADE,
 	SHSTK_NODE_LANGUAGE,
 	SHSTK_NODE_UNKNOWN,
+	SHSTK_NODE_GUESSED,
 };
 
 /**

@@ -50,6 +50,7 @@ static const struct {
 	[SHSTK_KIND_JAVASCRIPT] = { "JavaScript", "magenta" },
 	[SHSTK_KIND_GO] = { "Go", "lightblue" },
 	[SHSTK_KIND_UNKNOWN] = { "Without name", "brown" },
+	[SHSTK_KIND_GUESSED] = { "Guessed", "lightred" },
 };
 
 /* Columns of a thread's tables. A value of -1 means that there is none. */

@@ -178,6 +178,8 @@ static uint32_t colour(const struct shstk_node *node)
 	case SHSTK_NODE_NOTE:
 	case SHSTK_NODE_UNKNOWN:
 		return (0xb8 + c) * 0x010101;
+	case SHSTK_NODE_GUESSED:
+		return (0xc8 + c) << 16 | (0x90 + a) << 8 | (0xd8 + c);
 	case SHSTK_NODE_MADE:
 		return (0x60 + a) << 16 | (0xb8 + a) << 8 | (0x50 + a);
 	case SHSTK_NODE_LANGUAGE:

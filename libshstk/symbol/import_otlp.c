@@ -597,6 +597,8 @@ static int read_location(struct shstk_otlp_reader *r, size_t i, struct shstk_loc
 		to->pc++;
 		to->how = SHSTK_SYMADDR_RETURN;
 	}
+	to->guessed = is_true(
+		find(r, from->attribute_indices, from->n_attribute_indices, SHSTK_OTLP_GUESSED));
 	to->map = map ? map : &unknown[!to->pc];
 	return from->n_lines ? take_names(r, from, map, to) : 0;
 }
@@ -703,6 +705,7 @@ static int enter_other(struct shstk_otlp_reader *r, size_t i)
 				 &(struct shstk_named){
 					 .map = at.map->kind < SHSTK_SYMMAP_NONE ? at.map : NULL,
 					 .address = at.pc,
+					 .guessed = at.guessed,
 					 .nr = at.symbol->nr,
 					 .frames = at.symbol->frames,
 				 },

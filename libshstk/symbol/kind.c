@@ -11,6 +11,7 @@ const char *const shstk_kind_names[SHSTK_KINDS] = {
 	[SHSTK_KIND_MADE] = "made",	  [SHSTK_KIND_PYTHON] = "python",
 	[SHSTK_KIND_JAVA] = "java",	  [SHSTK_KIND_JAVASCRIPT] = "javascript",
 	[SHSTK_KIND_GO] = "go",		  [SHSTK_KIND_UNKNOWN] = "unknown",
+	[SHSTK_KIND_GUESSED] = "guessed",
 };
 
 /*
@@ -35,6 +36,8 @@ enum shstk_kind shstk_kind_of(const struct shstk_location *location,
 	};
 	enum shstk_kind language = languages[shstk_language_of(location, frame)];
 
+	if (location->guessed)
+		return SHSTK_KIND_GUESSED;
 	if (symbol->map->kind == SHSTK_SYMMAP_LANGUAGE && !strcmp(symbol->map->name, "[python]"))
 		return SHSTK_KIND_PYTHON;
 	if (!symbol->resolved)

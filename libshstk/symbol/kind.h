@@ -17,6 +17,7 @@
  * @SHSTK_KIND_JAVASCRIPT: a function of JavaScript.
  * @SHSTK_KIND_GO: a function of Go.
  * @SHSTK_KIND_UNKNOWN: an address without a name.
+ * @SHSTK_KIND_GUESSED: whatever it is, that it is on the stack was found by guessing.
  * @SHSTK_KINDS: number of values of this enum.
  */
 enum shstk_kind {
@@ -30,6 +31,7 @@ enum shstk_kind {
 	SHSTK_KIND_JAVASCRIPT,
 	SHSTK_KIND_GO,
 	SHSTK_KIND_UNKNOWN,
+	SHSTK_KIND_GUESSED,
 	SHSTK_KINDS,
 };
 

@@ -34,7 +34,7 @@ struct shstk_named_map {
  * @next: next equal entry of the same source.
  * @source: number of the source that had the entry last.
  * @location: number of the entry's location, from 0.
- * @key: mapping, address, and five words for each frame.
+ * @key: mapping, address, whether it was guessed, and five words for each frame.
  */
 struct shstk_named_entry {
 	UT_hash_handle hh;
@@ -44,7 +44,7 @@ struct shstk_named_entry {
 	uint64_t key[];
 };
 
-#define KEY_HEAD 2
+#define KEY_HEAD 3
 #define KEY_FRAME 5
 #define MAX_EQUAL 16 /* equal entries of one source that are kept apart */
 
@@ -207,6 +207,7 @@ static size_t make_key(const struct shstk_named *named, const struct shstk_symbo
 
 	key[n++] = (uintptr_t)named->map;
 	key[n++] = named->address;
+	key[n++] = named->guessed;
 	for (unsigned int i = 0; i < symbol->nr; i++) {
 		const struct shstk_symframe *f = symbol->frames + i;
 
@@ -227,6 +228,7 @@ static int add_location(struct shstk_profile *profile, struct shstk_named_entry 
 		.map = symbol->map,
 		.pc = named->address,
 		.how = SHSTK_SYMADDR_PC,
+		.guessed = named->guessed,
 		.symbol = symbol,
 	};
 	struct shstk_location *location = shstk_location_add(profile, &at);

@@ -405,6 +405,8 @@ static Location *make_location(struct otlp_builder *b, const struct shstk_locati
 		new->address--;
 		add(&list, true_attribute(b, SHSTK_OTLP_RETURN));
 	}
+	if (from->guessed)
+		add(&list, true_attribute(b, SHSTK_OTLP_GUESSED));
 	new->mapping_index = mapping_number(b, from->map);
 	add(&list, int_attribute(b, SHSTK_OTLP_LOCATION, from->id));
 	if (name_now(b, from)) {

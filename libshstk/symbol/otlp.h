@@ -25,6 +25,7 @@
  *   of a location
  *     shstk.location       int: number of the location, the same in all messages of a file
  *     shstk.return         bool: the address is that of the byte before a return address
+ *     shstk.guessed        bool: that it is on the stack was found by guessing
  *     shstk.function       int: address at which the function begins
  *     shstk.unresolved     bool: what is given as its function is only where it lies
  */
@@ -47,6 +48,7 @@
 #define SHSTK_OTLP_MAIN "shstk.main"
 #define SHSTK_OTLP_LOCATION "shstk.location"
 #define SHSTK_OTLP_RETURN "shstk.return"
+#define SHSTK_OTLP_GUESSED "shstk.guessed"
 #define SHSTK_OTLP_FUNCTION "shstk.function"
 #define SHSTK_OTLP_UNRESOLVED "shstk.unresolved"
 #define SHSTK_OTLP_BUILD_ID "process.executable.build_id.gnu"

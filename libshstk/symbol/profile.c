@@ -215,6 +215,7 @@ struct shstk_location *shstk_location_add(struct shstk_profile *profile,
 	new->map = key->map;
 	new->pc = key->pc;
 	new->how = key->how;
+	new->guessed = key->guessed;
 	new->generated = key->generated;
 	new->symbol = key->symbol;
 	profile->locations[profile->nr_locations++] = new;
@@ -242,6 +243,12 @@ static int how_of(const struct shstk_sample *sample, unsigned int i)
 							     SHSTK_SYMADDR_RETURN;
 }
 
+/* Returns whether entry @i of a sample was found by guessing. */
+static bool guessed_at(const struct shstk_sample *sample, unsigned int i)
+{
+	return sample->marks && sample->marks[i] & SHSTK_MARK_GUESS;
+}
+
 /*
  * Returns the function at an address of code made at run time, or NULL. It must be found now: when
  * the profile is written, the code may be gone and other code be there.
@@ -260,13 +267,14 @@ static const struct shstk_perfmap_entry *find_generated(const struct shstk_symma
  */
 static struct shstk_location *get_location(struct shstk_profile *profile,
 					   struct shstk_symproc *proc, uint64_t pc, int how,
-					   bool timed)
+					   bool guessed, bool timed)
 {
 	const struct shstk_symbol *function = shstk_symbols_function(proc->symbols, pc);
 	struct shstk_location key = {
 		.map = function ? function->map : shstk_symproc_find(proc, pc),
 		.pc = function ? 0 : pc,
 		.how = how,
+		.guessed = guessed,
 		.symbol = function,
 	};
 	struct shstk_location *found;
@@ -285,7 +293,8 @@ static unsigned int count_same(const struct shstk_last *last, const struct shstk
 	if (last->proc != sample->proc || last->changes != sample->proc->changes)
 		return 0;
 	while (i-- && n < last->nr && last->entries[n].pc == sample->pcs[i] &&
-	       last->entries[n].how == (uint32_t)how_of(sample, i))
+	       last->entries[n].how == how_of(sample, i) &&
+	       last->entries[n].guessed == guessed_at(sample, i))
 		n++;
 	return n;
 }
@@ -329,15 +338,16 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 	last->proc = sample->proc;
 	last->changes = sample->proc->changes;
 	for (i = 0; i < n; i++) {
-		int how = how_of(sample, i);
-		const struct shstk_location *location =
-			get_location(profile, sample->proc, sample->pcs[i], how, sample->time);
+		const int how = how_of(sample, i);
+		const bool guessed = guessed_at(sample, i);
+		const struct shstk_location *location = get_location(
+			profile, sample->proc, sample->pcs[i], how, guessed, sample->time);
 
 		if (!location)
 			return false;
 		locations[i] = location->id - 1;
 		last->entries[sample->nr - 1 - i] =
-			(struct shstk_last_entry){ sample->pcs[i], how, locations[i] };
+			(struct shstk_last_entry){ sample->pcs[i], how, guessed, locations[i] };
 	}
 	for (; i < sample->nr; i++)
 		locations[i] = last->entries[sample->nr - 1 - i].location;

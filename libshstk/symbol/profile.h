@@ -327,6 +327,7 @@ bool shstk_profile_hash_map(struct shstk_profile *profile, const struct shstk_sy
  * struct shstk_named - an entry of a stack that has its names already
  * @map: what shstk_profile_name_map() returned, or NULL: the mapping is not known.
  * @address: the address, or 0.
+ * @guessed: that it is on the stack was found by guessing.
  * @source: number of the file that the entry comes from, or 0. Two entries of one source other than
  *	0 are different, even if all else is equal; entries of different sources, and of source 0,
  *	are the same if all else is equal.
@@ -336,6 +337,7 @@ bool shstk_profile_hash_map(struct shstk_profile *profile, const struct shstk_sy
 struct shstk_named {
 	const struct shstk_symmap *map;
 	uint64_t address;
+	bool guessed;
 	unsigned int source;
 	unsigned int nr;
 	const struct shstk_symframe *frames;

@@ -139,8 +139,11 @@ static struct shstk_node *add_groups(const struct shstk_profile *profile, struct
 	return node;
 }
 
-static int kind_of(const struct shstk_symbol *symbol, const struct shstk_symframe *frame)
+static int kind_of(const struct shstk_location *location, const struct shstk_symbol *symbol,
+		   const struct shstk_symframe *frame)
 {
+	if (location->guessed)
+		return SHSTK_NODE_GUESSED;
 	if (frame->inlined)
 		return SHSTK_NODE_INLINED;
 	if (!symbol->resolved)
@@ -163,7 +166,7 @@ static struct shstk_node *add_location(const struct shstk_profile *profile, stru
 	symbol = shstk_location_symbol(profile, location);
 	for (i = 0; i < symbol->nr && node; i++) {
 		frame = symbol->frames + (inverted ? i : symbol->nr - 1 - i);
-		node = get_child(tree, node, frame->function, kind_of(symbol, frame));
+		node = get_child(tree, node, frame->function, kind_of(location, symbol, frame));
 	}
 	return node;
 }

@@ -224,7 +224,7 @@ static unsigned int split_numbers(char *list, uint64_t *to, uint8_t *marks, unsi
 	     word = strtok_r(NULL, ",", &save)) {
 		to[n] = strtoull(word, &end, 0);
 		if (marks)
-			marks[n] = *end == 'p' ? SHSTK_MARK_PC : 0;
+			marks[n] = *end == 'p' ? SHSTK_MARK_PC : *end == 'g' ? SHSTK_MARK_GUESS : 0;
 		n++;
 	}
 	return n;

@@ -7,6 +7,7 @@ and walked through by keyboard, and what it shows is compared with the tables of
 import atexit
 import json
 import os
+import re
 import subprocess
 import sys
 
@@ -110,6 +111,14 @@ def middle_of(page, name):
         return [area.left + all.x[best] + all.w[best] / 2,
             area.top + rowPlace(graph)(all.row[best]) - get("graph").scrollTop + ROW / 2];
     })(''' + json.dumps(name) + ')')
+
+
+# The names of functions in the tree that is shown, by kind.
+KINDS = """(() => { const ret = {}, t = shownTree();
+    for (let i = 0; i < t.nr; i++)
+        (ret[profile.kinds[t.kind[i]]] ||= new Set()).add(profile.frames.name[t.frame[i]]);
+    return Object.fromEntries(Object.entries(ret).map(([kind, names]) => [kind, [...names].sort()]));
+})()"""
 
 
 # ---- What the page shows ----
@@ -533,6 +542,44 @@ def light_and_dark(_variant, folder):
         assert least[0] >= 4.5, f'dark {dark}: {least}'
     equal(backs, ['rgb(255, 255, 255)', 'rgb(21, 23, 27)'])
     silent(page)
+
+
+@page_case
+def guessed(variant, folder):
+    """guessed functions have a colour and a share of their own: in the page, SVG, and Firefox's format"""
+    driver = Driver(variant)
+    with open(f'{folder}/map', 'w', encoding='ascii') as file:
+        file.writelines(f'{i + 1}000 1000 {name}\n' for i, name in enumerate(
+            ('main', 'known', 'doubtful')))
+    for line in (('type', 'samples', 'count'), ('proc', 'p', 7), ('keep',),
+                 ('map', 'p', '0x1000', '0x5000', 0, ''), ('perfmap', 'p', f'{folder}/map')):
+        driver.do(*line)
+    # The last function of the second stack is guessed, and so is the caller of the third.
+    for value, stack in ((6, '0x2001p,0x1001'), (3, '0x3001g,0x1001'), (1, '0x2001p,0x3001g,0x1001')):
+        driver.do('sample', 'p', 7, 'x', 0, 10**9, value, stack)
+    for suffix in 'html', 'svg', 'firefox.json', 'shstk':
+        driver.do('write', f'{folder}/x.{suffix}', '-')
+    driver.close()
+    shstk('report', '-q', f'-o{folder}/again.html', f'{folder}/x.shstk')
+    page = browser()
+    for name in 'x', 'again':
+        page.open(f'file://{folder}/{name}.html')
+        kinds = page.do(KINDS)
+        equal((kinds['guessed'], kinds['made']), (['doubtful'], ['known', 'main']), name)
+        legend = text(page, 'legend')
+        assert 'guessed 30' in legend, legend
+        equal(page.do('kindColour("guessed", 6, false) !== kindColour("unknown", 6, false)'), True)
+        silent(page)
+    with open(f'{folder}/x.svg', encoding='utf-8') as file:
+        colours = dict(re.findall(r'<title>(\w+)[^<]*</title>\s*<rect[^>]*fill="#?(\w+)"', file.read()))
+    assert colours['doubtful'] != colours['known'], colours
+    with open(f'{folder}/x.firefox.json', encoding='utf-8') as file:
+        got = json.load(file)
+    thread, = got['threads']
+    have = {thread['stringArray'][thread['funcTable']['name'][func]]:
+            got['meta']['categories'][category]['name'] for func, category in zip(
+                thread['frameTable']['func'], thread['frameTable']['category'])}
+    equal(have, {'main': 'Made at run time', 'known': 'Made at run time', 'doubtful': 'Guessed'})
 
 
 @page_case

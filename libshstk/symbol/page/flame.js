@@ -111,11 +111,12 @@ const KIND_HUES = {
 	all: [220, 12], command: [225, 35], process: [215, 30], thread: [205, 30], label: [265, 35],
 	note: [0, 0], native: [12, 78], inlined: [42, 85], kernel: [330, 55], made: [95, 45],
 	python: [205, 65], java: [28, 90], javascript: [55, 80], go: [185, 60], unknown: [0, 0],
+	guessed: [290, 42],
 };
 const KIND_WORDS = {
 	native: "native code", inlined: "inlined", kernel: "kernel", made: "made at run time",
 	python: "Python", java: "Java", javascript: "JavaScript", go: "Go",
-	unknown: "no name known", note: "notes", thread: "thread", process: "process",
+	unknown: "no name known", guessed: "guessed", note: "notes", thread: "thread", process: "process",
 	command: "command", all: "all", label: "label",
 };
 
