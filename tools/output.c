@@ -297,7 +297,7 @@ void output_keep_stamp(struct output *o)
 
 void output_keep_leave(struct output *o, struct shstk_left *left)
 {
-	*left = (struct shstk_left){ NULL };
+	*left = (struct shstk_left){ .hidden = NULL };
 	if (o->keep)
 		shstk_keep_leave(o->keep, left);
 	o->keep = NULL;

@@ -83,7 +83,7 @@ int shstk_keep_create_for(const struct shstk_profile *profile, const struct shst
 
 void shstk_keep_leave(struct shstk_keep *keep, struct shstk_left *left)
 {
-	*left = (struct shstk_left){ NULL };
+	*left = (struct shstk_left){ .hidden = NULL };
 	if (keep->opened && keep->target.temp) {
 		left->hidden = strdup(keep->target.temp);
 		left->name = strdup(keep->target.final);

@@ -160,7 +160,7 @@ static void wait_writer(struct recording *r)
 		tell_signal(WTERMSIG(status), rescue(&r->left));
 	free(r->left.hidden);
 	free(r->left.name);
-	r->left = (struct shstk_left){ NULL };
+	r->left = (struct shstk_left){ .hidden = NULL };
 }
 
 /*
