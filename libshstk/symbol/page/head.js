@@ -59,13 +59,21 @@ function formatStart(about) {
 	return parts.join(", ");
 }
 
+// Returns what is said of the recording: its command, machine and time first, because a small screen
+// shows only the first lines.
+function aboutLines(about) {
+	const isFirst = line => /^((before|after): )?(command|machine): /.test(line);
+
+	return [...about.comments.filter(isFirst), formatStart(about),
+		...about.comments.filter(line => !isFirst(line))].filter(line => line);
+}
+
 function showHeader() {
 	const about = profile.about;
-	const lines = [...about.comments, formatStart(about)].filter(line => line);
 
 	document.title = `${about.title} - shstk`;
 	get("title").textContent = about.title;
-	get("about").textContent = lines.join(" \u00b7 ");
+	get("about").textContent = aboutLines(about).join(" \u00b7 ");
 	get("cautions").replaceChildren(...about.cautions.map(text => makeElement("li", {}, text)));
 	get("cautions").hidden = !about.cautions.length;
 }
