@@ -3,9 +3,6 @@
 # Names and profile formats: scripts that drive libshstk-symbol through driver.c and read the
 # results back by other programs. Every case runs with the library as it is installed and with
 # address and undefined-behaviour sanitizers.
-#
-#   make fetch-speedscope  get speedscope from npm into the cache, for its test, which is skipped
-#                          without it
 
 EXPORT_B := $(B)/selftests/export
 
@@ -50,12 +47,3 @@ $(EXPORT_TESTS): | $(foreach v,native clang asan fail,$(EXPORT_B)/driver-$(v))
 selftests/export/viewers_test.py: | $(B)/shstk
 
 CHECK += $(EXPORT_TESTS)
-
-SPEEDSCOPE := speedscope@1.25.0
-
-fetch-speedscope:
-	@mkdir -p $(SHSTK_CACHE)/speedscope
-	$(Q)cd $(SHSTK_CACHE)/speedscope && npm pack --silent $(SPEEDSCOPE) && \
-		tar xzf speedscope-*.tgz && rm speedscope-*.tgz
-
-.PHONY: fetch-speedscope

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """speedscope, in Debian's Chromium: what it shows of a profile in each format that it reads.
 
-speedscope itself is npm's package, which `make fetch-speedscope` gets; without it this is skipped.
+speedscope itself is npm's package; where it can't be got this is skipped.
 """
 
 import base64
@@ -16,11 +16,11 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(1, os.path.join(sys.path[0], 'page'))
 from browser import Browser, find_browser  # noqa: E402
 from cases import Driver, Elf, Skip, case, equal, main  # noqa: E402
+from npm import npm_package  # noqa: E402
 from symbol_test import compile_c  # noqa: E402
 
 PERIOD = 10**6
-CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
-PAGE = os.path.join(CACHE, 'speedscope', 'package', 'dist', 'release', 'index.html')
+SPEEDSCOPE = 'speedscope', '1.25.0'
 # By whom speedscope gets a file: its command writes a script that calls this function.
 LOAD = 'speedscope.loadFileFromBase64({}, {})'
 # The rows of the table of functions: the cells' texts.
@@ -33,7 +33,8 @@ def speedscope(browser, path):
     with open(path, 'rb') as file:
         data = base64.b64encode(file.read()).decode()
     browser.call('Page.navigate', url='about:blank')
-    browser.call('Page.navigate', url=f'file://{PAGE}#localProfilePath=nothing')
+    page = os.path.join(npm_package(*SPEEDSCOPE), 'dist', 'release', 'index.html')
+    browser.call('Page.navigate', url=f'file://{page}#localProfilePath=nothing')
     browser.wait('Boolean(window.speedscope && speedscope.loadFileFromBase64)')
     browser.do(LOAD.format(json.dumps(os.path.basename(path)), json.dumps(data)))
     browser.wait('document.body.textContent.includes("Sandwich")')
@@ -76,11 +77,13 @@ def shares(stacks):
 
 def start_browser():
     """Returns a browser for speedscope."""
-    if not os.path.exists(PAGE):
-        raise Skip(f'no {PAGE}: make fetch-speedscope')
     if not find_browser():
         raise Skip('no Chromium here')
-    return Browser()
+    npm_package(*SPEEDSCOPE)
+    try:
+        return Browser()
+    except (OSError, RuntimeError) as error:
+        raise Skip(f'{find_browser()} does not start here: {error}') from error
 
 
 @case
