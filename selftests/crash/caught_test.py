@@ -10,6 +10,7 @@ import os
 import re
 import shutil
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -132,6 +133,26 @@ def as_json():
         out = json.load(file)
     equal((out['signal'], len(out['threads'])), ('SIGSEGV', 3), 'signal and threads')
     equal(out['threads'][0]['frames'][0]['function'], 'null', 'innermost')
+
+
+@test
+def as_minidump():
+    """a minidump file of the process has its modules and its threads' stacks"""
+    path = os.path.join(TMP, 'caught.dmp')
+    done = crash(CRASHER, 'null', args=f'--minidump -o {path}')
+    equal((done.returncode, done.stderr), (-signal.SIGSEGV, ''), 'status')
+    with open(path, 'rb') as file:
+        data = file.read()
+    number, directory = struct.unpack_from('<II', data, 8)
+    streams = {kind: at for kind, _, at in
+               struct.iter_unpack('<III', data[directory:directory + 12 * number])}
+    threads, = struct.unpack_from('<I', data, streams[3])
+    equal(threads, 3, 'threads')
+    for i in range(threads):
+        tid, = struct.unpack_from('<I', data, streams[3] + 4 + 48 * i)
+        size, at = struct.unpack_from('<II', data, streams[3] + 4 + 48 * i + 32)
+        check(tid and 0 < size <= 65536 and at + size <= len(data), f'{i}: {tid} {size} {at}')
+    check('crasher'.encode('utf-16-le') in data, 'no module')
 
 
 @test

@@ -308,9 +308,46 @@ def nothing_but_standard_input():
 
 
 @test
+def minidump():
+    """--minidump: lldb finds the signal, the stacks of all threads, and the modules by build id"""
+    path = os.path.join(TMP, 'crash.dmp')
+    done = run(SHSTK, 'crash', '--minidump', '-o', path, core('thread'))
+    equal((done.returncode, done.stdout, done.stderr), (0, '', ''), 'status')
+    with open(path, 'rb') as file:
+        data = file.read()
+    check(data[:4] == b'MDMP' and len(data) < 4 * 65536 + 100000, f'{data[:32]} {len(data)}')
+    if not shutil.which('lldb'):
+        raise Skip('lldb is not installed')
+    out = run('lldb', '-b', '-c', path, '-o', 'bt all', '-o', 'image list',
+              env=dict(os.environ, DEBUGINFOD_URLS='')).stdout
+    check('stop reason = signal SIGSEGV' in out, out)
+    equal(re.findall(r'frame #[01]: \S+ crasher`(\w+)', out)[:2], ['null', 'crash_in_thread'], out)
+    equal(len(re.findall(r'thread #\d+', out)), 4, out)
+    text = run(SHSTK, 'crash', core('thread')).stdout
+    build_id = re.search(r'/crasher\n +build id ([0-9a-f]+)', text)[1]
+    check(build_id in out.replace('-', '').lower(), out)
+
+
+@test
+def minidump_of_what_is_hostile():
+    """a core file that is cut off or damaged gives a smaller minidump or one line, never a crash"""
+    with open(core('null'), 'rb') as file:
+        data = file.read()
+    path = os.path.join(TMP, 'hostile')
+    for cut in (200, 3000, 20000, len(data) // 2):
+        with open(path, 'wb') as file:
+            file.write(data[:cut])
+        done = run(SHSTK, 'crash', '--minidump', '-o', os.path.join(TMP, 'hostile.dmp'), path)
+        check(done.returncode in (0, 1) and not done.stdout, f'{cut}: {done.returncode}')
+        if done.returncode:
+            one_line(done.stderr)
+
+
+@test
 def wrong_words():
     """contradictions are one line, with status 2"""
     for args, what in (((), 'no core file given'), (('--core-dir=/tmp', 'x'), 'only while'),
+                       (('--minidump', '-j', 'x'), 'choose one'),
                        (('-p', '0'), 'process ID'), (('-p', '1', '--core-dir=/', '--', 'cat'),
                                                      'choose one')):
         done = run(SHSTK, 'crash', *args, stdin=subprocess.DEVNULL)

@@ -32,6 +32,7 @@ enum {
 	OPT_TIMEOUT,
 	OPT_FULL_NAMES,
 	OPT_CAUGHT,
+	OPT_MINIDUMP,
 };
 
 static const struct argp_option options[] = {
@@ -46,6 +47,8 @@ static const struct argp_option options[] = {
 	{ "max", OPT_MAX, "N", 0, "keep the newest N reports there (100), and as many core files",
 	  0 },
 	{ "json", 'j', NULL, 0, "write JSON", 0 },
+	{ "minidump", OPT_MINIDUMP, NULL, 0,
+	  "write a minidump file, as lldb and crash servers read, instead of a report", 0 },
 	{ "core-dir", OPT_CORE_DIR, "DIR", 0, "keep core files in DIR", 0 },
 	{ "core-size", OPT_CORE_SIZE, "MIB", 0, "keep at most MIB mebibytes of each (2048)", 0 },
 	{ "timeout", OPT_TIMEOUT, "SECONDS", 0, "give the report up after SECONDS (10)", 0 },
@@ -89,6 +92,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_FULL_NAMES:
 		o->trace.full_names = true;
 		return 0;
+	case OPT_MINIDUMP:
+		o->minidump = true;
+		return 0;
 	case OPT_CAUGHT:
 		o->caught = true;
 		return 0;
@@ -116,15 +122,22 @@ const struct argp crash_argp = {
 
 /* ---- The report ---- */
 
+/* Returns how the names of reports end. */
+static const char *suffix(const struct crash_opts *o)
+{
+	if (o->minidump)
+		return ".dmp";
+	return o->trace.json ? ".json" : ".txt";
+}
+
 /* Opens where the report goes. @path receives its name, "" for standard output. */
 static int open_output(const struct crash_opts *o, const struct core *core, char *path, size_t size)
 {
-	const char *suffix = o->trace.json ? ".json" : ".txt";
 	int fd;
 
 	*path = '\0';
 	if (!o->output && o->pid)
-		fd = crash_store(o->dir, core->comm, o->pid, suffix, path, size);
+		fd = crash_store(o->dir, core->comm, o->pid, suffix(o), path, size);
 	else if (!o->output || !strcmp(o->output, "-"))
 		return STDOUT_FILENO;
 	else
@@ -138,11 +151,37 @@ static int open_output(const struct crash_opts *o, const struct core *core, char
 /* Tells the system's log of a report, and removes the oldest ones. */
 static void stored(const struct crash_opts *o, const struct core *core, const char *path)
 {
-	crash_prune(o->dir, o->trace.json ? ".json" : ".txt", o->max);
+	crash_prune(o->dir, suffix(o), o->max);
 	openlog("shstk", 0, LOG_DAEMON);
 	syslog(LOG_ERR, "process %d (%s) ended by signal %d: %s", o->pid, core->comm,
 	       core->threads[0].signo, path);
 	closelog();
+}
+
+static int write_minidump(const struct core *core)
+{
+	int err = crash_minidump(core, STDOUT_FILENO);
+
+	if (!err)
+		return EXIT_OK;
+	complain("cannot write a minidump file: %s", strerror(-err));
+	return EXIT_FAILED;
+}
+
+/* Prints the report to standard output. @kept says that it goes to a folder of reports, by @fd. */
+static int print_report(const struct crash_opts *o, struct core *core, bool kept, int fd)
+{
+	int status;
+
+	/* Of what could not be read, a handler of the kernel's can tell the report only. */
+	if (kept && !o->trace.json) {
+		setvbuf(stdout, NULL, _IOLBF, 0);
+		dup2(fd, STDERR_FILENO);
+	} else if (fd == STDOUT_FILENO && !o->trace.json) {
+		screen_lines_fit();
+	}
+	status = crash_print(o, core);
+	return end_output() ? EXIT_FAILED : status;
 }
 
 static int write_report(const struct crash_opts *o, struct core *core)
@@ -154,16 +193,7 @@ static int write_report(const struct crash_opts *o, struct core *core)
 		return EXIT_FAILED;
 	if (fd != STDOUT_FILENO && dup2(fd, STDOUT_FILENO) < 0)
 		return EXIT_FAILED;
-	/* Of what could not be read, a handler of the kernel's can tell the report only. */
-	if (*path && !o->trace.json) {
-		setvbuf(stdout, NULL, _IOLBF, 0);
-		dup2(fd, STDERR_FILENO);
-	} else if (fd == STDOUT_FILENO && !o->trace.json) {
-		screen_lines_fit();
-	}
-	status = crash_print(o, core);
-	if (end_output())
-		status = EXIT_FAILED;
+	status = o->minidump ? write_minidump(core) : print_report(o, core, *path != '\0', fd);
 	if (*path)
 		stored(o, core, path);
 	return status;
@@ -377,6 +407,11 @@ static const char *contradiction(const struct crash_opts *o)
 		return "--caught reports the process named by -p PID, and there is no core file";
 	if (!o->pid && !o->file)
 		return "no core file given: name a FILE, or the process that is dumped with -p PID";
+	if (o->minidump && o->trace.json)
+		return "--minidump and --json are two formats: choose one";
+	if (o->minidump && (!o->output || !strcmp(o->output, "-")) && (!o->pid || o->caught) &&
+	    isatty(STDOUT_FILENO))
+		return "a minidump file is not for a terminal: name a file with -o";
 	if (!o->pid && (o->command || o->core_dir))
 		return "a core file is kept or handed on only while it is written, with -p PID";
 	if (o->command && o->core_dir)

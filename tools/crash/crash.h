@@ -6,6 +6,7 @@
  *   head.c    reads a core file's headers and registers from a pipe
  *   caught.c  reads from /proc what a core file would tell, of a process in its own handler
  *   print.c   the report: cause, stacks, registers, mapped files
+ *   minidump.c  the same as a minidump file
  *   store.c   the folder of reports
  *   pass.c    hands the core file on, to a file or to another program
  *
@@ -35,6 +36,7 @@
  * @core_dir: folder to keep core files in, or NULL.
  * @core_size: bytes of a core file that are kept at most.
  * @timeout: seconds after which the report is given up.
+ * @minidump: write a minidump file instead of a report.
  * @trace: how the stacks are taken and shown.
  * @command: program that gets the core file afterwards, and its arguments; or NULL.
  */
@@ -48,6 +50,7 @@ struct crash_opts {
 	const char *core_dir;
 	uint64_t core_size;
 	unsigned int timeout;
+	bool minidump;
 	struct trace_opts trace;
 	char **command;
 };
@@ -97,6 +100,29 @@ void crash_answer(void);
  * Return: exit status.
  */
 int crash_print(const struct crash_opts *opts, struct core *core);
+
+/**
+ * crash_minidump() - write a minidump file
+ * @core: the core file, or the process.
+ * @fd: where it is written.
+ *
+ * Of each stack its used part is written, at most 64 KiB, and of all stacks 32 MiB.
+ *
+ * Return: 0; -EOPNOTSUPP for a machine that such files are not read of; or another negative errno.
+ */
+int crash_minidump(const struct core *core, int fd);
+
+struct build_id;
+
+/**
+ * crash_whole_file() - find the mappings of one file, which are neighbours
+ * @core: the core file, or the process.
+ * @i: index of the first one in @core->maps.
+ * @id: receives the build id, whose size is 0 if there is none.
+ *
+ * Return: index of the first mapping that follows.
+ */
+size_t crash_whole_file(const struct core *core, size_t i, struct build_id *id);
 
 /**
  * crash_store() - make a new file in a folder of reports or core files

@@ -202,11 +202,7 @@ static void put_registers(const struct core *core, struct json *json)
 
 /* ---- Mapped files ---- */
 
-/*
- * Finds the mappings of one file, which are neighbours, from the @i-th on. Returns the index of the
- * first one that follows. @id receives the build id, whose size is 0 if there is none.
- */
-static size_t whole_file(const struct core *core, size_t i, struct build_id *id)
+size_t crash_whole_file(const struct core *core, size_t i, struct build_id *id)
 {
 	const struct core_map *m = &core->maps[i];
 	uint8_t page[PAGE];
@@ -243,7 +239,7 @@ static void show_files(const struct core *core, struct json *json)
 	for (size_t i = 0, next; i < core->nr_maps; i = next) {
 		char text[129] = "";
 
-		next = whole_file(core, i, &id);
+		next = crash_whole_file(core, i, &id);
 		if (id.size)
 			build_id_text(&id, text);
 		if (json)
