@@ -5,6 +5,7 @@
  *   main.c          finds the recorder's memory; handles start, fork and end of a process
  *   thread.c        slots, timers, threads that begin and end
  *   handler.c       the handler of the agent's signal
+ *   calls.c         how much of the time in the kernel system calls get
  *   sample.c        captures a stack into the ring
  *   settle.c        accounts for the time of a thread that no signal reported
  *   ring.c          reserves room for a record in the ring
@@ -48,6 +49,7 @@
 #include <time.h>
 
 #include "../common/env.h"
+#include "calls.h"
 #include "ring.h"
 #include "shstk.h"
 #include "sys.h"
@@ -55,24 +57,6 @@
 #define HOOK_API __attribute__((visibility("default")))
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
-
-/**
- * struct calls - how much of a thread's time is in system calls, as its timer finds it
- * @since: the thread's CPU clock when its timer was armed, in ns.
- * @last: the thread's CPU clock at the timer's last signal, in ns.
- * @ticks: number of signals of the timer.
- * @found: number of signals that came at the end of a system call.
- * @time: sum of the CPU time before each signal in @found, since the signal before it, in ns.
- * @taken: number of periods in samples of system calls.
- */
-struct calls {
-	uint64_t since;
-	uint64_t last;
-	uint64_t ticks;
-	uint64_t found;
-	uint64_t time;
-	uint64_t taken;
-};
 
 /**
  * struct agent_thread - this process's view of a slot; has the same index as the slot
@@ -417,7 +401,7 @@ bool agent_has_ring(uint32_t i);
 
 /* thread_event.c */
 void event_begin(struct agent_thread *t);
-bool event_is_late(const struct agent_thread *t);
+bool event_is_late(const struct agent_thread *t, uint64_t at);
 void event_open(struct agent_thread *t);
 void event_close(struct agent_thread *t);
 void event_end(struct agent_thread *t);
@@ -521,14 +505,18 @@ void agent_close_wait(void);
 void relatives_resolve(void);
 
 /* settle.c */
-uint64_t unsampled_periods(const struct agent_thread *t);
+/*
+ * Returns how many periods ran out that are in no sample. @at is the thread's CPU clock now, here
+ * and below: the clock is read by a system call, so a handler reads it once.
+ */
+uint64_t unsampled_periods(const struct agent_thread *t, uint64_t at);
 /*
  * Returns whether the samples stand for more periods than ran out. Late signals report the same
  * periods again.
  */
-bool is_ahead(const struct agent_thread *t);
+bool is_ahead(const struct agent_thread *t, uint64_t at);
 /* Returns how many of the unsampled periods no signal of the thread's event reported. */
-uint64_t silent_periods(const struct agent_thread *t);
+uint64_t silent_periods(const struct agent_thread *t, uint64_t at);
 /* Returns whether another of the agent's signals is pending because it is blocked. */
 bool signal_is_held_back(void);
 /* Accounts for the time before the thread has a timer. @at is its CPU clock now. */

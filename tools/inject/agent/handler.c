@@ -68,43 +68,6 @@ static bool in_system_call(const void *context)
 #endif
 }
 
-static uint64_t root(uint64_t x)
-{
-	uint64_t ret = 0;
-
-	for (uint64_t bit = 1ull << 31; bit; bit /= 2)
-		if ((ret + bit) * (ret + bit) <= x)
-			ret += bit;
-	return ret;
-}
-
-/*
- * Returns how many of @silent periods, which the event did not report, were spent where the timer
- * found the thread.
- *
- * System calls get no more of these periods than the timer's own signals say, plus twice the
- * statistical error of that number. The rest is time of page faults and interrupts, and nothing
- * tells where that was spent. So the sum comes from the event and is exact, and the timer decides
- * how it is shared.
- */
-static uint64_t share(struct calls *c, uint64_t silent, bool in_call)
-{
-	uint64_t at = now(CLOCK_THREAD_CPUTIME_ID), most, taken = c->taken * agent.period;
-
-	c->ticks++;
-	c->found += in_call;
-	c->time += in_call ? at - c->last : 0;
-	c->last = at;
-	most = c->time + 2 * agent.period +
-	       2 * root(c->found * (c->ticks - c->found) / c->ticks) * ((at - c->since) / c->ticks);
-	most = most > taken ? (most - taken) / agent.period : 0;
-	if (!in_call)
-		return silent > most ? silent - most : 0;
-	silent = silent < most ? silent : most;
-	c->taken += silent;
-	return silent;
-}
-
 #define MANY_TICKS 50000000 /* ns */
 #define MANY_PERIODS 8 /* fewer may be of the kernel, followed by the timer's signal */
 
@@ -128,23 +91,27 @@ static bool was_in_kernel(struct agent_thread *t, uint64_t overrun)
  * of the event were spent in the kernel. Returns the periods of the system call that the thread is
  * in. Periods of no system call are sampled here.
  */
-static uint64_t in_kernel(struct agent_thread *t, const siginfo_t *si, const void *context)
+static uint64_t in_kernel(struct agent_thread *t, const siginfo_t *si, const void *context,
+			  uint64_t at)
 {
 	bool in_call = in_system_call(context);
-	uint64_t silent;
+	uint64_t silent, here;
 
 	if (agent.sandboxed) /* the clock must not be read */
 		return 0;
-	silent = silent_periods(t);
+	silent = silent_periods(t, at);
+	t->calls.left = 0;
 	if (!was_in_kernel(t, (unsigned int)si->si_overrun)) {
 		t->held += silent;
 		return 0;
 	}
-	silent = share(&t->calls, silent, in_call);
+	calls_count(&t->calls, in_call, at);
+	here = calls_share(&t->calls, silent, in_call, agent.period);
+	t->calls.left = silent - here;
 	if (in_call)
-		return silent;
-	if (silent)
-		sample_place(t, silent, REC_PLACE_KERNEL);
+		return here;
+	if (here)
+		sample_place(t, here, REC_PLACE_KERNEL);
 	return 0;
 }
 
@@ -153,13 +120,13 @@ static uint64_t in_kernel(struct agent_thread *t, const siginfo_t *si, const voi
  * pending, this one was pending too: then it does not tell where the thread was, and its period is
  * added to the next sample. Returns the periods of this sample, or 0.
  */
-static uint64_t in_user_mode(struct agent_thread *t)
+static uint64_t in_user_mode(struct agent_thread *t, uint64_t at)
 {
 	if (agent.sandboxed)
 		return !t->first_rest;
-	if (event_is_late(t) || is_ahead(t))
+	if (event_is_late(t, at) || is_ahead(t, at))
 		return 0;
-	if (silent_periods(t) > MANY_PERIODS && signal_is_held_back()) {
+	if (silent_periods(t, at) > t->calls.left + MANY_PERIODS && signal_is_held_back()) {
 		t->held++;
 		return 0;
 	}
@@ -169,14 +136,16 @@ static uint64_t in_user_mode(struct agent_thread *t)
 
 /*
  * Returns the periods that a signal stands for. In a sandbox no other event follows the first one.
+ * @at is the time on the clock of the periods.
  */
-static uint64_t ran_out(struct agent_thread *t, const siginfo_t *si, const void *context)
+static uint64_t ran_out(struct agent_thread *t, const siginfo_t *si, const void *context,
+			uint64_t at)
 {
 	bool timer = si->si_code == SI_TIMER;
 
 	if (!t->event || (timer && agent.sandboxed && t->first_rest))
 		return (1 + (uint64_t)(unsigned int)si->si_overrun) * t->stretch;
-	return timer ? in_kernel(t, si, context) : in_user_mode(t);
+	return timer ? in_kernel(t, si, context, at) : in_user_mode(t, at);
 }
 
 /*
@@ -207,10 +176,10 @@ static void spread(struct agent_thread *t, uint64_t periods)
 		atomic_store(&agent.header->stretch, stretch);
 }
 
-/* Returns the time on the clock by which the periods end. */
+/* Returns the time on the clock by which the periods end; in a sandbox it must not be read. */
 static uint64_t period_clock(void)
 {
-	return now(agent.wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
+	return agent.sandboxed ? 0 : now(agent.wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
 }
 
 /*
@@ -218,18 +187,16 @@ static uint64_t period_clock(void)
  * stack is deep and has no unwind rules, or if the machine has too little CPU time. Then the next
  * signal is already pending when the handler ends, and the program would make no progress. So the
  * thread first runs for as long as the sample took. The periods that end meanwhile are in the
- * weight of the next sample. Returns whether a sample was taken.
+ * weight of the next sample. @begin is the time at which the signal came. Returns whether a sample
+ * was taken.
  */
 static bool take_in_turn(struct agent_thread *t, uint64_t periods, bool of_event,
-			 const void *context)
+			 const void *context, uint64_t begin)
 {
-	uint64_t begin;
-
-	if (agent.sandboxed) { /* the clock must not be read */
+	if (agent.sandboxed) { /* there is no time */
 		sample_take(t, periods, context);
 		return true;
 	}
-	begin = period_clock();
 	if (begin < t->rest_until && !atomic_load_explicit(&t->open, memory_order_relaxed)) {
 		/*
 		 * Periods that no signal of an event reported are found again as unsampled periods.
@@ -240,6 +207,8 @@ static bool take_in_turn(struct agent_thread *t, uint64_t periods, bool of_event
 	if (of_event || !t->event) {
 		periods += t->put_off;
 		t->put_off = 0;
+	} else {
+		t->calls.taken += periods;
 	}
 	sample_take(t, periods, context);
 	t->rest_until = period_clock();
@@ -252,10 +221,10 @@ static bool take_in_turn(struct agent_thread *t, uint64_t periods, bool of_event
  * The place that it interrupts is not where its @periods were spent. With an event, @periods are
  * not all that is in no sample.
  */
-static void take_held(struct agent_thread *t, uint64_t periods)
+static void take_held(struct agent_thread *t, uint64_t periods, uint64_t at)
 {
 	if (t->event && !agent.sandboxed)
-		periods = unsampled_periods(t);
+		periods = unsampled_periods(t, at);
 	else
 		periods += t->put_off;
 	t->put_off = t->held = 0;
@@ -266,7 +235,7 @@ static void take_held(struct agent_thread *t, uint64_t periods)
 /* Handles the signal of the thread's own timer or event. */
 static void on_period(struct agent_thread *t, const siginfo_t *si, const void *context, bool held)
 {
-	uint64_t periods;
+	uint64_t periods, at;
 
 	if (t->pid != agent.pid || !t->armed)
 		return;
@@ -281,10 +250,11 @@ static void on_period(struct agent_thread *t, const siginfo_t *si, const void *c
 		return;
 	}
 	held &= !atomic_load_explicit(&t->open, memory_order_relaxed);
-	periods = held && t->event && !agent.sandboxed ? 0 : ran_out(t, si, context);
+	at = period_clock();
+	periods = held && t->event && !agent.sandboxed ? 0 : ran_out(t, si, context, at);
 	if (held)
-		take_held(t, periods);
-	else if (periods && !take_in_turn(t, periods, si->si_code != SI_TIMER, context))
+		take_held(t, periods, at);
+	else if (periods && !take_in_turn(t, periods, si->si_code != SI_TIMER, context, at))
 		return;
 	if (agent.wall)
 		spread(t, periods);

@@ -19,27 +19,27 @@ static int agent_frames(const uint64_t *pcs, int n)
 }
 
 /*
- * Returns the time since arming that is in no sample, in periods. Negative: the samples have more
- * than that.
+ * Returns the time from arming to @at that is in no sample, in periods. Negative: the samples have
+ * more than that.
  */
-static int64_t due_periods(const struct agent_thread *t)
+static int64_t due_periods(const struct agent_thread *t, uint64_t at)
 {
-	uint64_t used = now(CLOCK_THREAD_CPUTIME_ID) - t->start;
+	uint64_t used = at - t->start;
 	uint64_t ran_out = used < t->first ? 0 : 1 + (used - t->first) / agent.period;
 
 	return (int64_t)(t->owed + ran_out - t->periods);
 }
 
-uint64_t unsampled_periods(const struct agent_thread *t)
+uint64_t unsampled_periods(const struct agent_thread *t, uint64_t at)
 {
-	int64_t due = due_periods(t);
+	int64_t due = due_periods(t, at);
 
 	return due > 0 ? due : 0;
 }
 
-bool is_ahead(const struct agent_thread *t)
+bool is_ahead(const struct agent_thread *t, uint64_t at)
 {
-	return due_periods(t) < -1;
+	return due_periods(t, at) < -1;
 }
 
 /* Returns how many of @periods without a sample no signal reported. */
@@ -50,9 +50,9 @@ static uint64_t silent_of(const struct agent_thread *t, uint64_t periods)
 	return periods > told ? periods - told : 0;
 }
 
-uint64_t silent_periods(const struct agent_thread *t)
+uint64_t silent_periods(const struct agent_thread *t, uint64_t at)
 {
-	return silent_of(t, unsampled_periods(t));
+	return silent_of(t, unsampled_periods(t, at));
 }
 
 bool signal_is_held_back(void)
@@ -220,7 +220,7 @@ void agent_settle(struct agent_thread *t)
 	}
 	held_back = t->event && signal_is_held_back();
 	old = block_signals();
-	periods = unsampled_periods(t);
+	periods = unsampled_periods(t, now(CLOCK_THREAD_CPUTIME_ID));
 	if (is_held()) {
 		if (periods)
 			sample_place(t, periods, REC_PLACE_HELD);

@@ -103,8 +103,10 @@ static bool may_open(struct agent_thread *t)
  */
 static void renew(struct agent_thread *t)
 {
-	t->owed = unsampled_periods(t);
-	t->start = now(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t at = now(CLOCK_THREAD_CPUTIME_ID);
+
+	t->owed = unsampled_periods(t, at);
+	t->start = at;
 	t->first = agent.period;
 	t->periods = 0;
 }
@@ -184,11 +186,11 @@ void event_open(struct agent_thread *t)
  * means within some microseconds, which a handler needs to get here. The signal may also come
  * early: time that a hypervisor takes counts for the event's timer but not for the thread's clock.
  */
-bool event_is_late(const struct agent_thread *t)
+bool event_is_late(const struct agent_thread *t, uint64_t at)
 {
 	uint64_t least = t->first_rest > AT_ONCE ? t->first_rest : AT_ONCE;
 
-	return t->first_rest && now(CLOCK_THREAD_CPUTIME_ID) >= t->first_end + least;
+	return t->first_rest && at >= t->first_end + least;
 }
 
 /*
