@@ -567,6 +567,7 @@ static bool be_recorder(enum rec_clock clock)
 		.nr_slots = SLOTS,
 		.ring_size = rec_min_ring(REC_MIN_DEPTH),
 		.max_depth = REC_MIN_DEPTH,
+		.deepest = rec_deepest(rec_min_ring(REC_MIN_DEPTH)),
 		.clock = clock,
 		.recorder = getpid(),
 		.cookie = COOKIE,

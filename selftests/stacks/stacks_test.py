@@ -343,6 +343,25 @@ def recorded_recursion():
 
 
 @test
+def recursion_recorded_by_the_agent():
+    """stacks of the agent have both ends, too, by CPU time and wall-clock time; --depth cuts"""
+    out, deep = os.path.join(TMP, 'agent.folded'), os.path.join(HERE, 'deep')
+    for options, folded in ([], True), (['--wall'], True), (['--depth=1024'], False):
+        done = shstk('record', '--via=agent', '-F', '499', '-o', out, *options, '--', deep, '2500',
+                     '300')
+        check(done.returncode == 0, f'{options}: {done.stderr}')
+        stacks = {stack: value for stack, value in read_folded(out).items() if 'inner' in stack}
+        check(stacks and ('deeper than 1024 frames' in done.stderr) == folded,
+              f'{options}: {done.stderr}')
+        whole = sum(value for stack, value in stacks.items()
+                    if has_chain(stack, FOLDED) and stack.count(RECURSION) == 1)
+        cut = sum(value for stack, value in stacks.items() if '[truncated]' in stack)
+        check(whole + cut == sum(stacks.values()), f'{options}: {stacks}')
+        # A stack is cut, too, if the recorder had no time for long, and the ring has no room.
+        check(whole > 4 * cut if folded else not whole, f'{options}: {whole} whole, {cut} cut')
+
+
+@test
 def recorded_recursion_in_files():
     """a perf.data file of a deep recursion, and the file that keeps all, give the same stacks"""
     data, kept, pb, again, text = [os.path.join(TMP, name) for name in (

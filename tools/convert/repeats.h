@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* repeats.h - finds what a deep recursion repeats in a stack. */
+/*
+ * repeats.h - finds what a deep recursion repeats in a stack, and shortens the stack by it.
+ *
+ * The agent has this code, too, and calls it in its signal handler.
+ */
 #ifndef TOOLS_CONVERT_REPEATS_H
 #define TOOLS_CONVERT_REPEATS_H
 
@@ -31,5 +35,24 @@ struct repeats {
  * Return: false if there is none that is worth to be shown once.
  */
 bool repeats_find(const uint64_t *pcs, size_t nr, struct repeats *ret);
+
+/**
+ * repeats_shorten() - shorten a stack, so that both ends remain
+ * @pcs: its entries, which are changed.
+ * @marks: their marks, which are changed along with them.
+ * @nr: number of entries.
+ * @max: most entries that may remain.
+ * @complete: the stack was seen to its end.
+ *
+ * What repeats is kept once. Behind it, further out, is an entry that stands for all the others
+ * (SHSTK_FUNCTION_LEFT_OUT). If that leaves too many entries of a complete stack, an entry stands
+ * for those in its middle.
+ *
+ * Context: async-signal-safe.
+ *
+ * Return: number of entries that remain; more than @max if the stack is not complete, and too deep.
+ */
+unsigned int repeats_shorten(uint64_t *pcs, uint8_t *marks, unsigned int nr, unsigned int max,
+			     bool complete);
 
 #endif

@@ -23,11 +23,8 @@ void deep_deinit(struct unwound *deep);
  * @ret: receives what @deep becomes, without @sps, which stays as it is: at most as many entries as
  *	it has room for.
  *
- * What repeats is kept once. Behind it, further out, is an entry that stands for all the others
- * (SHSTK_FUNCTION_LEFT_OUT). If that leaves too many entries of a stack that was seen to its end,
- * an entry stands for those in its middle.
- *
- * If there are still too many of a stack that was not seen to its end, @ret stays as it is.
+ * See repeats_shorten(). If there are still too many entries of a stack that was not seen to its
+ * end, @ret stays as it is.
  *
  * Return: whether entries were left out.
  */

@@ -15,6 +15,7 @@
  * @late: the part of @weight, in ns of CPU time, that the kernel's ticks noticed only after it
  *	passed.
  * @truncated: samples whose outermost frames are missing.
+ * @folded: samples of deep stacks that were shortened by an agent.
  * @lost: samples that were lost because a ring was full.
  * @lost_weight: time that the lost samples stand for, in ns.
  * @threads: threads that were sampled.
@@ -33,6 +34,7 @@ struct sample_counts {
 	uint64_t weight;
 	uint64_t late;
 	uint64_t truncated;
+	uint64_t folded;
 	uint64_t lost;
 	uint64_t lost_weight;
 	uint32_t threads;

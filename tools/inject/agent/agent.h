@@ -158,6 +158,7 @@ struct agent_thread {
  *	recorded can write to the header, so values that bound what is written are not read from
  *	there again.
  * @max_depth: most entries of a stack, as in the header when the agent joined.
+ * @deepest: most entries of a stack that is shortened to @max_depth, or 0, as in the header then.
  * @period: ns between two samples, as in the header when the agent joined.
  * @instance: number of this process image.
  * @parent: instance that this one was forked from, or 0.
@@ -190,6 +191,7 @@ struct agent {
 	uint32_t nr_slots;
 	uint32_t ring_size;
 	uint32_t max_depth;
+	uint32_t deepest;
 	uint64_t period;
 	uint32_t instance;
 	uint32_t parent;

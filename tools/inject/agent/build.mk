@@ -3,7 +3,8 @@
 # libshstk-agent.so, which `shstk record` preloads into its targets. It contains its own copy of the
 # capture library, and exports nothing but its hooks.
 
-AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c)
+# It shortens deep stacks as the recorder does.
+AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c) tools/convert/repeats.c
 AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 
 # What the compiler cannot check about a buffer is checked when it is filled (common/anylibc.c).

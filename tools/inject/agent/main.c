@@ -31,8 +31,9 @@ static bool plausible(const struct rec_header *h, uint64_t cookie, off_t size)
 	return h->magic == REC_MAGIC && h->version == REC_VERSION && h->cookie == cookie &&
 	       h->nr_slots && h->nr_slots <= REC_MAX_SLOTS && h->max_depth >= REC_MIN_DEPTH &&
 	       h->max_depth <= REC_MAX_DEPTH && h->ring_size >= rec_min_ring(h->max_depth) &&
-	       !(h->ring_size & (h->ring_size - 1)) && h->period && h->slots_offset >= sizeof(*h) &&
-	       h->rings_offset <= (uint64_t)size && h->slots_offset <= h->rings_offset &&
+	       h->deepest <= rec_deepest(h->ring_size) && !(h->ring_size & (h->ring_size - 1)) &&
+	       h->period && h->slots_offset >= sizeof(*h) && h->rings_offset <= (uint64_t)size &&
+	       h->slots_offset <= h->rings_offset &&
 	       h->nr_slots * sizeof(struct rec_slot) <= h->rings_offset - h->slots_offset &&
 	       (uint64_t)h->nr_slots * h->ring_size <= (uint64_t)size - h->rings_offset;
 }
@@ -225,6 +226,7 @@ static int map_memory(int fd, uint64_t cookie)
 	agent.nr_slots = nr;
 	agent.ring_size = geometry.ring_size;
 	agent.max_depth = geometry.max_depth;
+	agent.deepest = geometry.deepest;
 	agent.period = geometry.period;
 	agent.wall = geometry.clock == REC_CLOCK_WALL;
 	agent.slots = (void *)((uint8_t *)h + geometry.slots_offset);

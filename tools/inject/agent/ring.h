@@ -39,7 +39,7 @@
 #include "../protocol.h"
 
 #define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
-#define REC_VERSION 7
+#define REC_VERSION 8
 
 #define REC_MAX_SLOTS 65536
 #define REC_MAX_LABELS 1024 /* most bytes of the labels of a sample */
@@ -83,6 +83,8 @@ struct rec_exec {
  * @nr_slots: number of slots and rings.
  * @ring_size: bytes of each ring, a power of two.
  * @max_depth: most entries of a stack.
+ * @deepest: most entries of a stack that is shortened to @max_depth entries, so that both ends of a
+ *	recursion remain; 0: deeper stacks are cut at the outer end.
  * @clock: enum rec_clock.
  * @cookie: random number, which is also in the environment.
  * @period: ns between two samples.
@@ -110,6 +112,7 @@ struct rec_header {
 	uint32_t nr_slots;
 	uint32_t ring_size;
 	uint32_t max_depth;
+	uint32_t deepest;
 	uint32_t clock;
 	uint32_t recorder;
 	uint64_t cookie;
@@ -288,7 +291,7 @@ struct rec_maps {
  * @late: periods in @weight that were not spent in this stack: they ran out where the kernel did
  *	not look.
  * @labels: bytes of labels.
- * @pad: 0.
+ * @folded: 1 if it has entries that stand for others of a deep stack (SHSTK_FUNCTION_LEFT_OUT).
  * @pcs: the entries. One byte of marks for each entry follows them, and then the labels of the
  *	goroutine: keys and values, each with a zero behind it.
  */
@@ -302,7 +305,7 @@ struct rec_sample {
 	uint32_t opens;
 	uint32_t late;
 	uint32_t labels;
-	uint32_t pad;
+	uint32_t folded;
 	uint64_t pcs[];
 };
 
@@ -316,6 +319,12 @@ static inline uint32_t rec_sample_size(uint32_t depth, uint32_t labels)
 static inline uint32_t rec_sample_room(uint32_t depth)
 {
 	return rec_sample_size(depth, REC_MAX_LABELS);
+}
+
+/* Returns how deep stacks may be that are shortened in a ring of this size: 16384 in 256 KiB. */
+static inline uint32_t rec_deepest(uint32_t ring_size)
+{
+	return ring_size / 16 < 16384 ? ring_size / 16 : 16384;
 }
 
 /* Returns the size of the smallest ring for stacks of @depth entries: it holds a few samples. */

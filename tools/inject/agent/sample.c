@@ -13,6 +13,7 @@
 
 #include "agent.h"
 #include "go/golabels.h"
+#include "tools/convert/repeats.h"
 
 /*
  * Copies the name of the calling thread to its slot. Only the thread itself can ask for its name
@@ -41,7 +42,7 @@ void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, ui
 	if (marks != to)
 		memmove(to, marks, n);
 	s->labels = 0;
-	s->pad = 0;
+	s->folded = 0;
 	s->record.size = rec_sample_size(n, 0);
 	s->record.type = type;
 	s->record.flags = 0;
@@ -81,6 +82,12 @@ static bool recorder_is_gone(void)
 	return sys2(SYS_kill, agent.header->recorder, 0) == -ESRCH;
 }
 
+static void count_lost(struct agent_thread *t, uint64_t periods)
+{
+	count(&t->slot->lost, 1);
+	count(&t->slot->lost_weight, periods * agent.period);
+}
+
 struct rec_sample *sample_new(struct agent_thread *t, uint64_t periods, uint32_t room)
 {
 	struct rec_sample *s;
@@ -97,8 +104,7 @@ struct rec_sample *sample_new(struct agent_thread *t, uint64_t periods, uint32_t
 			      memory_order_relaxed);
 	s = ring_reserve(t, room);
 	if (!s) {
-		count(&t->slot->lost, 1);
-		count(&t->slot->lost_weight, periods * agent.period);
+		count_lost(t, periods);
 		if (!agent.sandboxed && recorder_is_gone())
 			atomic_store(&agent.header->stop, 1);
 	}
@@ -128,6 +134,82 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
 	return to;
 }
 
+/**
+ * struct stack - a stack that was captured into the ring
+ * @s: the record, whose entries it is.
+ * @marks: the marks of the entries.
+ * @nr: number of entries.
+ * @folded: entries stand for others, which were left out.
+ * @info: what the capture tells.
+ */
+struct stack {
+	struct rec_sample *s;
+	uint8_t *marks;
+	int nr;
+	bool folded;
+	struct shstk_info info;
+};
+
+/* Captures the stack that the signal with @context interrupted, or if that is NULL, this one. */
+static void capture(struct stack *to, uint32_t depth, const void *context)
+{
+	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
+	uint64_t *pcs = to->s->pcs;
+
+	to->info = (struct shstk_info){ .size = sizeof(to->info) };
+	to->marks = opts.marks = (uint8_t *)&pcs[depth];
+	to->nr = context ? shstk_capture_context(context, pcs, depth, &opts, &to->info) :
+			   shstk_capture(pcs, depth, &opts, &to->info);
+	if (to->nr < 0)
+		to->nr = 0;
+}
+
+/*
+ * Captures a stack that has more entries than a sample again, with room for all of them, and
+ * shortens it. The room is in the ring, too: little of it is kept. If the ring has not so much, the
+ * stack is cut. Returns false if there is no room at all.
+ */
+static bool capture_deep(struct agent_thread *t, struct stack *to, const void *context)
+{
+	uint32_t max = agent.max_depth, depth = agent.deepest;
+	unsigned int nr;
+
+	to->s = ring_reserve(t, rec_sample_room(depth));
+	if (!to->s) {
+		depth = max;
+		to->s = ring_reserve(t, rec_sample_room(depth));
+	}
+	if (!to->s)
+		return false;
+	capture(to, depth, context);
+	if (depth == max)
+		return true;
+	nr = repeats_shorten(to->s->pcs, to->marks, to->nr, max,
+			     to->info.end == SHSTK_END_COMPLETE);
+	to->folded = nr < (unsigned int)to->nr;
+	if (nr > max) {
+		nr = max;
+		to->info.end = SHSTK_END_CAPACITY;
+	}
+	to->nr = nr;
+	return true;
+}
+
+/*
+ * Captures a stack into a record for which there is room. @function: see drop_own(). Returns false
+ * if there is no room any more.
+ */
+static bool take_stack(struct agent_thread *t, struct stack *to, const void *context,
+		       const void *function)
+{
+	capture(to, agent.max_depth, context);
+	if (to->info.end == SHSTK_END_CAPACITY && agent.deepest > agent.max_depth &&
+	    !capture_deep(t, to, context))
+		return false;
+	to->nr = drop_own(to->s->pcs, to->marks, to->nr, function);
+	return true;
+}
+
 /*
  * Captures the stack at the beginning of a wait, into the ring, but does not commit it. The wait
  * may last longer than the recording, and no signal comes before its end. A late signal gives the
@@ -135,26 +217,22 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
  */
 void agent_open_wait(const void *function)
 {
-	uint32_t depth = agent.max_depth;
-	struct shstk_info info = { .size = sizeof(info) };
-	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
 	ksigset old = block_signals();
 	struct agent_thread *t = agent_self();
-	struct rec_sample *s = t && t->armed ? ring_reserve(t, rec_sample_room(depth)) : NULL;
-	int n;
+	struct stack stack = { .s = NULL };
 
-	if (s) {
+	if (t && t->armed)
+		stack.s = ring_reserve(t, rec_sample_room(agent.max_depth));
+	if (stack.s && take_stack(t, &stack, NULL, function)) {
 		/*
 		 * This publishes the head, so that the recorder finds the sample, which may lie
 		 * behind a pad.
 		 */
 		ring_commit(t, 0);
-		opts.marks = (uint8_t *)&s->pcs[depth];
-		n = shstk_capture(s->pcs, depth, &opts, &info);
-		n = drop_own(s->pcs, opts.marks, n < 0 ? 0 : n, function);
-		sample_fill(s, REC_SAMPLE, n, opts.marks, 0, &info);
+		sample_fill(stack.s, REC_SAMPLE, stack.nr, stack.marks, 0, &stack.info);
+		stack.s->folded = stack.folded;
 		atomic_store_explicit(&t->open, true, memory_order_relaxed);
-		atomic_store_explicit(&t->slot->wait_since, s->time, memory_order_release);
+		atomic_store_explicit(&t->slot->wait_since, stack.s->time, memory_order_release);
 	}
 	restore_signals(old | agent_sigset());
 }
@@ -227,25 +305,22 @@ uint64_t sample_late(struct agent_thread *t, uint64_t periods)
 
 static void sample(struct agent_thread *t, uint64_t periods, const void *context)
 {
-	uint32_t depth = agent.max_depth;
-	uint32_t room = rec_sample_room(depth);
-	struct shstk_info info = { .size = sizeof(info) };
-	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
 	uint64_t late = sample_late(t, periods);
-	struct rec_sample *s = sample_new(t, periods, room);
-	int n;
+	struct stack stack = {
+		.s = sample_new(t, periods, rec_sample_room(agent.max_depth)),
+	};
 
-	if (!s)
+	if (!stack.s)
 		return;
-	opts.marks = (uint8_t *)&s->pcs[depth];
-	n = shstk_capture_context(context, s->pcs, depth, &opts, &info);
-	if (n < 0)
-		n = 0;
-	n = drop_own(s->pcs, opts.marks, n, local.waits_in);
-	sample_fill(s, REC_SAMPLE, n, opts.marks, periods, &info);
-	s->late = late;
-	add_labels(s);
-	sample_put(t, s->record.size);
+	if (!take_stack(t, &stack, context, local.waits_in)) {
+		count_lost(t, periods);
+		return;
+	}
+	sample_fill(stack.s, REC_SAMPLE, stack.nr, stack.marks, periods, &stack.info);
+	stack.s->late = late;
+	stack.s->folded = stack.folded;
+	add_labels(stack.s);
+	sample_put(t, stack.s->record.size);
 }
 
 void sample_place(struct agent_thread *t, uint64_t periods, enum rec_place place)

@@ -140,6 +140,7 @@ static void settle(struct agent_thread *t, uint64_t periods)
 	}
 	sample_fill(s, REC_SAMPLE, n, marks, periods, &info);
 	s->late = late;
+	s->folded = head.folded;
 	sample_set_labels(s, labels);
 	sample_put(t, s->record.size);
 }

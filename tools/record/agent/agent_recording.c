@@ -279,6 +279,7 @@ static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
 	d->weight += s->weight;
 	d->late += s->record.flags == REC_PLACE_TICKS ? s->weight : late;
 	d->truncated += s->end != SHSTK_END_COMPLETE;
+	d->folded += !!s->folded;
 	ret = shstk_profile_add(d->profile, &sample);
 	return ret || !late ? ret : add_late(d, &sample, late);
 }
@@ -594,6 +595,7 @@ void agent_recording_count(const struct agent_recording *d, struct sample_counts
 		.weight = d->weight,
 		.late = d->late,
 		.truncated = d->truncated,
+		.folded = d->folded,
 		.lost = d->lost,
 		.lost_weight = d->lost_weight,
 		.lost_threads = d->lost_threads,

@@ -22,6 +22,7 @@
  * @period: ns between samples.
  * @ring_size: bytes of a thread's ring, a power of two.
  * @max_depth: most entries of a stack.
+ * @fold: deeper stacks are shortened, so that both ends of a recursion remain.
  * @keep_times: for how many samples the times are kept; 0: for none.
  * @labels: take the labels of goroutines.
  */
@@ -31,6 +32,7 @@ struct agent_recording_opts {
 	uint32_t ring_size;
 	uint32_t max_depth;
 	size_t keep_times;
+	bool fold;
 	bool labels;
 };
 

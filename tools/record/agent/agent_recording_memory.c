@@ -89,6 +89,7 @@ int agent_recording_map_memory(struct agent_recording *d, const struct agent_rec
 	h->nr_slots = AGENT_RECORDING_SLOTS;
 	h->ring_size = opts->ring_size;
 	h->max_depth = opts->max_depth;
+	h->deepest = opts->fold ? rec_deepest(opts->ring_size) : 0;
 	h->clock = opts->clock;
 	h->recorder = getpid();
 	h->labels = opts->labels;

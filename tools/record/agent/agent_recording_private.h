@@ -126,6 +126,7 @@ struct loser {
  * @weight: time that the samples stand for, in ns.
  * @late: the part of @weight that the kernel's ticks noticed only after it passed.
  * @truncated: samples whose outermost frames are missing.
+ * @folded: samples of deep stacks that were shortened.
  * @lost: samples that were lost because a ring was full.
  * @lost_weight: time that the lost samples stand for, in ns.
  * @period: ns between samples.
@@ -160,7 +161,7 @@ struct agent_recording {
 	struct process_image *images;
 	uint32_t nr_images;
 	uint32_t nr_execs;
-	uint64_t samples, weight, late, truncated, lost, lost_weight;
+	uint64_t samples, weight, late, truncated, folded, lost, lost_weight;
 	uint64_t period;
 	bool labels;
 	unsigned int most;

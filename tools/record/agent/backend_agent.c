@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "tools/convert/convert.h"
 #include "tools/inject/agent/ring.h"
 #include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/ledger.h"
@@ -51,6 +52,7 @@ static int begin(struct recording *r)
 		.period = record_period(o),
 		.ring_size = (o->buffer ? o->buffer : RECORD_BUFFER) * 1024,
 		.max_depth = o->depth,
+		.fold = o->fold,
 		.keep_times = output_wants_times(&o->output),
 		.labels = output_wants_labels(&o->output),
 	};
@@ -170,6 +172,9 @@ static void report_samples(struct recording *r, const struct sample_counts *c)
 		remark(r,
 		       "%.0f%% of the CPU time passed between the kernel's ticks, where nothing could be sampled: it is shown as [between ticks]",
 		       100.0 * c->late / c->weight);
+	if (c->folded)
+		remark(r, "%llu of %llu stacks " CONVERT_FOLDED, (unsigned long long)c->folded,
+		       (unsigned long long)c->samples);
 	if (c->truncated)
 		remark(r, "%llu of %llu stacks are cut at the outer end: shown as [truncated]",
 		       (unsigned long long)c->truncated, (unsigned long long)c->samples);
