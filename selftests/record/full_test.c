@@ -614,9 +614,10 @@ static bool is_of_its_period(void)
 	struct agent_thread soon_after = { .first_end = at, .first_rest = 1000000000 };
 	struct agent_thread much_later = { .first_end = 0, .first_rest = 1 };
 
-	while (now(CLOCK_THREAD_CPUTIME_ID) < PERIOD)
+	while ((at = now(CLOCK_THREAD_CPUTIME_ID)) < PERIOD)
 		;
-	return !event_is_late(&early) && !event_is_late(&soon_after) && event_is_late(&much_later);
+	return !event_is_late(&early, at) && !event_is_late(&soon_after, at) &&
+	       event_is_late(&much_later, at);
 }
 
 int main(void)
