@@ -135,14 +135,14 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
 }
 
 /**
- * struct stack - a stack that was captured into the ring
+ * struct captured - a stack that was captured into the ring
  * @s: the record, whose entries it is.
  * @marks: the marks of the entries.
  * @nr: number of entries.
  * @folded: entries stand for others, which were left out.
  * @info: what the capture tells.
  */
-struct stack {
+struct captured {
 	struct rec_sample *s;
 	uint8_t *marks;
 	int nr;
@@ -151,7 +151,7 @@ struct stack {
 };
 
 /* Captures the stack that the signal with @context interrupted, or if that is NULL, this one. */
-static void capture(struct stack *to, uint32_t depth, const void *context)
+static void capture(struct captured *to, uint32_t depth, const void *context)
 {
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
 	uint64_t *pcs = to->s->pcs;
@@ -169,7 +169,7 @@ static void capture(struct stack *to, uint32_t depth, const void *context)
  * shortens it. The room is in the ring, too: little of it is kept. If the ring has not so much, the
  * stack is cut. Returns false if there is no room at all.
  */
-static bool capture_deep(struct agent_thread *t, struct stack *to, const void *context)
+static bool capture_deep(struct agent_thread *t, struct captured *to, const void *context)
 {
 	uint32_t max = agent.max_depth, depth = agent.deepest;
 	unsigned int nr;
@@ -199,7 +199,7 @@ static bool capture_deep(struct agent_thread *t, struct stack *to, const void *c
  * Captures a stack into a record for which there is room. @function: see drop_own(). Returns false
  * if there is no room any more.
  */
-static bool take_stack(struct agent_thread *t, struct stack *to, const void *context,
+static bool take_stack(struct agent_thread *t, struct captured *to, const void *context,
 		       const void *function)
 {
 	capture(to, agent.max_depth, context);
@@ -219,7 +219,7 @@ void agent_open_wait(const void *function)
 {
 	ksigset old = block_signals();
 	struct agent_thread *t = agent_self();
-	struct stack stack = { .s = NULL };
+	struct captured stack = { .s = NULL };
 
 	if (t && t->armed)
 		stack.s = ring_reserve(t, rec_sample_room(agent.max_depth));
@@ -306,7 +306,7 @@ uint64_t sample_late(struct agent_thread *t, uint64_t periods)
 static void sample(struct agent_thread *t, uint64_t periods, const void *context)
 {
 	uint64_t late = sample_late(t, periods);
-	struct stack stack = {
+	struct captured stack = {
 		.s = sample_new(t, periods, rec_sample_room(agent.max_depth)),
 	};
 
