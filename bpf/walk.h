@@ -74,15 +74,23 @@ enum walk_counter {
 	NR_COUNTS,
 };
 
+/*
+ * Where a frame may be left by its frame record, if that leads behind a call: in code of no file, for
+ * which nobody can have rules; even in a file's code that has no rule; nowhere.
+ */
+enum walk_records {
+	WALK_RECORDS_NO_FILE,
+	WALK_RECORDS_ALWAYS,
+	WALK_RECORDS_NEVER,
+};
+
 /**
  * struct walk_config - the only entry of the map "config"; user space sets it
  * @max: maximum number of user-space entries in a chain, with the program counter; up to 512.
  * @kernel: put the kernel's part into chains, too.
  * @both: write chains that are not whole, too, and take the sample in any case, so that both can be
  *	compared.
- * @records: a frame may be left by its frame record even in a file's code that has no rule, if the
- *	record leads behind a call. Otherwise this is only done in code of no file, for which nobody
- *	can have rules.
+ * @records: enum walk_records.
  * @generation: changes after each change of a table.
  * @page: bytes of a page of memory.
  * @ns_dev: device of the PID namespace that process IDs belong to.

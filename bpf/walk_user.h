@@ -64,6 +64,13 @@ static __always_inline bool is_unknown(const struct packed_rule *rule)
 	return rule->cfa & PACKED_SPECIAL && packed_kind(rule->cfa) == SHSTK_RULE_NONE;
 }
 
+/* Returns whether a frame of code without a rule may be left by its frame record. */
+static __always_inline bool may_use_record(const struct walk *w, const struct mapping *m)
+{
+	return w->records == WALK_RECORDS_ALWAYS ||
+	       (w->records == WALK_RECORDS_NO_FILE && !m->file);
+}
+
 /* Passes from a frame to its caller's frame. Returns GO_ON, or how the walk ends. */
 static __always_inline int pass_frame(struct walk *w)
 {
@@ -77,8 +84,8 @@ static __always_inline int pass_frame(struct walk *w)
 	if (!m)
 		return no_code(w);
 	find_rule(w, m, at);
-	if (m->file && !w->records && is_unknown(&w->rule))
-		return m->table ? WALK_NO_RULE : WALK_NO_TABLE;
+	if (!may_use_record(w, m) && is_unknown(&w->rule))
+		return m->file && !m->table ? WALK_NO_TABLE : WALK_NO_RULE;
 	if (w->rule.cfa & PACKED_SPECIAL)
 		ret = step_special(w, f, m, &w->rule, true);
 	else

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * naps.c - sleeps many times in a function that three others lead to.
+ * naps.c - sleeps in a function that three others lead to: 200 times, or as often as the argument
+ * says.
  */
+#include <stdlib.h>
 #include <time.h>
 
 #define NOINLINE __attribute__((noinline, noclone))
-#define NAPS 200
 
 volatile int one = 1;
 
@@ -27,11 +28,12 @@ static NOINLINE int outer(void)
 	return middle() + one;
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
+	const int naps = argc > 1 ? atoi(argv[1]) : 200;
 	int sum = 0;
 
-	for (int i = 0; i < NAPS; i++)
+	for (int i = 0; i < naps; i++)
 		sum += outer();
 	return !sum;
 }

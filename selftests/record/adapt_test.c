@@ -45,6 +45,51 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 	return 0;
 }
 
+/*
+ * The walker, which is started and used as often as these say; what walker_ready() returns, and whether
+ * it can be used.
+ */
+static unsigned int starts, begins;
+static int readiness;
+static bool unusable;
+
+int __wrap_walker_start(struct walker *w, struct reason *why)
+{
+	(void)w, (void)why;
+	starts++;
+	return 0;
+}
+
+bool __wrap_walker_started(const struct walker *w)
+{
+	(void)w;
+	return starts;
+}
+
+int __wrap_walker_ready(struct walker *w, bool wait, struct reason *why)
+{
+	(void)w, (void)wait, (void)why;
+	return readiness;
+}
+
+int __wrap_walker_begin(const struct walker *w, struct perf_rings *rings)
+{
+	(void)w, (void)rings;
+	begins++;
+	return unusable ? -EMFILE : 0;
+}
+
+int __wrap_walker_set_next(const struct walker *w, int program)
+{
+	(void)w, (void)program;
+	return 0;
+}
+
+int __wrap_gomoments_program(const struct gomoments *all)
+{
+	return all ? 7 : 0;
+}
+
 /* ---- A recording ---- */
 
 static const struct perf_event event = {
@@ -216,6 +261,85 @@ static void test_refused(void)
 	end();
 }
 
+/* Begins a recording with copies and a sample, that may walk and began so many ns ago. */
+static void begin_later(uint64_t ago)
+{
+	static char walker;
+
+	begin(true, 0);
+	d->later = (struct walker *)&walker;
+	d->began = now_ns(CLOCK_MONOTONIC) - ago;
+	d->convert->counts.samples = 1;
+	starts = begins = 0;
+	readiness = 0;
+	unusable = false;
+}
+
+#define LONG 2000000000ull /* ns: more than the second after which stacks are walked */
+
+static void test_walk(void)
+{
+	bool good;
+
+	begin_later(0);
+	d->began += LONG;
+	verdict(!change() && !starts && !d->walker, "nothing is loaded in the first second");
+	end();
+
+	begin_later(LONG);
+	d->convert->counts.samples = 0;
+	verdict(!change() && !starts, "nor without a sample");
+	end();
+
+	begin_later(LONG);
+	good = !change() && starts && !d->walker && !begins;
+	readiness = 1;
+	verdict(good && !change() && d->walker && begins == 1 && !change() && begins == 1,
+		"after that stacks are walked once it is loaded, in the same rings");
+	too_small();
+	verdict(change() == 1 && begins == 2, "and in rings that take their place");
+	end();
+
+	begin_later(LONG);
+	readiness = -EPERM;
+	good = !change() && !d->walker;
+	readiness = 1;
+	verdict(good && !change() && !d->walker && !begins,
+		"a walker that is refused is not asked again");
+	end();
+
+	begin_later(LONG);
+	readiness = 1;
+	unusable = true;
+	verdict(!change() && !d->walker && begins == 1 && !change() && begins == 1,
+		"nor is one that cannot use the rings");
+	end();
+}
+
+/* A stand-in for the program that copies goroutines' stacks runs at the events already. */
+static void test_walk_behind(void)
+{
+	static char moments;
+
+	begin_later(LONG);
+	readiness = 1;
+	d->moments = (struct gomoments *)&moments;
+	refuse = true;
+	verdict(change() == 1 && !d->walker && !begins && !change() && !d->walker,
+		"where another program runs and events cannot be opened anew, it stays alone");
+	d->moments = NULL;
+	end();
+
+	begin_later(LONG);
+	readiness = 1;
+	d->opts.program = 7;
+	d->moments = (struct gomoments *)&moments;
+	verdict(change() == 1 && d->walker && begins == 1 && !opened.program && !change(),
+		"else it runs behind the walker, in new rings");
+	d->moments = NULL;
+	end();
+}
+
 static void test_period(void)
 {
 	begin(true, 1);
@@ -227,11 +351,13 @@ static void test_period(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..9");
+	puts("KTAP version 1\n1..17");
 	test_size();
 	test_scope();
 	test_copies();
 	test_refused();
 	test_period();
+	test_walk();
+	test_walk_behind();
 	return !!failed;
 }

@@ -24,7 +24,7 @@ int bpf_loaded_open(const char *what, const char *file, const char *name, struct
 {
 	(void)file;
 	(void)name;
-	*ret = (struct bpf_loaded){ .what = what, .program = -1, .output = -1 };
+	*ret = (struct bpf_loaded){ .what = what, .program = -1 };
 	because(why, "%s is not part of this build: install libbpf-dev and build again", what);
 	return -EOPNOTSUPP;
 }
@@ -47,6 +47,13 @@ int bpf_loaded_map(const struct bpf_loaded *l, const char *name)
 	return -1;
 }
 
+uint32_t bpf_loaded_value_size(const struct bpf_loaded *l, const char *name)
+{
+	(void)l;
+	(void)name;
+	return 0;
+}
+
 int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value)
 {
 	(void)l;
@@ -65,8 +72,9 @@ int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool 
 	return -EOPNOTSUPP;
 }
 #else
-#include <stdio.h>
+#include <fcntl.h>
 #include <linux/capability.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
@@ -117,14 +125,32 @@ static int check_kernel(const char *what, struct reason *why)
 	return 0;
 }
 
-int bpf_loaded_map(const struct bpf_loaded *l, const char *name)
+/* Returns the index of a map, or -1. */
+static int find_map(const struct bpf_loaded *l, const char *name)
 {
-	struct bpf_map *map = l->lib->object__find_map_by_name(l->object, name);
-
-	return map ? l->lib->map__fd(map) : -1;
+	for (unsigned int i = 0; i < l->nr_maps; i++)
+		if (!strcmp(l->maps[i].name, name))
+			return i;
+	return -1;
 }
 
-static int open_object(struct bpf_loaded *l, const char *file, struct reason *why)
+int bpf_loaded_map(const struct bpf_loaded *l, const char *name)
+{
+	const int at = find_map(l, name);
+
+	return at < 0 ? -1 : l->fds[at];
+}
+
+uint32_t bpf_loaded_value_size(const struct bpf_loaded *l, const char *name)
+{
+	const int at = find_map(l, name);
+
+	return at < 0 ? 0 : l->maps[at].value_size;
+}
+
+/* Opens an object file. Returns 0 or a negative errno. */
+static int open_object(const struct bpf_loaded *l, const char *file, struct bpf_object **ret,
+		       struct reason *why)
 {
 	char path[4096];
 
@@ -136,46 +162,84 @@ static int open_object(struct bpf_loaded *l, const char *file, struct reason *wh
 	}
 	*said = '\0';
 	l->lib->set_print(listen_to);
-	l->object = l->lib->object__open_file(path, NULL);
-	if (l->object)
+	*ret = l->lib->object__open_file(path, NULL);
+	if (*ret)
 		return 0;
 	because(why, "%.199s: %s", path, *said ? said : strerror(errno));
 	return -EINVAL;
 }
 
-static int load_object(struct bpf_loaded *l, const char *name, struct reason *why)
+/* Keeps a descriptor of a program or a map beyond the object's end. */
+static int keep(int fd)
+{
+	return fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+}
+
+static int keep_maps(struct bpf_loaded *l, const struct bpf_object *object)
+{
+	struct bpf_map *map = NULL;
+
+	while ((map = l->lib->object__next_map(object, map))) {
+		struct bpf_loaded_map *to = &l->maps[l->nr_maps];
+		int fd;
+
+		if (l->nr_maps == BPF_LOADED_MAPS)
+			return -E2BIG;
+		fd = keep(l->lib->map__fd(map));
+		if (fd < 0)
+			return -errno;
+		snprintf(to->name, sizeof(to->name), "%s", l->lib->map__name(map));
+		to->value_size = l->lib->map__value_size(map);
+		l->fds[l->nr_maps++] = fd;
+	}
+	return 0;
+}
+
+/* Keeps the program @name, if it is not NULL, and all maps. Returns 0 or a negative errno. */
+static int keep_all(struct bpf_loaded *l, const struct bpf_object *object, const char *name,
+		    struct reason *why)
+{
+	struct bpf_program *program = name ? l->lib->object__find_program_by_name(object, name) :
+					     NULL;
+	int err = 0;
+
+	if (program)
+		l->program = keep(l->lib->program__fd(program));
+	if (name && l->program < 0)
+		err = program ? -errno : -EINVAL;
+	if (!err)
+		err = keep_maps(l, object);
+	if (err)
+		because(why, "%s: %s", l->what, strerror(-err));
+	return err;
+}
+
+static int load_object(const struct bpf_loaded *l, struct bpf_object *object, struct reason *why)
 {
 	struct rlimit limit = { RLIM_INFINITY, RLIM_INFINITY };
-	struct bpf_program *program;
 	int err;
 
 	/* Kernels before 5.11 count the memory of maps as locked, and libbpf checks this limit. */
 	setrlimit(RLIMIT_MEMLOCK, &limit);
-	err = l->lib->object__load(l->object);
+	err = l->lib->object__load(object);
 	if (err == -EPERM) {
 		because(why, "%s: not permitted: be root, or have CAP_BPF and CAP_PERFMON",
 			l->what);
 		return err;
 	}
-	if (err) {
+	if (err)
 		because(why, "%s: the kernel refuses it: %s", l->what,
 			*said ? said : strerror(-err));
-		return err;
-	}
-	if (!name)
-		return 0;
-	program = l->lib->object__find_program_by_name(l->object, name);
-	l->program = program ? l->lib->program__fd(program) : -1;
-	l->output = bpf_loaded_map(l, "output");
-	return l->program < 0 ? -EINVAL : 0;
+	return err;
 }
 
 int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
 		    struct reason *why)
 {
+	struct bpf_object *object;
 	int err;
 
-	*ret = (struct bpf_loaded){ .what = what, .program = -1, .output = -1 };
+	*ret = (struct bpf_loaded){ .what = what, .program = -1 };
 	err = check_kernel(what, why);
 	if (err)
 		return err;
@@ -184,25 +248,31 @@ int bpf_loaded_open(const char *what, const char *file, const char *name, struct
 		because(why, "%s needs libbpf.so.1: install libbpf1", what);
 		return -EOPNOTSUPP;
 	}
-	err = open_object(ret, file, why);
-	return err ? err : load_object(ret, name, why);
+	err = open_object(ret, file, &object, why);
+	if (err)
+		return err;
+	err = load_object(ret, object, why);
+	if (!err)
+		err = keep_all(ret, object, name, why);
+	ret->lib->object__close(object);
+	return err;
 }
 
-static bool has_capability(const struct __user_cap_data_struct *data, int number)
-{
-	return data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number);
-}
-
-/* Returns whether this process may load programs that read memory and run at perf events. */
-static bool may_load(void)
+bool bpf_has_capability(int number)
 {
 	struct __user_cap_header_struct head = { .version = _LINUX_CAPABILITY_VERSION_3 };
 	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3] = { { 0 } };
 
 	if (syscall(SYS_capget, &head, data))
 		return false;
-	return has_capability(data, CAP_SYS_ADMIN) ||
-	       (has_capability(data, CAP_BPF) && has_capability(data, CAP_PERFMON));
+	return data[CAP_TO_INDEX(number)].effective & CAP_TO_MASK(number);
+}
+
+/* Returns whether this process may load programs that read memory and run at perf events. */
+static bool may_load(void)
+{
+	return bpf_has_capability(CAP_SYS_ADMIN) ||
+	       (bpf_has_capability(CAP_BPF) && bpf_has_capability(CAP_PERFMON));
 }
 
 bool bpf_loaded_possible(const char *file)
@@ -210,15 +280,17 @@ bool bpf_loaded_possible(const char *file)
 	struct reason unused;
 	char path[4096];
 
-	return may_load() && !check_kernel("", &unused) && !find_object(file, path, sizeof(path)) &&
-	       libbpf_load();
+	return may_load() && !check_kernel("", &unused) && !find_object(file, path, sizeof(path));
 }
 
 void bpf_loaded_close(struct bpf_loaded *l)
 {
-	if (l->object)
-		l->lib->object__close(l->object);
-	l->object = NULL;
+	for (unsigned int i = 0; i < l->nr_maps; i++)
+		close(l->fds[i]);
+	l->nr_maps = 0;
+	if (l->program >= 0)
+		close(l->program);
+	l->program = -1;
 }
 
 int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value)
@@ -236,7 +308,8 @@ static int connect_cpu(const void *arg, int cpu, int fd)
 	const struct bpf_loaded *l = arg;
 	__u32 index = cpu;
 
-	return l->lib->map_update_elem(l->output, &index, &fd, BPF_ANY) ? -errno : 0;
+	return l->lib->map_update_elem(bpf_loaded_map(l, "output"), &index, &fd, BPF_ANY) ? -errno :
+											    0;
 }
 
 int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)

@@ -8,24 +8,38 @@
 
 #include "tools/reason.h"
 
-struct bpf_object;
 struct libbpf;
 struct perf_rings;
+
+#define BPF_LOADED_MAPS 32
+#define BPF_LOADED_NAME 32
+
+/**
+ * struct bpf_loaded_map - a map of a program
+ * @name: its name in the object file.
+ * @value_size: bytes of a value.
+ */
+struct bpf_loaded_map {
+	char name[BPF_LOADED_NAME];
+	uint32_t value_size;
+};
 
 /**
  * struct bpf_loaded - a program that was loaded
  * @what: name of the program in messages.
  * @lib: functions of libbpf.
- * @object: the object file of the program.
- * @program: descriptor of the program.
- * @output: descriptor of the map of the events to which it writes.
+ * @program: descriptor of the program, or -1.
+ * @nr_maps: number of its maps.
+ * @maps: the maps.
+ * @fds: their descriptors.
  */
 struct bpf_loaded {
 	const char *what;
 	const struct libbpf *lib;
-	struct bpf_object *object;
 	int program;
-	int output;
+	unsigned int nr_maps;
+	struct bpf_loaded_map maps[BPF_LOADED_MAPS];
+	int fds[BPF_LOADED_MAPS];
 };
 
 /**
@@ -46,10 +60,16 @@ int bpf_loaded_open(const char *what, const char *file, const char *name, struct
  */
 bool bpf_loaded_possible(const char *file);
 
+/* Returns whether this process has a capability (CAP_*). */
+bool bpf_has_capability(int number);
+
 void bpf_loaded_close(struct bpf_loaded *l);
 
 /* Returns the descriptor of a map, or -1. */
 int bpf_loaded_map(const struct bpf_loaded *l, const char *name);
+
+/* Returns how many bytes a value of a map has, 0: there is no such map. */
+uint32_t bpf_loaded_value_size(const struct bpf_loaded *l, const char *name);
 
 /*
  * Sets the element of a map; @value NULL: removes it. Returns 0, or a negative errno, and sets

@@ -13,6 +13,33 @@ bool walker_possible(void)
 	return false;
 }
 
+struct walker *walker_plan(const struct walker_opts *opts)
+{
+	(void)opts;
+	return NULL;
+}
+
+int walker_start(struct walker *w, struct reason *why)
+{
+	(void)w;
+	(void)why;
+	return -EOPNOTSUPP;
+}
+
+bool walker_started(const struct walker *w)
+{
+	(void)w;
+	return false;
+}
+
+int walker_ready(struct walker *w, bool wait, struct reason *why)
+{
+	(void)w;
+	(void)wait;
+	(void)why;
+	return -EOPNOTSUPP;
+}
+
 int walker_create(const struct walker_opts *opts, struct walker **ret, struct reason *why)
 {
 	(void)opts;
@@ -75,43 +102,53 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 }
 #else
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/bpf/libbpf.h"
 #include "tools/bpf/load_object.h"
+#include "tools/bpf/pass_object.h"
 #include "tools/bpf/serve_tables.h"
 #include "tools/rules/cache.h"
 #include "tools/rules/confine.h"
 #include "tools/shstk.h"
 
+#define WHAT "the BPF walk"
 #define OBJECT "shstk-walk.bpf.o"
-#define NICE -10
 
 /**
- * struct walker - the loaded program
- * @loaded: the program.
- * @served: the maps that the server fills.
- * @server: process ID of the server.
+ * struct walker - the program
+ * @opts: options of the walk.
+ * @loaded: the program, once it came from the server.
+ * @served: the maps that the server fills; in the recorder only what it shares with the server.
+ * @server: process ID of the server, 0: it was not started.
+ * @socket: the server's answer comes from it; negative: it came, or there is no server.
+ * @err: why there is no program, or 0.
+ * @why: reason of @err.
  */
 struct walker {
+	struct walker_opts opts;
 	struct bpf_loaded loaded;
 	struct served served;
 	pid_t server;
+	int socket;
+	int err;
+	struct reason why;
 };
 
 /*
- * Keeps only the descriptors that the server needs. It must not hold the end of a pipe for whose
+ * Keeps only the descriptor that the server needs. It must not hold the end of a pipe for whose
  * closing somebody waits, such as a command that is not to begin after all.
  */
-static void keep_own(const struct served *s)
+static void keep_own(int socket)
 {
-	const int keep[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, s->tables,
-			     s->files,	   s->config,	  s->asked,	 s->cache };
+	const int keep[] = { STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO, socket };
 	int null = open("/dev/null", O_RDWR | O_CLOEXEC);
 
 	for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -120,50 +157,11 @@ static void keep_own(const struct served *s)
 	sandbox_close_others(keep, sizeof(keep) / sizeof(*keep));
 }
 
-/* Runs the server: like helper.c of tools/rules, it prints nothing and ends with its parent. */
-static void be_server(struct walker *w, pid_t parent)
-{
-	keep_own(&w->served);
-	/* A file that waits for its table is open. */
-	perf_more_files();
-	prctl(PR_SET_NAME, "shstk tables");
-	/* While files wait for their tables, stacks are copied. This may not be permitted. */
-	setpriority(PRIO_PROCESS, 0, NICE);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-	signal(SIGINT, SIG_IGN);
-	if (getppid() != parent)
-		_exit(1);
-	serve_asked(&w->served);
-	_exit(1);
-}
-
-/* Sets up the memory that the server and its parent share. Returns 0 or a negative errno. */
-static int share(struct served *s)
-{
-	void *page = mmap(NULL, sizeof(*s->nr_waiting), PROT_READ | PROT_WRITE,
-			  MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-
-	if (page == MAP_FAILED)
-		return -errno;
-	s->nr_waiting = page;
-	return ring_map(s->asked, WALK_ASKED, &s->ring);
-}
-
-static int start_server(struct walker *w)
-{
-	pid_t parent = getpid();
-
-	fflush(NULL);
-	w->server = fork();
-	if (!w->server)
-		be_server(w, parent);
-	return w->server < 0 ? -errno : 0;
-}
-
+/* Loads the program and what it needs at first. Returns 0 or a negative errno. */
 static int load(struct walker *w, const struct walker_opts *opts, struct reason *why)
 {
 	uint64_t ns_dev, ns_ino;
-	int err = bpf_loaded_open("the BPF walk", OBJECT, "walk_sample", &w->loaded, why);
+	int err = bpf_loaded_open(WHAT, OBJECT, "walk_sample", &w->loaded, why);
 
 	if (err)
 		return err;
@@ -190,31 +188,150 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 	serve_vdso(&w->served);
 	err = serve_config(&w->served);
 	if (!err)
-		err = share(&w->served);
-	if (!err)
-		err = start_server(w);
+		err = ring_map(w->served.asked, WALK_ASKED, &w->served.ring);
 	if (err)
-		because(why, "the BPF walk: %s", strerror(-err));
+		because(why, WHAT ": %s", strerror(-err));
 	return err;
+}
+
+/* Runs the server: like helper.c of tools/rules, it prints nothing and ends with its parent. */
+static _Noreturn void be_server(struct walker *w, pid_t parent, int socket)
+{
+	struct reason why;
+	int err;
+
+	keep_own(socket);
+	prctl(PR_SET_NAME, "shstk tables");
+	setpriority(PRIO_PROCESS, 0, w->opts.nice);
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	signal(SIGINT, SIG_IGN);
+	if (getppid() != parent)
+		_exit(1);
+	err = load(w, &w->opts, &why);
+	if (bpf_loaded_send(socket, &w->loaded, err, &why) || err)
+		_exit(1);
+	close(socket);
+	/* A file that waits for its table is open. */
+	perf_more_files();
+	serve_asked(&w->served);
+	_exit(1);
+}
+
+/* Starts the server. @ret receives the socket from which its answer comes. */
+static int start_server(struct walker *w, int *ret)
+{
+	const pid_t parent = getpid();
+	int pair[2], err;
+
+	if (socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, pair))
+		return -errno;
+	fflush(NULL);
+	w->server = fork();
+	if (!w->server)
+		be_server(w, parent, pair[1]);
+	err = w->server < 0 ? -errno : 0;
+	close(pair[1]);
+	if (!err) {
+		*ret = pair[0];
+		return 0;
+	}
+	close(pair[0]);
+	w->server = 0;
+	return err;
+}
+
+/* Tables are made by processes that give root up (sandbox_enter()). That takes these rights. */
+static bool may_make_tables(void)
+{
+	return geteuid() || (bpf_has_capability(CAP_SETUID) && bpf_has_capability(CAP_SETGID));
 }
 
 bool walker_possible(void)
 {
-	return bpf_loaded_possible(OBJECT);
+	return may_make_tables() && bpf_loaded_possible(OBJECT);
+}
+
+struct walker *walker_plan(const struct walker_opts *opts)
+{
+	struct walker *w = calloc(1, sizeof(*w));
+
+	if (!w)
+		return NULL;
+	w->opts = *opts;
+	w->loaded.program = -1;
+	w->served.cache = -1;
+	w->socket = -1;
+	return w;
+}
+
+/* Notes that the program cannot be loaded. Returns @err. */
+static int fail(struct walker *w, int err, struct reason *why)
+{
+	if (!w->err)
+		w->why = *why;
+	w->err = err;
+	return err;
+}
+
+int walker_start(struct walker *w, struct reason *why)
+{
+	int err = 0;
+	void *page;
+
+	*why = w->why;
+	if (w->server || w->err)
+		return w->err;
+	page = mmap(NULL, sizeof(*w->served.nr_waiting), PROT_READ | PROT_WRITE,
+		    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	if (page == MAP_FAILED)
+		err = -errno;
+	else
+		w->served.nr_waiting = page;
+	if (!err)
+		err = start_server(w, &w->socket);
+	if (!err)
+		return 0;
+	because(why, WHAT ": %s", strerror(-err));
+	return fail(w, err, why);
+}
+
+bool walker_started(const struct walker *w)
+{
+	return w->server || w->err;
+}
+
+int walker_ready(struct walker *w, bool wait, struct reason *why)
+{
+	int err;
+
+	*why = w->why;
+	if (w->socket < 0)
+		return w->err ? w->err : 1;
+	err = bpf_loaded_receive(w->socket, wait, WHAT, &w->loaded, why);
+	if (err == -EAGAIN && !wait)
+		return 0;
+	close(w->socket);
+	w->socket = -1;
+	if (!err) {
+		err = ring_map(bpf_loaded_map(&w->loaded, "asked"), WALK_ASKED, &w->served.ring);
+		because(why, WHAT ": %s", strerror(-err));
+	}
+	return err ? fail(w, err, why) : 1;
 }
 
 int walker_create(const struct walker_opts *opts, struct walker **ret, struct reason *why)
 {
-	struct walker *w = calloc(1, sizeof(*w));
+	struct walker *w = walker_plan(opts);
 	int err;
 
 	*ret = NULL;
-	because(why, "the BPF walk: %s", strerror(ENOMEM));
+	because(why, WHAT ": %s", strerror(ENOMEM));
 	if (!w)
 		return -ENOMEM;
-	w->served.cache = -1;
-	err = load(w, opts, why);
-	if (err) {
+	err = walker_start(w, why);
+	if (!err)
+		err = walker_ready(w, true, why);
+	if (err < 0) {
 		walker_destroy(w);
 		return err;
 	}
@@ -234,8 +351,8 @@ void walker_destroy(struct walker *w)
 	ring_unmap(&w->served.ring);
 	if (w->served.nr_waiting)
 		munmap(w->served.nr_waiting, sizeof(*w->served.nr_waiting));
-	if (w->served.cache >= 0)
-		close(w->served.cache);
+	if (w->socket >= 0)
+		close(w->socket);
 	bpf_loaded_close(&w->loaded);
 	free(w);
 }
@@ -309,17 +426,17 @@ static unsigned int possible_cpus(void)
 int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 {
 	const struct libbpf *lib = w->loaded.lib;
-	struct bpf_map *map = lib->object__find_map_by_name(w->loaded.object, "walks");
+	int map = bpf_loaded_map(&w->loaded, "walks");
 	unsigned int cpus = possible_cpus();
-	size_t words = map ? (lib->map__value_size(map) + 7) / 8 : 0;
+	size_t words = ((size_t)bpf_loaded_value_size(&w->loaded, "walks") + 7) / 8;
 	uint64_t *values = calloc(cpus ? cpus * words : 1, sizeof(*values));
 	__u32 zero = 0;
 	int err = 0;
 
 	memset(ret, 0, NR_COUNTS * sizeof(*ret));
-	if (!values || !map)
+	if (!values || map < 0)
 		err = -ENOMEM;
-	else if (lib->map_lookup_elem(lib->map__fd(map), &zero, values))
+	else if (lib->map_lookup_elem(map, &zero, values))
 		err = -errno;
 	for (size_t cpu = 0; !err && cpu < cpus; cpu++)
 		for (size_t i = 0; i < NR_COUNTS; i++)

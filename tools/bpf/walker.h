@@ -3,8 +3,8 @@
  * walker.h - load the BPF program that walks stacks by unwind rules (bpf/walk.bpf.c), and give it
  * the tables of rules.
  *
- * A separate process makes the tables of files that walks meet. Until a file has its table, chains
- * end in it.
+ * A separate process loads the program, and then makes the tables of files that walks meet. Until a
+ * file has its table, chains end in it.
  */
 #ifndef TOOLS_BPF_WALKER_H
 #define TOOLS_BPF_WALKER_H
@@ -21,14 +21,16 @@
  * @max: maximum number of user-space entries in a chain.
  * @kernel: put the kernel's part into chains, too.
  * @both: write chains that are not whole, too, and take the samples in any case.
- * @records: a frame in a file's code without a rule may be left by its frame record.
+ * @records: where a frame may be left by its frame record.
+ * @nice: nice value of the process, if that is permitted.
  * @cache: folder in which tables are kept (tools/rules/cache.h), or NULL: none are kept.
  */
 struct walker_opts {
 	unsigned int max;
 	bool kernel;
 	bool both;
-	bool records;
+	enum walk_records records;
+	int nice;
 	const char *cache;
 };
 
@@ -40,14 +42,43 @@ struct walker;
  */
 bool walker_possible(void);
 
+/*
+ * Prepares a walker, for which nothing is loaded yet. @opts stays the caller's; its @cache must
+ * stay. Returns NULL without memory.
+ */
+struct walker *walker_plan(const struct walker_opts *opts);
+
 /**
- * walker_create() - load the program and start the process that makes tables
+ * walker_start() - start the process that loads the program, unless it was started before
+ * @w: the walker.
+ * @why: receives the reason of a failure.
+ *
+ * The calling process must not have threads, because it forks: that process is its child.
+ *
+ * Return: 0 or a negative errno.
+ */
+int walker_start(struct walker *w, struct reason *why);
+
+/* Returns whether walker_start() was called. */
+bool walker_started(const struct walker *w);
+
+/**
+ * walker_ready() - find out whether the program is loaded
+ * @w: the walker, which was started.
+ * @wait: wait for it.
+ * @why: receives the reason of a failure.
+ *
+ * Return: 1 if it is; 0, without @wait, if it is not yet; a negative errno if it cannot be loaded.
+ */
+int walker_ready(struct walker *w, bool wait, struct reason *why);
+
+/**
+ * walker_create() - load the program, and start the process that makes tables
  * @opts: options of the walk.
  * @ret: receives the walker.
  * @why: receives the reason of a failure.
  *
- * The calling process must not have threads, because it forks: the process that makes tables is its
- * child.
+ * This is walker_plan(), walker_start() and walker_ready() that waits.
  *
  * Return: 0 or a negative errno.
  */
@@ -60,7 +91,7 @@ void walker_destroy(struct walker *w);
  */
 int walker_begin(const struct walker *w, struct perf_rings *rings);
 
-/* Returns the program with its maps. */
+/* Returns the program with its maps, once it is loaded. */
 const struct bpf_loaded *walker_loaded(const struct walker *w);
 
 /*

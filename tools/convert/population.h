@@ -51,6 +51,7 @@ struct golabels;
  * @unknown_since: time in ns of its first sample without a known shadow stack, 0: none yet.
  * @ask_at: time in ns; samples from then on ask again whether it has a shadow stack.
  * @read_at: CLOCK_MONOTONIC in ns, when its maps were last read.
+ * @leave_at: time in ns; samples from then on tell the walker to leave the process. The recorder's.
  */
 struct process {
 	UT_hash_handle hh;
@@ -71,6 +72,7 @@ struct process {
 	uint64_t unknown_since;
 	uint64_t ask_at;
 	uint64_t read_at;
+	uint64_t leave_at;
 };
 
 /**

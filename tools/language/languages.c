@@ -60,6 +60,8 @@ struct kept_moment {
 /**
  * struct languages - the languages of a recording
  * @own: the BPF program that was loaded here.
+ * @load: see languages_load_by(); NULL: there is none.
+ * @load_arg: its argument.
  * @program: the BPF program, or NULL as long as there is none.
  * @stopped_only: none is to be loaded.
  * @failed: no program can be loaded.
@@ -84,6 +86,8 @@ struct kept_moment {
  */
 struct languages {
 	struct bpf_loaded own;
+	const struct bpf_loaded *(*load)(void *arg);
+	void *load_arg;
 	const struct bpf_loaded *program;
 	bool stopped_only;
 	bool failed;
@@ -113,6 +117,7 @@ struct languages *languages_create(const struct bpf_loaded *program)
 
 	if (!all)
 		return NULL;
+	all->own.program = -1;
 	all->program = program;
 	all->nr_interpreters = 1;
 	return all;
@@ -179,11 +184,21 @@ static int set_namespace(struct languages *all)
 	return bpf_loaded_set(&all->own, "config", &zero, &config);
 }
 
+void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(void *arg),
+		       void *arg)
+{
+	all->load = load;
+	all->load_arg = arg;
+}
+
 static void load(struct languages *all)
 {
 	int err;
 
 	if (all->program || all->failed)
+		return;
+	all->program = all->load ? all->load(all->load_arg) : NULL;
+	if (all->program)
 		return;
 	err = bpf_loaded_open("reading frames of interpreters by BPF", OBJECT, "language_sample",
 			      &all->own, &all->why);

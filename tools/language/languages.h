@@ -40,6 +40,13 @@ struct language_counts {
 struct languages *languages_create(const struct bpf_loaded *program);
 void languages_destroy(struct languages *all);
 
+/*
+ * Has @load be called with @arg when a BPF program is needed. It returns a program that reads frames
+ * among other things, as for languages_create(), or NULL: then one is loaded here.
+ */
+void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(void *arg),
+		       void *arg);
+
 /* Returns whether a file of that name may be an interpreter. */
 bool languages_may_be(const char *path);
 

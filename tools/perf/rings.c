@@ -872,7 +872,7 @@ int perf_rings_walk(struct perf_rings *r, int program, bool all,
 			ret = fd;
 	}
 	sort_identities(r);
-	r->walker = program;
+	r->walker = ret ? 0 : program;
 	r->walks_all = all;
 	/* The place to which the program writes exists before it begins. */
 	for (size_t i = 0; i < nr && !ret; i++)

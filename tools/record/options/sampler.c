@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/bpf/walker.h"
 #include "tools/proc/shadow.h"
 #include "tools/record/backend.h"
 #include "tools/record/perf_module.h"
@@ -154,13 +155,25 @@ static bool kernel_has_names(void)
 	return found && addr;
 }
 
+/*
+ * Returns whether stacks may be walked by a BPF program, if this kernel loads it: where nothing
+ * ranks higher than copies, and the module takes no callchains from shadow stacks beside them. Not
+ * with --perf-data, as above.
+ */
+static bool may_walk(const struct record_opts *o)
+{
+	return o->via == VIA_COPIES && !o->perf_data && !module_loaded() && walker_possible();
+}
+
 void sampler_choose(struct record_opts *o, const struct backend **ret)
 {
 	*ret = targets_any(&o->targets) ? &backend_probes : &backend_heap;
 	if (o->heap)
 		return;
-	if (o->via == VIA_AUTO)
+	if (o->via == VIA_AUTO) {
 		o->via = choose_sampler(o);
+		o->may_walk = may_walk(o);
+	}
 	*ret = o->via == VIA_AGENT ? &backend_agent : &backend_perf;
 	o->kernel_alone = o->via == VIA_COPIES && kernel_has_names();
 }

@@ -157,15 +157,91 @@ static void widen(struct perf_recording *d)
 	scope_widen(&d->scope, &d->convert->all);
 }
 
+/* ---- CHANGE_WALK ---- */
+
+#define WALK_AFTER 1000000000 /* ns: for less it does not pay to load the program */
+
+/*
+ * Returns whether the walker is to be loaded now. It is loaded earlier, by another, if an
+ * interpreter is met.
+ */
+static bool wants_walker(const struct perf_recording *d)
+{
+	return d->later && stacks_are_copied(&d->convert->stacks) &&
+	       (walker_started(d->later) ||
+		(d->convert->counts.samples && now_ns(CLOCK_MONOTONIC) > d->began + WALK_AFTER));
+}
+
+/*
+ * Returns whether the walker waits to be used. If it cannot be loaded stacks are copied as before.
+ */
+static bool has_walker(struct perf_recording *d)
+{
+	struct reason unused;
+	int ret;
+
+	if (!wants_walker(d))
+		return false;
+	ret = walker_start(d->later, &unused);
+	if (!ret)
+		ret = walker_ready(d->later, false, &unused);
+	if (ret < 0)
+		d->later = NULL;
+	return ret > 0;
+}
+
+static void use_walker(struct perf_recording *d)
+{
+	d->walker = d->later;
+	d->later = NULL;
+	perf_recording_leave(d);
+}
+
+void begin_walking(struct perf_recording *d)
+{
+	if (d->moments || !has_walker(d))
+		return;
+	use_walker(d);
+	if (walker_begin(d->walker, d->rings))
+		d->walker = NULL;
+}
+
+/*
+ * Returns whether the walker can take the place of the program for Go, which then runs behind it:
+ * an event keeps the program that it has.
+ */
+static bool can_walk(struct perf_recording *d, struct perf_opts *opts)
+{
+	if (!d->moments || !has_walker(d))
+		return false;
+	use_walker(d);
+	if (walker_set_next(d->walker, gomoments_program(d->moments))) {
+		d->walker = NULL;
+		return false;
+	}
+	opts->program = 0;
+	return true;
+}
+
+static void stay_copying(struct perf_recording *d)
+{
+	d->walker = NULL;
+}
+
 /* ---- CHANGE_MOMENTS ---- */
 
 /*
- * Has the program for Go run at the samples of processes that the walker leaves alone, if there is a
- * walker. Returns 0 or a negative errno.
+ * Has the program for Go run behind the one that runs at samples already, if there is one: at the
+ * samples of processes that the walker leaves alone, or at all whose interpreters' frames are read.
+ * Returns 0 or a negative errno.
  */
-static int run_behind_walker(const struct perf_recording *d)
+static int run_behind(const struct perf_recording *d)
 {
-	return d->walker ? walker_set_next(d->walker, gomoments_program(d->moments)) : 0;
+	const int program = gomoments_program(d->moments);
+
+	if (d->walker)
+		return walker_set_next(d->walker, program);
+	return d->reading ? languages_then(d->languages, program) : 0;
 }
 
 /*
@@ -178,16 +254,16 @@ static bool has_go(struct perf_recording *d, struct perf_opts *opts)
 	if (!d->convert->learnt.go || d->moments || !stacks_are_copied(&d->convert->stacks))
 		return false;
 	d->moments = gomoments_create(opts->freq);
-	if (!d->moments || run_behind_walker(d)) {
+	if (!d->moments || run_behind(d)) {
 		gomoments_destroy(d->moments);
 		d->moments = NULL;
 		d->adapt.refused |= 1u << CHANGE_MOMENTS;
-	} else if (!d->walker && d->reading) {
-		languages_then(d->languages, gomoments_program(d->moments));
-	} else if (!d->walker) {
-		opts->program = gomoments_program(d->moments);
+		return false;
 	}
-	return d->moments && !d->reading && !d->walker;
+	if (d->reading || d->walker)
+		return false;
+	opts->program = gomoments_program(d->moments);
+	return true;
 }
 
 /* ---- CHANGE_READING ---- */
@@ -248,18 +324,21 @@ static bool too_small(struct perf_recording *d, struct perf_opts *opts)
 
 /*
  * One kind of change. @due returns whether the change is due, and sets in @opts how the rings are
- * to be opened then. @made changes what else is different after that; NULL if nothing is.
+ * to be opened then. @made changes what else is different after that, and @refused undoes what @due
+ * did if the rings cannot be opened; NULL if there is nothing.
  */
 static const struct transition {
 	bool (*due)(struct perf_recording *d, struct perf_opts *opts);
 	void (*made)(struct perf_recording *d);
+	void (*refused)(struct perf_recording *d);
 } transitions[CHANGES] = {
-	[CHANGE_PERIOD] = { too_many, NULL },
-	[CHANGE_COPIES] = { lacks_shadow, begin_copies },
-	[CHANGE_SCOPE] = { too_short_lived, widen },
-	[CHANGE_MOMENTS] = { has_go, NULL },
-	[CHANGE_READING] = { has_both, begin_reading },
-	[CHANGE_SIZE] = { too_small, begin_sizes },
+	[CHANGE_PERIOD] = { too_many, NULL, NULL },
+	[CHANGE_COPIES] = { lacks_shadow, begin_copies, NULL },
+	[CHANGE_SCOPE] = { too_short_lived, widen, NULL },
+	[CHANGE_WALK] = { can_walk, NULL, stay_copying },
+	[CHANGE_MOMENTS] = { has_go, NULL, NULL },
+	[CHANGE_READING] = { has_both, begin_reading, NULL },
+	[CHANGE_SIZE] = { too_small, begin_sizes, NULL },
 };
 
 static int make_change(struct perf_recording *d, enum change change)
@@ -275,6 +354,8 @@ static int make_change(struct perf_recording *d, enum change change)
 	now = opts;
 	if (!open_rings(d, &now, &list, &rings)) {
 		d->adapt.refused |= 1u << change;
+		if (t->refused)
+			t->refused(d);
 	} else {
 		ret = replace_rings(d, &opts, rings);
 		if (!ret && list)
@@ -288,6 +369,7 @@ static int make_change(struct perf_recording *d, enum change change)
 
 void read_languages(struct perf_recording *d)
 {
+	begin_walking(d);
 	if ((!d->moments || d->walker) && wants_reading(d))
 		begin_reading(d);
 }

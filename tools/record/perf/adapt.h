@@ -13,6 +13,7 @@
  * @CHANGE_PERIOD: samples become rarer.
  * @CHANGE_COPIES: stacks are copied.
  * @CHANGE_SCOPE: events are those of the CPUs instead of those of the threads.
+ * @CHANGE_WALK: stacks are walked in the kernel, where a BPF program runs at samples already.
  * @CHANGE_MOMENTS: a BPF program copies the stacks of goroutines beside samples.
  * @CHANGE_READING: that program runs behind the one that reads the frames of interpreters.
  * @CHANGE_SIZE: copies of stacks become larger.
@@ -26,6 +27,8 @@
  *	                          STACK_SHADOW_OR_COPIES      longer than its loader may take
  *	                          or STACK_COPIES
  *	SCOPE    scope.kind       SCOPE_GIVEN, SCOPE_OURS     threads end before they have samples
+ *	WALK     walker, and      none, @later                it is loaded (else the rings stay)
+ *	         opts.program     that of gomoments.h, none
  *	MOMENTS  opts.program     none, that of gomoments.h   stacks of Go are copied
  *	READING  opts.program     that of gomoments.h, none   an interpreter is met, too
  *	SIZE     opts.copy        n, the next of sizes[]      one stack of 200 is larger than copies
@@ -38,6 +41,7 @@ enum change {
 	CHANGE_PERIOD,
 	CHANGE_COPIES,
 	CHANGE_SCOPE,
+	CHANGE_WALK,
 	CHANGE_MOMENTS,
 	CHANGE_READING,
 	CHANGE_SIZE,
@@ -57,6 +61,12 @@ struct adapt {
 };
 
 struct perf_recording;
+
+/*
+ * Has stacks be walked in the kernel from now on, if that is wanted and what it needs is loaded. The
+ * rings stay.
+ */
+void begin_walking(struct perf_recording *d);
 
 /*
  * Has the frames of interpreters be read at samples from now on, once there is an interpreter. The

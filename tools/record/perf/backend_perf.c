@@ -199,9 +199,9 @@ static bool may_see_all(struct perf_opts opts)
 }
 
 /* Returns a text that says where the stacks come from. */
-static const char *how(const struct record_opts *o, const struct walker *walker)
+static const char *how(const struct record_opts *o)
 {
-	if (walker)
+	if (o->walk)
 		return "stacks walked by unwind rules in the kernel (BPF), or copied and unwound here";
 	if (o->via == VIA_COPIES)
 		return module_loaded() ?
@@ -223,22 +223,40 @@ static bool has_rules(const struct record_opts *o)
 }
 
 /*
- * Creates the walker if stacks are to be walked by BPF. Returns false, after printing the reason,
- * if that is not possible but was asked for.
+ * Creates the walker if stacks are to be walked by BPF, or plans it if they may be. Nobody waits
+ * for one that was not asked for: the recording begins without it, and copies stacks. Returns
+ * false, after printing the reason, if there is none but it was asked for.
  */
-static bool start_walker(const struct record_opts *o, struct walker **ret)
+static bool start_walker(const struct recording *r, struct walker **ret)
 {
+	const struct record_opts *o = r->opts;
 	const struct walker_opts opts = {
 		.max = o->depth,
 		.kernel = o->kernel,
+		/* A copy shows more certainly who called code that was made at run time. */
+		.records = o->walk ? WALK_RECORDS_NO_FILE : WALK_RECORDS_NEVER,
+		.nice = o->walk ? NICE : r->nice,
 		.cache = CACHE_FOLDER,
 	};
 	struct reason why;
-	int err = o->walk || o->may_walk ? walker_create(&opts, ret, &why) : 0;
 
-	if (err && o->walk)
-		complain("--via=bpf: %s", why.text);
-	return !err || !o->walk;
+	if (o->may_walk)
+		*ret = walker_plan(&opts);
+	if (!o->walk || !walker_create(&opts, ret, &why))
+		return true;
+	complain("--via=bpf: %s", why.text);
+	return false;
+}
+
+/* Loads the walker now, for a language. Returns its program, or NULL if it cannot be loaded. */
+static const struct bpf_loaded *load_walker(void *arg)
+{
+	struct walker *walker = arg;
+	struct reason unused;
+
+	if (walker_start(walker, &unused) || walker_ready(walker, true, &unused) < 0)
+		return NULL;
+	return walker_loaded(walker);
 }
 
 /*
@@ -246,11 +264,17 @@ static bool start_walker(const struct record_opts *o, struct walker **ret)
  * stacks. A perf.data file has no place for what is read of them, and its profile is to be the
  * same.
  */
-static struct languages *start_languages(const struct record_opts *o, const struct walker *walker)
+static struct languages *start_languages(const struct record_opts *o, struct walker *walker)
 {
+	struct languages *all;
+
 	if (o->via != VIA_COPIES || o->perf_data)
 		return NULL;
-	return languages_create(walker ? walker_loaded(walker) : NULL);
+	all = languages_create(o->walk ? walker_loaded(walker) : NULL);
+	/* An event has room for one program: that of the walker, if there is to be one. */
+	if (all && walker && !o->walk)
+		languages_load_by(all, load_walker, walker);
+	return all;
 }
 
 /* Returns how to record, as far as the options say it. */
@@ -280,18 +304,19 @@ static struct perf_record_opts perf_options(const struct record_opts *o)
  * Begins what the recording needs beside events: who wakes threads, walks in the kernel, functions
  * of interpreters. Returns false, after printing the reason, if that is not possible.
  */
-static bool start_others(struct perf_state *state, const struct record_opts *o,
-			 struct perf_record_opts *opts)
+static bool start_others(const struct recording *r, struct perf_record_opts *opts)
 {
+	const struct record_opts *o = r->opts;
+	struct perf_state *state = r->state;
 	struct reason why;
 
 	if (o->wakers && wakers_create(&state->wakers, &why)) {
 		complain("%s", why.text);
 		return false;
 	}
-	if (!start_walker(o, &state->walker))
+	if (!start_walker(r, &state->walker))
 		return false;
-	opts->walker = state->walker;
+	*(o->walk ? &opts->walker : &opts->later) = state->walker;
 	state->languages = start_languages(o, state->walker);
 	opts->languages = state->languages;
 	opts->wakers = state->wakers;
@@ -333,7 +358,7 @@ static int start(struct recording *r, const struct target *target)
 	struct reason why;
 	int ret;
 
-	if (!start_others(state, r->opts, &opts) || !choose_targets(r->opts, target, &opts))
+	if (!start_others(r, &opts) || !choose_targets(r->opts, target, &opts))
 		return EXIT_OWN;
 	/*
 	 * A higher priority: on a busy machine the rings would be full before it is this process's
@@ -352,7 +377,7 @@ static int start(struct recording *r, const struct target *target)
 	if (r->opts->quiet)
 		return 0;
 	complain("sampling by perf events%s, %s%s",
-		 perf_recording_borrowed(state->perf) ? BY_BROKER : "", how(r->opts, state->walker),
+		 perf_recording_borrowed(state->perf) ? BY_BROKER : "", how(r->opts),
 		 perf_recording_user_only(state->perf) ?
 			 "; user mode only (kernel.perf_event_paranoid)" :
 			 "");
@@ -569,7 +594,7 @@ static void add_cut(void *arg, const struct walk_cut *cut)
 	}
 }
 
-/* Reports what became of the walks in the kernel. */
+/* Reports what became of the walks in the kernel that were asked for. */
 static void report_walks(struct recording *r, const struct walker *walker, uint64_t walked,
 			 uint64_t samples)
 {
@@ -613,7 +638,7 @@ static void report_stacks(struct recording *r, const struct sample_counts *c,
 		remark(r,
 		       "%llu of %llu samples are of processes without a shadow stack, from before stacks were copied: shown as [truncated]",
 		       (unsigned long long)more->stacks.no_shadow, (unsigned long long)c->samples);
-	if (state->walker)
+	if (r->opts->walk)
 		report_walks(r, state->walker, more->stacks.walked, c->samples);
 	report_languages(r, more);
 	report_outer(r, more->stacks.read, c->samples, OUTER_READ);
@@ -787,16 +812,23 @@ static void report_more(struct recording *r)
 	}
 }
 
+/* Says who took the samples. Walks in the kernel are part of that where they were not asked for. */
 static void report(struct recording *r, bool ended, const struct rusage *usage)
 {
+	struct perf_counts more;
 	struct sample_counts c;
+	char who[128];
+	int len;
 
-	perf_recording_count(perf_of(r), &c, NULL);
+	perf_recording_count(perf_of(r), &c, &more);
 	report_more(r);
-	samples_report(r, &c,
-		       perf_recording_borrowed(perf_of(r)) ? "by perf events" BY_BROKER :
-							     "by perf events",
-		       find_whole(r, ended, usage));
+	len = snprintf(who, sizeof(who), "by perf events%s",
+		       perf_recording_borrowed(perf_of(r)) ? BY_BROKER : "");
+	if (more.stacks.walked && !r->opts->walk)
+		snprintf(who + len, sizeof(who) - len,
+			 " (%llu of %llu stacks were walked in the kernel)",
+			 (unsigned long long)more.stacks.walked, (unsigned long long)c.samples);
+	samples_report(r, &c, who, find_whole(r, ended, usage));
 }
 
 const struct backend backend_perf = {

@@ -16,20 +16,31 @@
 #include "tools/shstk.h"
 
 #define CALM 200000000 /* ns without a new process, program or mapping */
+#define LEAVE_AGAIN 1000000000 /* ns after which the walker is told again to leave a process */
 
 /* ---- Records ---- */
 
 /*
  * For Go programs the goroutine's stack and labels are wanted too, and for Java's the tables of the
  * code that was made. Only a copy leads to them. So such a process is not walked by the BPF program
- * any more.
+ * any more. The program forgets processes if there are many, so it is told again from time to time.
  */
-static void leave(struct perf_recording *d, const struct perf_record *r)
+static void leave(struct perf_recording *d, struct process *p, uint64_t time)
 {
-	const struct task *t = population_find_task(&d->convert->all, r->tid);
+	if (time < p->leave_at || !(mappings_has_go(p->mappings) || mappings_has_jit(p->mappings)))
+		return;
+	p->leave_at = time + LEAVE_AGAIN;
+	walker_leave(d->walker, p->pid);
+}
 
-	if (t && (mappings_has_go(t->process->mappings) || mappings_has_jit(t->process->mappings)))
-		walker_leave(d->walker, r->pid);
+void perf_recording_leave(struct perf_recording *d)
+{
+	struct process *p, *next;
+
+	HASH_ITER(hh, d->convert->all.processes, p, next)
+	{
+		leave(d, p, d->convert->all.time);
+	}
 }
 
 static int take_sample(struct perf_recording *d, const struct perf_record *r)
@@ -37,6 +48,7 @@ static int take_sample(struct perf_recording *d, const struct perf_record *r)
 	const struct converter *c = d->convert;
 	struct memory_piece pieces[GOMOMENTS_PIECES];
 	struct memory_pieces more = { .pieces = pieces };
+	const struct task *task;
 	struct perf_sample sample;
 	int ret;
 
@@ -45,8 +57,9 @@ static int take_sample(struct perf_recording *d, const struct perf_record *r)
 		return 0;
 	more.nr = gomoments_find(d->moments, r, &sample, pieces);
 	ret = convert_sample(d->convert, r->which, &sample, &more);
-	if (d->walker)
-		leave(d, r);
+	task = d->walker ? population_find_task(&d->convert->all, r->tid) : NULL;
+	if (task)
+		leave(d, task->process, r->time);
 	return ret;
 }
 
@@ -273,6 +286,8 @@ int perf_recording_create(const struct perf_record_opts *opts, struct shstk_symb
 	d->chains = opts->chains;
 	d->wakers = opts->wakers;
 	d->walker = opts->walker;
+	d->later = opts->later;
+	d->began = now_ns(CLOCK_MONOTONIC);
 	d->languages = opts->languages;
 	if (!opts->may_coarsen)
 		d->adapt.refused |= 1u << CHANGE_PERIOD;

@@ -38,6 +38,8 @@
  * @perf_data: file to which the kernel's records are written as well, or NULL.
  * @keep_times: for how many samples the times are kept, in all profiles together; 0: for none.
  * @walker: walks stacks in the kernel, or NULL. It must outlive the recording.
+ * @later: will walk them if the recording lasts, or NULL; it is not started yet. It must outlive the
+ *	recording, too.
  * @languages: the languages whose functions are shown, or NULL. It must outlive the recording.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
  */
@@ -56,7 +58,8 @@ struct perf_record_opts {
 	struct wakers *wakers;
 	const char *perf_data;
 	size_t keep_times;
-	const struct walker *walker;
+	struct walker *walker;
+	struct walker *later;
 	struct languages *languages;
 	bool labels;
 };

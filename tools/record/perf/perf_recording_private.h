@@ -34,7 +34,9 @@
  * @late: threads that began while rings were being opened.
  * @sums: what the kernel counted and lost.
  * @wakers: takes the records about who ends times off the CPU, or NULL. The caller's.
- * @walker: walks stacks in the kernel, or NULL. The caller's.
+ * @walker: walks stacks in the kernel, or NULL. The caller's. adapt.c sets it, too.
+ * @later: becomes @walker, unless it is NULL. The caller's. Only adapt.c changes it.
+ * @began: CLOCK_MONOTONIC in ns, when recording began.
  * @languages: the languages whose functions are shown, or NULL. The caller's.
  * @reading: frames of interpreters are read at samples. Set by adapt.c.
  * @moments: what a BPF program copies beside samples, or NULL. Set by adapt.c.
@@ -52,7 +54,9 @@ struct perf_recording {
 	struct late late;
 	struct sums sums;
 	struct wakers *wakers;
-	const struct walker *walker;
+	struct walker *walker;
+	struct walker *later;
+	uint64_t began;
 	struct languages *languages;
 	bool reading;
 	struct gomoments *moments;
@@ -60,6 +64,9 @@ struct perf_recording {
 	struct perf_writer *writer;
 	int unwritten;
 };
+
+/* Tells a walker that is about to begin which of the known processes it is to leave alone. */
+void perf_recording_leave(struct perf_recording *d);
 
 /*
  * Takes a record of the rings. A callback for perf_rings_read(), with a struct perf_recording as
