@@ -21,6 +21,16 @@ $(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-sy
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
 
+# share_test has the users' shares of the room for files.
+$(BPF_B)/share_test: selftests/bpf/share_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
+
+CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),$(BPF_B)/share_test)
+
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o
 $(BPF_B)/shstk-stack.bpf.o: $(B)/shstk-stack.bpf.o
@@ -58,7 +68,11 @@ $(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/nap
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-CHECK += $(BPF_B)/record_test.sh
+$(BPF_B)/auto_test.sh: selftests/bpf/auto_test.sh $(BPF_B)/record_test.sh
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+CHECK += $(BPF_B)/record_test.sh $(BPF_B)/auto_test.sh
 
 # The example, which is linked in the test. It needs libbpf's headers.
 $(BPF_B)/stacks: examples/stacks.c bpf/shstk_stack.bpf.h

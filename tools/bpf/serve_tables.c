@@ -18,13 +18,14 @@
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
-#include "libshstk/regular.h"
 #include "tools/bpf/serve_tables.h"
 #include "tools/elf/golang.h"
 #include "tools/java/jit_code.h"
-#include "tools/proc/maps.h"
+#include "tools/proc/tasks.h"
 #include "tools/rules/device.h"
+#include "tools/rules/running_files.h"
 #include "tools/rules/source.h"
+#include "tools/shstk.h"
 
 /* Limit of a table's size: as many bytes as linux/shstk_rules.h permits. */
 #define MAX_BLOCKS 8192
@@ -163,105 +164,145 @@ static void set_waiting(const struct served *s, unsigned int nr)
 }
 
 /*
- * Puts a file into a queue, and takes @fd over. A file that has no room here will be asked for
- * again.
+ * Puts a file into a queue, and takes @fd over. Returns false if there is no room: the file will be
+ * asked for again.
  */
-static void enqueue(struct served *s, struct queue *q, const struct walk_file *file, int fd)
+static bool enqueue(struct served *s, struct queue *q, const struct walk_file *file, int fd)
 {
 	if (q->nr == SERVE_WAITING) {
 		s->lib->map_delete_elem(s->files, file);
 		close(fd);
-		return;
+		return false;
 	}
 	q->waiting[(q->first + q->nr++) % SERVE_WAITING] =
 		(struct waiting){ .file = *file, .fd = fd };
 	set_waiting(s, *s->nr_waiting + 1);
+	return true;
 }
 
-/*
- * Opens the file that was asked for. A library that makes code at run time gets no table: only the
- * process's memory has what describes that code, and all its threads begin in the library.
- */
-static void open_asked(struct served *s, const struct walk_asked *a, const struct mapping *m)
+/* ---- Users ---- */
+
+struct served_user *serve_user(struct served *s, uid_t uid)
 {
-	int fd = jit_is_known(m->path) ?
-			 -1 :
-			 regular_open_mapped((pid_t)a->pid, m->start, m->end, m->path);
-
-	if (fd >= 0)
-		enqueue(s, &s->missed, &a->file, fd);
+	for (unsigned int i = 0; i < s->nr_users; i++)
+		if (s->users[i].uid == uid)
+			return &s->users[i];
+	if (s->nr_users == SERVE_USERS)
+		return &s->users[SERVE_USERS - 1];
+	s->users[s->nr_users].uid = uid;
+	return &s->users[s->nr_users++];
 }
 
+bool serve_has_room(const struct served *s, const struct served_user *user)
+{
+	return s->known < WALK_FILES && user->files < (WALK_FILES - s->known + 1) / 2;
+}
+
+void serve_charge(struct served *s, struct served_user *user)
+{
+	s->known++;
+	user->files++;
+}
+
+/* Returns the user of a process; 0 if it has ended. */
+static uid_t user_of(pid_t pid)
+{
+	char value[32];
+
+	return task_field(pid, pid, "Uid", value, sizeof(value)) ? strtoul(value, NULL, 10) : 0;
+}
+
+/* ---- Requests ---- */
+
+/**
+ * struct request - a request that is being served
+ * @s: the maps.
+ * @asked: what was asked for.
+ * @user: the user of the process.
+ * @dropped: there was no room for the file.
+ */
+struct request {
+	struct served *s;
+	const struct walk_asked *asked;
+	struct served_user *user;
+	bool dropped;
+};
+
 /*
- * Opens another file of the same process, since walks will soon meet it. Nobody tells how the walks
+ * Takes another file of the same process, since walks will soon meet it. Nobody tells how the walks
  * will know the file; on most file systems it is what stat(2) says.
  */
-static void open_ahead(struct served *s, pid_t pid, const struct mapping *m)
+static void take_ahead(const struct request *r, const struct stat *st, int fd)
 {
+	struct served *s = r->s;
 	const __u32 none = 0;
 	struct walk_file file;
-	struct stat st;
-	int fd = jit_is_known(m->path) ? -1 : regular_open_mapped(pid, m->start, m->end, m->path);
 
-	if (fd < 0)
-		return;
-	if (fstat(fd, &st)) {
+	identify(st, &file);
+	if (!serve_has_room(s, r->user) ||
+	    s->lib->map_update_elem(s->files, &file, &none, BPF_NOEXIST)) {
 		close(fd);
 		return;
 	}
-	identify(&st, &file);
-	if (s->lib->map_update_elem(s->files, &file, &none, BPF_NOEXIST))
-		close(fd);
-	else
-		enqueue(s, &s->ahead, &file, fd);
-}
-
-static bool is_at(const struct mapping *m, uint64_t addr)
-{
-	return addr >= m->start && addr < m->end;
+	if (enqueue(s, &s->ahead, &file, fd))
+		serve_charge(s, r->user);
 }
 
 /*
- * Opens the file that was asked for (@first), or all other files of the process, some of which may
- * have been used between samples. Returns true if there is such a file.
+ * Takes a file that the process executes. A library that makes code at run time gets no table: only
+ * the process's memory has what describes that code, and all its threads begin in the library.
  */
-static bool open_files(struct served *s, const struct walk_asked *a, bool first)
+static void take_file(void *arg, int fd, const char *path)
 {
-	struct mapping m;
-	struct maps maps;
-	bool found = false;
+	struct request *r = arg;
+	struct stat st;
 
-	if (maps_open((pid_t)a->pid, "maps", &maps))
-		return false;
-	while (maps_next(&maps, &m)) {
-		if (!m.exec || !m.inode || is_at(&m, a->addr) != first)
-			continue;
-		found = true;
-		if (first)
-			open_asked(s, a, &m);
-		else
-			open_ahead(s, (pid_t)a->pid, &m);
-	}
-	maps_close(&maps);
-	return found;
+	if (jit_is_known(path) || fstat(fd, &st))
+		close(fd);
+	else if (is_that(&st, &r->asked->file))
+		r->dropped = !enqueue(r->s, &r->s->missed, &r->asked->file, fd);
+	else
+		take_ahead(r, &st, fd);
+}
+
+#define PENALTY 60000000000 /* ns for which a user is not served who made us wait */
+
+/*
+ * Opens the files of a process. It may keep its mappings locked for as long as it likes, so another
+ * process looks at them (running_files()). Returns whether they could be looked at.
+ */
+static bool open_files(struct request *r)
+{
+	const struct running files = {
+		.pid = (pid_t)r->asked->pid,
+		.stop = -1,
+		.use = take_file,
+		.arg = r,
+	};
+	int err = running_files(&files);
+
+	if (err == -ETIMEDOUT)
+		r->user->again = now_ns(CLOCK_MONOTONIC) + PENALTY;
+	return !err;
 }
 
 /*
  * Takes a request. The process that asked may have ended: then the request is forgotten, and the
- * next process that runs the file asks again. A file that gets no table for another reason is not
- * asked for again.
+ * next process that runs the file asks again. So it is if nothing is done for its user. A file that
+ * gets no table for another reason is not asked for again.
  */
 static int hear(void *arg, const void *record, size_t size)
 {
-	const struct walk_asked *a = record;
-	struct served *s = arg;
+	struct request r = { .s = arg, .asked = record };
 
-	if (size < sizeof(*a))
+	if (size < sizeof(*r.asked))
 		return 0;
-	if (open_files(s, a, true))
-		open_files(s, a, false);
-	else
-		s->lib->map_delete_elem(s->files, &a->file);
+	r.user = serve_user(r.s, user_of((pid_t)r.asked->pid));
+	if (now_ns(CLOCK_MONOTONIC) < r.user->again || !serve_has_room(r.s, r.user) ||
+	    !open_files(&r))
+		r.s->lib->map_delete_elem(r.s->files, &r.asked->file);
+	else if (!r.dropped)
+		serve_charge(r.s, r.user);
 	return 0;
 }
 

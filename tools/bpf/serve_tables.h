@@ -3,6 +3,8 @@
 #ifndef TOOLS_BPF_SERVE_TABLES_H
 #define TOOLS_BPF_SERVE_TABLES_H
 
+#include <sys/types.h>
+
 #include "bpf/walk.h"
 #include "tools/bpf/libbpf.h"
 #include "tools/probes/bpf_ring.h"
@@ -13,6 +15,21 @@
 struct waiting {
 	struct walk_file file;
 	int fd;
+};
+
+#define SERVE_USERS 256 /* users who are counted apart; all others count as one */
+
+/**
+ * struct served_user - what a user's processes had us do
+ * @uid: the user.
+ * @files: files that are known because a process of the user's asked.
+ * @again: CLOCK_MONOTONIC in ns; until then requests of the user are dropped, since one of the user's
+ *	processes made us wait.
+ */
+struct served_user {
+	uid_t uid;
+	unsigned int files;
+	uint64_t again;
 };
 
 /* A queue of @nr files, which begins at index @first modulo SERVE_WAITING. */
@@ -36,6 +53,9 @@ struct queue {
  * @next: slot of the next table.
  * @missed: files that walks met.
  * @ahead: other files of the same processes; they wait until @missed is empty.
+ * @users: users whose processes asked.
+ * @nr_users: number of elements of @users.
+ * @known: number of files that are known, of all users and of those that were known before.
  * @nr_waiting: number of files in both queues, in memory that the server and its parent share.
  */
 struct served {
@@ -51,11 +71,28 @@ struct served {
 	unsigned int next;
 	struct queue missed;
 	struct queue ahead;
+	struct served_user users[SERVE_USERS];
+	unsigned int nr_users;
+	unsigned int known;
 	unsigned int *nr_waiting;
 };
 
 /* Tells the program the settings in @told. Returns 0 or a negative errno. */
 int serve_config(struct served *s);
+
+/*
+ * Returns where a user is counted. Users whose number is beyond SERVE_USERS share the last place.
+ */
+struct served_user *serve_user(struct served *s, uid_t uid);
+
+/*
+ * Returns whether one more file may become known through the user's processes. No user has more files
+ * than half as many as are left, so whoever comes later finds room as well.
+ */
+bool serve_has_room(const struct served *s, const struct served_user *user);
+
+/* Counts a file that became known through the user's processes. */
+void serve_charge(struct served *s, struct served_user *user);
 
 /* Makes the table of the vDSO, which all processes have. Returns 0 or a negative errno. */
 int serve_vdso(struct served *s);

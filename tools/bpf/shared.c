@@ -88,9 +88,9 @@ static unsigned int first_free(const struct served *s)
 
 /*
  * Forgets files that were asked for and have no table: whoever served them may have ended before.
- * Walks ask for them again.
+ * Walks ask for them again. Counts the others.
  */
-static void forget_asked(const struct served *s)
+static void forget_asked(struct served *s)
 {
 	struct walk_file file, next;
 	bool more = !s->lib->map_get_next_key(s->files, NULL, &next);
@@ -101,6 +101,8 @@ static void forget_asked(const struct served *s)
 		more = !s->lib->map_get_next_key(s->files, &file, &next);
 		if (!s->lib->map_lookup_elem(s->files, &file, &slot) && !slot)
 			s->lib->map_delete_elem(s->files, &file);
+		else
+			s->known++;
 	}
 }
 

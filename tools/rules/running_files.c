@@ -25,6 +25,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libshstk/regular.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/tasks.h"
 #include "tools/rules/mounts.h"
@@ -202,22 +203,29 @@ static bool answers(const struct file_search *s, const struct mapping *m)
 /*
  * Opens a mapped file. The link in /proc/PID/map_files leads to the file itself, whatever the root
  * directory of the process is. Unlike the addresses in maps, those in the link's name have no
- * leading zeros.
+ * leading zeros. Who may not follow it (CAP_CHECKPOINT_RESTORE) opens the file by its name.
  */
 static void use_mapping(struct file_search *s, pid_t pid, const struct mapping *m)
 {
 	struct search_message f = { .pid = s->at, .uid = s->uid };
 	char name[128];
 	struct stat st;
+	bool by_link;
 	int fd;
 
 	snprintf(name, sizeof(name), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, m->start,
 		 m->end);
-	if (stat(name, &st) || !S_ISREG(st.st_mode) || !is_new(s, &st))
+	by_link = !stat(name, &st);
+	if (by_link && (!S_ISREG(st.st_mode) || !is_new(s, &st)))
 		return;
-	fd = open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	fd = by_link ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) :
+		       regular_open_of(pid, m->path);
 	if (fd < 0)
 		return;
+	if (!by_link && (fstat(fd, &st) || !is_new(s, &st))) {
+		close(fd);
+		return;
+	}
 	snprintf(f.path, sizeof(f.path), "%s", m->path);
 	tell(s->to, &f, fd);
 	close(fd);

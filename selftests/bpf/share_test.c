@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * share_test.c - tests that no user can take all the room for files that the BPF walk knows. Prints
+ * KTAP.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "tools/bpf/serve_tables.h"
+
+static unsigned int number, failed;
+
+static void verdict(bool good, const char *name)
+{
+	printf("%sok %u %s\n", good ? "" : "not ", ++number, name);
+	failed += !good;
+}
+
+/* Makes as many files known through the user as there is room for. Returns their number. */
+static unsigned int take_all(struct served *s, uid_t uid)
+{
+	struct served_user *user = serve_user(s, uid);
+	unsigned int nr = 0;
+
+	while (serve_has_room(s, user)) {
+		serve_charge(s, user);
+		nr++;
+	}
+	return nr;
+}
+
+int main(void)
+{
+	struct served *s = calloc(1, sizeof(*s));
+	unsigned int first, second, before;
+	bool good;
+
+	if (!s)
+		return 1;
+	puts("KTAP version 1\n1..5");
+	first = take_all(s, 1000);
+	verdict(first > 0 && first <= (WALK_FILES - first) / 2 + 1,
+		"a user has no more files than half as many as are left");
+	second = take_all(s, 1001);
+	verdict(second > 0 && second <= first && second <= (WALK_FILES - s->known) / 2 + 1,
+		"nor has the next one");
+	verdict(!take_all(s, 1000) && !take_all(s, 1001),
+		"who took all that there was gets no more");
+	good = true;
+	for (uid_t uid = 2000; uid < 2008; uid++)
+		good &= take_all(s, uid) > 0;
+	verdict(good && s->known < WALK_FILES && serve_has_room(s, serve_user(s, 3000)),
+		"after eight more users of that kind another one has room");
+	before = s->nr_users;
+	for (uid_t uid = 10000; uid < 10000 + 2 * SERVE_USERS; uid++)
+		serve_user(s, uid);
+	verdict(before < SERVE_USERS && s->nr_users == SERVE_USERS &&
+			serve_user(s, 99998) == serve_user(s, 99999) &&
+			serve_user(s, 1000)->files == first,
+		"users beyond those who are counted apart share a place");
+	free(s);
+	return !!failed;
+}
