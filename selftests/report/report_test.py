@@ -219,7 +219,7 @@ def written_by_pprof(variant, folder):
     profile = Profile(variant, folder)
     profile.write(f'{folder}/ours.pb.gz')
     profile.driver.close()
-    pprof(folder, f'{folder}/theirs.pb.gz', f'{folder}/ours.pb.gz')
+    pprof(folder, '-proto', f'-output={folder}/theirs.pb.gz', f'{folder}/ours.pb.gz')
     shstk('report', '-q', f'-o{folder}/back.pb.gz', f'{folder}/theirs.pb.gz')
     equal(stacks(f'{folder}/back.pb.gz'), stacks(f'{folder}/ours.pb.gz'))
 
@@ -491,13 +491,19 @@ def damaged_profiles(_variant, folder):
 
 # ---- Differences ----
 
-def pprof(folder, out, *args):
-    """Lets go tool pprof write a profile."""
+def pprof(folder, *args):
+    """Runs go tool pprof. Returns what it printed."""
     env = dict(os.environ, PPROF_TMPDIR=folder, GOFLAGS='', GOTOOLCHAIN='local',
                HOME=os.environ.get('HOME', '/'))
-    done = subprocess.run(['go', 'tool', 'pprof', '-symbolize=none', '-proto', f'-output={out}',
-                           *args], env=env, capture_output=True, text=True, check=False)
+    done = subprocess.run(['go', 'tool', 'pprof', '-symbolize=none', *args], env=env,
+                          capture_output=True, text=True, check=False)
     equal(done.returncode, 0, done.stderr)
+    return done.stdout
+
+
+def pprof_rows(folder, *args):
+    """Returns the rows of go tool pprof's table, with the line of its sums."""
+    return sorted(pprof(folder, '-top', '-nodecount=1000', *args).split('Showing nodes', 1)[1].splitlines())
 
 
 def stacks(path):
@@ -535,10 +541,13 @@ def as_diff_base(variant, folder):
     before, after = two_profiles(variant, folder)
     for ours, theirs in (((), ()), (('--normalize',), ('-normalize',))):
         shstk('diff', *ours, f'-o{folder}/ours.pb.gz', before, after)
-        pprof(folder, f'{folder}/theirs.pb.gz', *theirs, f'-diff_base={before}', after)
+        pprof(folder, '-proto', f'-output={folder}/theirs.pb.gz', *theirs, f'-diff_base={before}', after)
         have = stacks(f'{folder}/ours.pb.gz')
         equal(have, stacks(f'{folder}/theirs.pb.gz'), f'{ours}')
         assert min(have.values()) < 0 < max(have.values())
+        if not ours:
+            equal(pprof_rows(folder, f'{folder}/ours.pb.gz'),
+                  pprof_rows(folder, f'-diff_base={before}', after), 'with shares')
 
 
 @native_case

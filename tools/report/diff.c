@@ -23,6 +23,7 @@
 #define DEFAULT_TOP 20
 #define NUMBERS 47 /* columns before the names */
 #define EXIT_GREW 3
+#define BASE_LABEL "pprof::base\0true" /* by which go tool pprof knows what shares are parts of */
 
 enum side { BEFORE, AFTER };
 
@@ -57,6 +58,7 @@ struct diff {
 	unsigned int type; /* type that is shown, from 1 */
 	struct function_growth *table;
 	int64_t total[2];
+	char *labels; /* labels of a sample of the first profile, with BASE_LABEL */
 	bool failed; /* memory ran out */
 };
 
@@ -189,6 +191,30 @@ static void count(struct diff *d, const struct shstk_profile *profile,
 		d->failed = true;
 }
 
+/* Gives a sample of the first profile the label by which pprof knows it. */
+static void mark_base(struct diff *d, struct shstk_sample *sample)
+{
+	char *labels = realloc(d->labels, sample->labels_size + sizeof(BASE_LABEL));
+
+	if (!labels) {
+		d->failed = true;
+		return;
+	}
+	d->labels = labels;
+	if (sample->labels_size)
+		memcpy(labels, sample->labels, sample->labels_size);
+	memcpy(labels + sample->labels_size, BASE_LABEL, sizeof(BASE_LABEL));
+	sample->labels = labels;
+	sample->labels_size += sizeof(BASE_LABEL);
+}
+
+/* Makes values of the first profile negative. */
+static void negate(int64_t *values, unsigned int nr)
+{
+	for (unsigned int i = 0; i < nr; i++)
+		values[i] = values[i] > INT64_MIN ? -values[i] : INT64_MAX;
+}
+
 static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
 		 int64_t *values)
 {
@@ -203,9 +229,10 @@ static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *
 		d->type = shstk_profile_find_type(profile, d->filter.type);
 	if (d->type)
 		count(d, profile, sample, values[d->type - 1]);
-	if (d->side == BEFORE)
-		for (unsigned int i = 0; i < profile->nr_types; i++)
-			values[i] = values[i] > INT64_MIN ? -values[i] : INT64_MAX;
+	if (d->side == BEFORE) {
+		negate(values, profile->nr_types);
+		mark_base(d, sample);
+	}
 	return true;
 }
 
@@ -501,6 +528,7 @@ static void deinit(struct diff *d)
 	shstk_profile_destroy(d->profile);
 	shstk_symbols_destroy(d->symbols);
 	filter_deinit(&d->filter);
+	free(d->labels);
 }
 
 int cmd_diff(int argc, char **argv)
