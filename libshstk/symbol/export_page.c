@@ -22,7 +22,8 @@
  *   values     a column for each value type, with a value for each sample
  *   moments    when samples were taken: slot (ns in which equal samples are one), time (us since
  *              the moment before), sample, and values as above. Where all values of a type are
- *              equal there is one number instead of the column
+ *              equal there is one number instead of the column; lives: when processes that have
+ *              samples began and ended: process ID, us since the first moment, 1: it ended
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -32,6 +33,7 @@
 #include "export.h"
 #include "json.h"
 #include "kind.h"
+#include "lives.h"
 #include "format_rows.h"
 
 #define LABEL_ROOM 60 /* characters of a name where there is some room */
@@ -570,6 +572,26 @@ static void put_moment_values(struct json *json, const struct shstk_moment *cons
 	shstk_json_close(json);
 }
 
+/* Writes when the processes began and ended, in us since @first; nothing if memory runs out. */
+static void put_lives(struct json *json, const struct shstk_profile *profile, uint64_t first)
+{
+	size_t nr;
+	struct shstk_life *lives = shstk_lives_shown(profile, first, &nr);
+
+	if (!lives)
+		return;
+	shstk_json_open(json, "lives", '[');
+	for (size_t i = 0; i < nr; i++) {
+		shstk_json_open(json, NULL, '[');
+		shstk_json_int(json, NULL, lives[i].pid);
+		shstk_json_int(json, NULL, lives[i].time / 1000);
+		shstk_json_int(json, NULL, lives[i].ended);
+		shstk_json_close(json);
+	}
+	shstk_json_close(json);
+	free(lives);
+}
+
 /* Writes the moments; nothing if there are no times, or no memory to sort them. */
 static void put_moments(struct json *json, const struct shstk_profile *profile)
 {
@@ -590,6 +612,7 @@ static void put_moments(struct json *json, const struct shstk_profile *profile)
 	for (unsigned int t = 0; t < profile->nr_types; t++)
 		put_moment_values(json, list, moments->nr, t);
 	shstk_json_close(json);
+	put_lives(json, profile, list[0]->time);
 	shstk_json_close(json);
 	free(list);
 }

@@ -414,6 +414,33 @@ def timeline(variant, folder):
 
 
 @page_case
+def lives(_variant, folder):
+    """the timeline by thread shows when processes began and ended, also behind the last sample"""
+    driver = Driver('native')
+    for line in (('type', 'cpu', 'nanoseconds'), ('keep',), ('proc', 'p', 7), ('proc', 'q', 8),
+                 ('sample', 'p', 7, 'x', 0, 10**9, 1000, '0x10'),
+                 ('sample', 'q', 8, 'y', 0, 10**9 + 2 * 10**6, 900, '0x10'),
+                 ('life', 8, 10**9 + 10**6, 'began', 'y'), ('life', 8, 10**9 + 4 * 10**6, 'ended', 'y'),
+                 ('life', 9, 10**9, 'began', 'nobody'), ('write', f'{folder}/page.html', '-')):
+        driver.do(*line)
+    driver.close()
+    page = browser()
+    page.open(f'file://{folder}/page.html')
+    equal(page.do('[heat.names.map(name => name.split(" ")[0]), heat.marks, profile.moments.end]'),
+          [['x', 'y'], [{'row': 1, 'time': 10**6, 'ended': 0}, {'row': 1, 'time': 4 * 10**6, 'ended': 1}],
+           4 * 10**6])
+    # The bracket of the beginning is drawn in the text's colour where nothing else is.
+    dark = page.do("""(() => { const c = get("heat-canvas"), ratio = c.width / heat.width;
+        const x = heat.marks[0].time * heat.scale;
+        const d = c.getContext("2d").getImageData((x - 1) * ratio, 17 * ratio, 3 * ratio, 1).data;
+        return Math.min(...d.filter((_, i) => i % 4 === 0 && d[i + 3] > 100)); })()""")
+    assert dark < 90, dark
+    page.do('get("heat").value = "offset"; get("heat").dispatchEvent(new Event("change"))')
+    equal(page.do('heat.marks'), [])
+    silent(page)
+
+
+@page_case
 def waits(_variant, folder):
     """waits last from their sample on: the timeline tells them from time on the CPU and by thread, a
     range has their part in it; they stand by wait, waker and state"""

@@ -32,7 +32,10 @@ function readMoments(p) {
 		values: from.values.map(v => Array.isArray(v) ? new Float64Array(v) :
 			new Float64Array(time.length).fill(v)),
 		end: time[time.length - 1] + Math.max(from.slot, 1000),
+		lives: (from.lives || []).map(([pid, at, ended]) => ({pid, time: at * 1000, ended})),
 	};
+
+	m.end = m.lives.reduce((end, life) => Math.max(end, life.time), m.end);
 
 	m.levels = m.values.map(values => values.some(v => v < 0));
 	p.types.forEach((_, type) => {
@@ -92,9 +95,12 @@ function threadRows(p, type) {
 		p.frames.name[p.threads.frame[t - 1]] : "(no thread)");
 
 	order.forEach((t, row) => rowOf[t] = Math.min(row, HEAT_ROWS));
+	const pids = order.slice(0, HEAT_ROWS).map(t => t ?
+		p.processes.pid[p.threads.process[t - 1]] : -1);
+
 	if (order.length > HEAT_ROWS)
 		names.push(`${order.length - HEAT_ROWS} other threads`);
-	return {names, rowOf};
+	return {names, rowOf, pids};
 }
 
 // Returns the cells for a width in pixels: sums of values, row by row, with columns of @step ns. There
@@ -106,13 +112,15 @@ function makeHeat(p, type, by, width) {
 	const most = Math.max(Math.floor(width / CELL), 1);
 	const step = offsets ? SECOND * Math.max(Math.ceil(end / SECOND / most), 1) : end / most;
 	const columns = Math.max(Math.ceil(end / step), 1);
-	const {names, rowOf} = offsets ?
-		{names: new Array(OFFSETS).fill(""), rowOf: null} : threadRows(p, type);
+	const {names, rowOf, pids} = offsets ?
+		{names: new Array(OFFSETS).fill(""), rowOf: null, pids: []} : threadRows(p, type);
 	const heat = {by, width, step, columns, names,
 		cells: new Float64Array(columns * names.length),
 		states: STATES.map(() => null),
 		rowHeight: offsets ? OFFSET_ROW : HEAT_ROW,
-		scale: width / (offsets ? columns * step : end)};
+		scale: width / (offsets ? columns * step : end),
+		marks: pids.flatMap((pid, row) => p.moments.lives.filter(life => life.pid === pid)
+			.map(({time, ended}) => ({row, time, ended})))};
 
 	fillHeat(p, type, heat, rowOf);
 	heat.most = heat.cells.reduce((a, b) => Math.max(a, b), 0);
@@ -214,6 +222,7 @@ function drawHeat(context, heat, dark, theme, height) {
 		drawLevel(context, heat, dark, theme);
 	else
 		drawCells(context, heat, dark);
+	drawMarks(context, heat, theme);
 	context.font = "9px system-ui, sans-serif";
 	heat.names.forEach((name, row) => drawHeatName(context, heat, name, row, theme));
 }
@@ -238,6 +247,24 @@ function drawCells(context, heat, dark) {
 				context.fillRect(x, y, Math.max(width, 1) + 0.3, part);
 			y += part;
 		});
+	}
+}
+
+// Draws a bracket where the process of a thread began, and one where it ended.
+function drawMarks(context, heat, theme) {
+	context.strokeStyle = theme.text;
+	context.lineWidth = 1.5;
+	for (const {row, time, ended} of heat.marks || []) {
+		const x = Math.min(Math.max(time * heat.scale, 1), heat.width - 1);
+		const top = row * heat.rowHeight + 0.75, bottom = top + heat.rowHeight - 2.5;
+		const inner = x + (ended ? -3 : 3);
+
+		context.beginPath();
+		context.moveTo(inner, top);
+		context.lineTo(x, top);
+		context.lineTo(x, bottom);
+		context.lineTo(inner, bottom);
+		context.stroke();
 	}
 }
 
