@@ -13,6 +13,16 @@ CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
 LIMIT = 60      # seconds that getting a package may take
 
 
+def get(name, version, new, home):
+    """Gets a package into the folder @new, and moves it to @home."""
+    os.mkdir(f'{new}/it')
+    for command in (['npm', 'pack', '--silent', '--fetch-retries=0', f'{name}@{version}'],
+                    ['sh', '-c', 'tar xzf ./*.tgz -C it']):
+        subprocess.run(command, cwd=new, timeout=LIMIT, check=True, stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    os.rename(f'{new}/it', home)
+
+
 def npm_package(name, version):
     """Returns the folder of a package, which is got from npm unless it is in the cache."""
     home = os.path.join(CACHE, 'npm', f'{name}-{version}')
@@ -21,20 +31,12 @@ def npm_package(name, version):
         return folder
     if not shutil.which('npm'):
         raise Skip(f'no {folder}, and no npm to get it')
-    os.makedirs(os.path.dirname(home), exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=os.path.dirname(home)) as new:
-        os.mkdir(f'{new}/it')
-        try:
-            subprocess.run(['npm', 'pack', '--silent', '--fetch-retries=0', f'{name}@{version}'],
-                           cwd=new, timeout=LIMIT, check=True, stdin=subprocess.DEVNULL,
-                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-            subprocess.run(['sh', '-c', 'tar xzf ./*.tgz -C it'], cwd=new, timeout=LIMIT, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
+    try:
+        os.makedirs(os.path.dirname(home), exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=os.path.dirname(home)) as new:
+            get(name, version, new, home)
+    except (OSError, subprocess.SubprocessError) as error:
+        # Another test may have been faster.
+        if not os.path.isdir(folder):
             raise Skip(f'{name} cannot be got from npm here: {error}') from error
-        try:
-            os.rename(f'{new}/it', home)
-        except OSError:
-            # Another test was faster.
-            if not os.path.isdir(folder):
-                raise
     return folder

