@@ -39,9 +39,13 @@ static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs,
 __attribute__((noinline)) no_sanitize int memo_repeat_any(uint64_t *pcs, struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
+	bool same;
 
-	if (likely(memo_unchanged_again(&t->memo, pcs + 1) &&
-		   memo_unchanged_fps(a->fps, a->fps_end)))
+	if (verify_is_wide())
+		same = memo_unchanged_again(&t->memo, pcs + 1);
+	else
+		same = !verify_pairs(a->anchor, a->slot, a->raw, pcs + 1, a->n);
+	if (likely(same && memo_unchanged_fps(a->fps, a->fps_end)))
 		return done(pcs, t);
 	return near_capture(t);
 }
