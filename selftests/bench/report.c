@@ -26,6 +26,7 @@ struct bar {
 static const struct bar bars[] = {
 	{ FIXED, CHAIN_NOFP, "shstk-memo", "libunwind", { 5, 12, 15, 20 } },
 	{ FIXED, CHAIN_NOFP1024, "shstk-memo", "libunwind", { 5, 12, 15, 20 } },
+	{ FIXED, CHAIN_FP, "shstk-memo", "fp-loop", { 0.8, 0, 3, 5 } },
 	{ FIRST, CHAIN_NOFP, "shstk-memo", "libunwind", { 1, 1, 1, 1 } },
 	{ FIRST, CHAIN_NOFP1024, "shstk-memo", "libunwind", { 1.3, 1.3, 1.3, 1.3 } },
 	{ FIXED, CHAIN_FP, "shstk-marker", "fp-loop", { 0.5, 0.5, 0.5, 15 } },
