@@ -19,6 +19,9 @@
 /* Beyond the end of any user space. Bit 55 tells the kernel's addresses from others. */
 #define TASK_SIZE_MAX (1ull << 55)
 
+/* Where a thread has the address of its table of thread-local blocks (glibc's tcbhead_t.dtv). */
+#define WALK_THREAD_TABLE 0
+
 /* Where the kernel steps a probed instruction: an instruction has four bytes. */
 #define UPROBE_XOL_SLOT_BYTES 4
 
@@ -47,6 +50,16 @@ static __always_inline bool walk_arch_start(struct frame *f, u64 *reg, const u64
 	f->sp = word[PT_SP];
 	f->pc = word[PT_PC];
 	return !(word[PT_STATE] & STATE_32_BIT);
+}
+
+#define WALK_PT_PC PT_PC
+
+/* Returns the thread pointer, as it was when the thread last got its CPU. */
+static __always_inline u64 walk_arch_thread(struct task_struct *task)
+{
+	const struct task_struct___arm64 *t = (const void *)task;
+
+	return BPF_CORE_READ(t, thread.uw.tp_value);
 }
 
 /*

@@ -19,6 +19,9 @@
 
 #define UPROBE_XOL_SLOT_BYTES 128
 
+/* Where a thread has the address of its table of thread-local blocks (glibc's tcbhead_t.dtv). */
+#define WALK_THREAD_TABLE 8
+
 /* Beyond the end of any user space. */
 #define TASK_SIZE_MAX (1ull << 56)
 
@@ -71,6 +74,14 @@ static __always_inline bool walk_arch_start(struct frame *f, u64 *reg, const u64
 	reg[15] = word[PT_R15];
 	f->pc = word[PT_IP];
 	return (u16)word[PT_CS] == USER_CS;
+}
+
+#define WALK_PT_PC PT_IP
+
+/* Returns the thread pointer. */
+static __always_inline u64 walk_arch_thread(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, thread.fsbase);
 }
 
 static __always_inline u64 walk_arch_strip(u64 addr)

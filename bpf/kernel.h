@@ -103,6 +103,16 @@ struct thread_struct {
 	unsigned long fsbase;
 };
 
+struct thread_struct___arm64 {
+	struct {
+		unsigned long tp_value;
+	} uw;
+};
+
+struct task_struct___arm64 {
+	struct thread_struct___arm64 thread;
+};
+
 struct perf_event {
 	struct perf_event *parent;
 	__u64 id;

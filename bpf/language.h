@@ -173,6 +173,7 @@ struct language_target {
 enum language_record {
 	LANGUAGE_MOMENT = 0x100, /* struct language_moment */
 	LANGUAGE_CODE, /* struct language_code */
+	LANGUAGE_CONTEXT, /* struct context_moment (context.h) */
 };
 
 /* How reading frames ended. */

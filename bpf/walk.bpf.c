@@ -10,6 +10,7 @@
  *
  * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
  */
+#include "context_walk.h"
 #include "program.h"
 #include "walk_user.h"
 
@@ -152,6 +153,7 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 	struct walk *w = bpf_map_lookup_elem(&MAP(walks), &zero);
 
 	if (c && !(current->flags & PF_KTHREAD)) {
+		read_context(ctx, c);
 		/* The places of an interpreter's frames among native ones are found in a copy. */
 		if (read_frames(ctx, c))
 			return 1;

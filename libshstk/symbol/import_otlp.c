@@ -807,6 +807,33 @@ static int read_attribute(struct shstk_otlp_reader *r, int32_t i, struct shstk_s
 	return err;
 }
 
+static int add_id(struct shstk_otlp_reader *r, const char *key, const ProtobufCBinaryData *id)
+{
+	char text[2 * SHSTK_OTLP_TRACE_ID + 1];
+	int err = add_label(r, key);
+
+	for (size_t i = 0; i < id->len; i++)
+		snprintf(text + 2 * i, 3, "%02x", id->data[i]);
+	return err ? err : add_label(r, text);
+}
+
+/* Reads the span to which a sample belongs, as two labels. Ids of another size are none. */
+static int read_link(struct shstk_otlp_reader *r, int32_t i)
+{
+	const Shstk__Otlp__Link *link;
+	int err;
+
+	if (!i)
+		return 0;
+	if (i < 0 || (size_t)i >= r->from->n_link_table)
+		return shstk_proto_broken(r->in, "a sample has a link that is not there");
+	link = r->from->link_table[i];
+	if (link->trace_id.len != SHSTK_OTLP_TRACE_ID || link->span_id.len != SHSTK_OTLP_SPAN_ID)
+		return 0;
+	err = add_id(r, SHSTK_OTLP_TRACE, &link->trace_id);
+	return err ? err : add_id(r, SHSTK_OTLP_SPAN, &link->span_id);
+}
+
 /* Returns the @k-th value of a sample, which is 1 where it has only times. */
 static int64_t value_at(const Sample *sample, size_t k)
 {
@@ -852,6 +879,8 @@ static int read_sample(struct shstk_otlp_reader *r, Profile *const *profiles, si
 	r->nr_labels = 0;
 	for (size_t k = 0; k < first->n_attribute_indices && !err; k++)
 		err = read_attribute(r, first->attribute_indices[k], &sample, &pid);
+	if (!err)
+		err = read_link(r, first->link_index);
 	sample.labels = r->labels;
 	sample.labels_size = r->nr_labels;
 	for (size_t k = 0; k < observations && !err; k++)
@@ -862,8 +891,8 @@ static int read_sample(struct shstk_otlp_reader *r, Profile *const *profiles, si
 /* Returns whether two samples differ in nothing but their values. */
 static bool same_sample(const Sample *a, const Sample *b)
 {
-	return a->stack_index == b->stack_index && a->n_values == b->n_values &&
-	       a->n_attribute_indices == b->n_attribute_indices &&
+	return a->stack_index == b->stack_index && a->link_index == b->link_index &&
+	       a->n_values == b->n_values && a->n_attribute_indices == b->n_attribute_indices &&
 	       a->n_timestamps_unix_nano == b->n_timestamps_unix_nano &&
 	       (!a->n_attribute_indices ||
 		!memcmp(a->attribute_indices, b->attribute_indices,

@@ -22,6 +22,7 @@
 typedef Shstk__Otlp__AnyValue AnyValue;
 typedef Shstk__Otlp__KeyValue KeyValue;
 typedef Shstk__Otlp__KeyValueAndUnit Attribute;
+typedef Shstk__Otlp__Link Link;
 typedef Shstk__Otlp__Mapping Mapping;
 typedef Shstk__Otlp__Location Location;
 typedef Shstk__Otlp__Line Line;
@@ -61,6 +62,7 @@ struct shared {
 	UT_hash_handle hh;
 	const struct shstk_record *record;
 	int32_t stack;
+	int32_t link;
 	size_t nr;
 	int32_t *attributes;
 };
@@ -97,6 +99,7 @@ struct otlp_group {
  * @functions: functions.
  * @locations: locations.
  * @stacks: stacks.
+ * @links: spans of traces.
  * @records: what the records have in the message.
  * @groups: groups of samples by their keys.
  * @resources: their resources.
@@ -112,6 +115,7 @@ struct otlp_builder {
 	struct otlp_table functions;
 	struct otlp_table locations;
 	struct otlp_table stacks;
+	struct otlp_table links;
 	struct shared *records;
 	struct otlp_group *groups;
 	struct shstk_message_items resources;
@@ -493,6 +497,64 @@ static int32_t stack_number(struct otlp_builder *b, const struct shstk_record *r
 	return id;
 }
 
+static int digit(char c)
+{
+	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Reads an id that is written in hexadecimal digits. Returns whether it is one, and not 0. */
+static bool read_id(const char *text, uint8_t *id, size_t size)
+{
+	uint8_t any = 0;
+
+	if (!text || strlen(text) != 2 * size)
+		return false;
+	for (size_t i = 0; i < size; i++) {
+		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+
+		if (high < 0 || low < 0)
+			return false;
+		id[i] = high << 4 | low;
+		any |= id[i];
+	}
+	return any;
+}
+
+/* Returns the number of the span that the labels of a record tell; 0: they tell none. */
+static int32_t link_number(struct otlp_builder *b, const struct shstk_record *record)
+{
+	struct {
+		uint8_t trace[SHSTK_OTLP_TRACE_ID];
+		uint8_t span[SHSTK_OTLP_SPAN_ID];
+	} ids, *copy;
+	bool is_new;
+	int32_t id;
+	Link *new;
+
+	if (!record->labels ||
+	    !read_id(shstk_record_label(record, SHSTK_OTLP_TRACE), ids.trace, sizeof(ids.trace)) ||
+	    !read_id(shstk_record_label(record, SHSTK_OTLP_SPAN), ids.span, sizeof(ids.span)))
+		return 0;
+	id = number_of(b, &b->links, &ids, sizeof(ids), &is_new);
+	if (!is_new)
+		return id;
+	new = SHSTK_BUILDER_NEW(&b->memory, Link, shstk__otlp__link__init);
+	copy = shstk_builder_alloc(&b->memory, sizeof(*copy));
+	push(b, &b->links, new);
+	if (!new || !copy)
+		return 0;
+	*copy = ids;
+	new->trace_id = (ProtobufCBinaryData){ sizeof(copy->trace), copy->trace };
+	new->span_id = (ProtobufCBinaryData){ sizeof(copy->span), copy->span };
+	return id;
+}
+
+/* Returns whether a label is told by the link. */
+static bool is_linked(const struct shared *shared, const char *key)
+{
+	return shared->link && (!strcmp(key, SHSTK_OTLP_TRACE) || !strcmp(key, SHSTK_OTLP_SPAN));
+}
+
 /* Lists the attributes of a record's samples, with room for the CPU's. */
 static void add_attributes(struct otlp_builder *b, const struct shstk_record *record,
 			   struct shared *to)
@@ -509,9 +571,11 @@ static void add_attributes(struct otlp_builder *b, const struct shstk_record *re
 		add(&list, text_attribute(b, SHSTK_OTLP_THREAD, record->comm));
 	to->attributes = copy_list(b, &list, nr / 2 + 1);
 	to->nr = list.nr;
+	to->link = link_number(b, record);
 	for (size_t i = 0; to->attributes && i < nr; i += 2)
-		to->attributes[to->nr++] = text_attribute(b, shstk_otlp_from_label(labels->text[i]),
-							  labels->text[i + 1]);
+		if (!is_linked(to, labels->text[i]))
+			to->attributes[to->nr++] = text_attribute(
+				b, shstk_otlp_from_label(labels->text[i]), labels->text[i + 1]);
 }
 
 static struct shared *get_shared(struct otlp_builder *b, const struct shstk_record *record)
@@ -575,6 +639,7 @@ static void add_sample(struct otlp_builder *b, const struct shstk_otlp_sample *f
 		if (!new)
 			return;
 		new->stack_index = shared->stack;
+		new->link_index = shared->link;
 		new->n_attribute_indices = shared->nr + (from->cpu >= 0);
 		new->attribute_indices = attributes;
 		new->n_values = 1;
@@ -893,9 +958,23 @@ static void finish_groups(struct otlp_builder *b)
 		}
 }
 
+/* Returns the link that means that there is none: its ids are there, and 0. */
+static Link *make_no_link(struct otlp_builder *b)
+{
+	static const uint8_t zeros[SHSTK_OTLP_TRACE_ID];
+	Link *new = SHSTK_BUILDER_NEW(&b->memory, Link, shstk__otlp__link__init);
+
+	if (!new)
+		return NULL;
+	new->trace_id = (ProtobufCBinaryData){ SHSTK_OTLP_TRACE_ID, (uint8_t *)zeros };
+	new->span_id = (ProtobufCBinaryData){ SHSTK_OTLP_SPAN_ID, (uint8_t *)zeros };
+	return new;
+}
+
 /* Puts the empty first element into each table. */
 static void begin_tables(struct otlp_builder *b)
 {
+	push(b, &b->links, make_no_link(b));
 	push(b, &b->texts, "");
 	push(b, &b->attributes,
 	     SHSTK_BUILDER_NEW(&b->memory, Attribute, shstk__otlp__key_value_and_unit__init));
@@ -909,17 +988,13 @@ static void begin_tables(struct otlp_builder *b)
 
 static Shstk__Otlp__Dictionary *make_dictionary(struct otlp_builder *b)
 {
-	static Shstk__Otlp__Link no_link = SHSTK__OTLP__LINK__INIT, *links[] = { &no_link };
-	static const uint8_t zeros[16];
 	Shstk__Otlp__Dictionary *to = SHSTK_BUILDER_NEW(&b->memory, Shstk__Otlp__Dictionary,
 							shstk__otlp__dictionary__init);
 
 	if (!to)
 		return NULL;
-	no_link.trace_id = (ProtobufCBinaryData){ 16, (uint8_t *)zeros };
-	no_link.span_id = (ProtobufCBinaryData){ 8, (uint8_t *)zeros };
-	to->n_link_table = 1;
-	to->link_table = links;
+	to->n_link_table = b->links.list.nr;
+	to->link_table = (Link **)b->links.list.v;
 	to->n_string_table = b->texts.list.nr;
 	to->string_table = (char **)b->texts.list.v;
 	to->n_attribute_table = b->attributes.list.nr;
@@ -978,6 +1053,7 @@ static void builder_deinit(struct otlp_builder *b)
 	table_deinit(&b->functions);
 	table_deinit(&b->locations);
 	table_deinit(&b->stacks);
+	table_deinit(&b->links);
 	shstk_pool_deinit(&b->memory.pool);
 }
 

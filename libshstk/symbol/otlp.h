@@ -59,7 +59,13 @@
 #define SHSTK_OTLP_THREAD "thread.name"
 #define SHSTK_OTLP_CPU "cpu.logical_number"
 
+/* Keys of labels that tell a span of a trace, in hexadecimal digits. In a message it is a link. */
+#define SHSTK_OTLP_TRACE "trace_id"
+#define SHSTK_OTLP_SPAN "span_id"
+
 #define SHSTK_OTLP_ID 16 /* bytes of the id of a Profile */
+#define SHSTK_OTLP_TRACE_ID 16 /* bytes of the id of a trace */
+#define SHSTK_OTLP_SPAN_ID 8 /* bytes of the id of a span */
 
 /**
  * struct shstk_otlp_sample - a sample that waits to be written

@@ -141,6 +141,29 @@ $(FUZZ_B)/php_seed: selftests/fuzz/php_seed.py
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/php_fuzz $(FUZZ_B)/php_seed
 
+# context_fuzz gets what programs publish for readers outside, variable_fuzz the files in which their
+# variable may be.
+$(FUZZ_B)/context_fuzz: selftests/fuzz/context_fuzz.c tools/convert/context_labels.c
+$(FUZZ_B)/variable_fuzz: selftests/fuzz/variable_fuzz.c tools/convert/context_variable.c \
+		tools/elf/symbols.c
+$(FUZZ_B)/context_fuzz $(FUZZ_B)/variable_fuzz: $(B)/symbol/fuzz/libshstk-symbol.a \
+		$(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/context_seed: selftests/fuzz/context_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@
+
+# A word of memory follows the file.
+$(FUZZ_B)/variable_seed-%: $(B)/selftests/context/%.so
+	@mkdir -p $(@D)
+	$(Q){ cat $<; printf '\001\0\0\0\0\0\0\001'; } >$@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/context_fuzz $(FUZZ_B)/variable_fuzz $(FUZZ_B)/context_seed \
+	$(patsubst %,$(FUZZ_B)/variable_seed-%,desc desc_own gnu gnu_own initial)
+
 # annotate_fuzz gets source files, and what objdump prints.
 $(FUZZ_B)/annotate_fuzz: selftests/fuzz/annotate_fuzz.c
 	@mkdir -p $(@D)

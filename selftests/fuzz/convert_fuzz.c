@@ -69,6 +69,13 @@ int languages_find(struct languages *all, const struct language_module *module)
 	abort();
 }
 
+void languages_set_context(struct languages *all, int pid, const struct context_process *process)
+{
+	(void)all;
+	(void)pid;
+	(void)process;
+}
+
 void languages_set(struct languages *all, int pid, int number)
 {
 	(void)all;

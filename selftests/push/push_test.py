@@ -266,6 +266,7 @@ PUBLISHED = {
                         'as_int': 6, 'attributes': 7},
     'KeyValueAndUnit': {'key_strindex': 1, 'value': 2, 'unit_strindex': 3},
 }
+PUBLISHED['ProcessContext'] = {'resource': 1, 'attributes': 2}      # OTEP 4719
 PROTO = os.path.join(harness.TOP, 'libshstk/symbol/otlp.proto')
 
 

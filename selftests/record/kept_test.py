@@ -703,6 +703,56 @@ def apart():
     equal(got, {1: (3, 0), 2: (0, 5)}, 'values by process')
 
 
+TRACES = [bytes(range(n, n + 16)) for n in (1, 0xab)]
+SPANS = [bytes(range(n, n + 8)) for n in (0x51, 0xc1)]
+
+
+def traced(links):
+    """A file with a sample of one stack for each number of a link; returns its path."""
+    text = [b'', b'cpu', b'ns', b'work']
+    tables = [field(2, b''), field(2, field(3, field(1, 1))), field(3, b''),
+              field(3, field(1, 3)), field(7, b''), field(7, field(1, b'\1')), field(6, b''),
+              field(4, field(1, bytes(16)) + field(2, bytes(8))),
+              *(field(4, field(1, trace) + field(2, span)) for trace, span in zip(TRACES, SPANS)),
+              *(field(5, word) for word in text)]
+    samples = (field(2, field(1, 1) + (field(3, link) if link else b'') +
+                     field(4, bytes([value]))) for value, link in enumerate(links, 1))
+    data = field(1, field(2, field(2, field(1, field(1, 1) + field(2, 2)) + b''.join(samples))))
+    data += field(2, b''.join(tables))
+    path = place('traced.shstk')
+    with open(path, 'wb') as file:
+        file.write(struct.pack('>I', len(data)) + data)
+    return path
+
+
+@test
+def spans():
+    """a span of a trace is a link there and two labels elsewhere; --trace takes its samples"""
+    path = traced([0, 1, 2, 1])
+    report('-q', '-o', place('spans.pb.gz'), '-o', place('again.shstk'), path)
+    got = {tuple(labels.get(k) for k in ('trace_id', 'span_id')): sum(values)
+           for _, values, labels in pprof.Decoded(place('spans.pb.gz')).samples}
+    wanted = {(t.hex(), s.hex()): v for t, s, v in zip(TRACES, SPANS, (2 + 4, 3))}
+    equal(got, {(None, None): 1, **wanted}, 'labels')
+    read = [pprof.message(pprof.message(data)[2], repeated=(4, 5))
+            for data in messages(content(place('again.shstk')))]
+    links = [dict(pprof.fields(link)) for m in read for link in m[4]]
+    equal({(link[1], link[2]) for link in links},
+          {(bytes(16), bytes(8)), *zip(TRACES, SPANS)}, 'links')
+    check(not any(b'trace_id' in m[5] for m in read), 'the label is there, too')
+    for again in path, place('again.shstk'), place('spans.pb.gz'):
+        equal(total(f'--trace={TRACES[0].hex()}', again), 6, again)
+        equal(total(f'--trace={TRACES[1].hex().upper()}', again), 3, again)
+        equal(total(f'--trace={bytes(15).hex()}01', again), 0, again)
+    for wrong in '1', 33 * 'a', 31 * 'a' + 'g':
+        run = shstk('report', f'--trace={wrong}', path)
+        equal(run.returncode, 2, run.stderr)
+        check('32 hexadecimal digits' in one_line(run.stderr), run.stderr)
+    run = shstk('report', traced([3]))
+    equal(run.returncode, 1, run.stderr)
+    check('a link that is not there' in one_line(run.stderr), run.stderr)
+
+
 @test
 def options():
     """one such file can be written at a time; a diff reads two"""

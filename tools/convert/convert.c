@@ -9,6 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/walk.h"
+#include "tools/convert/contexts.h"
 #include "tools/convert/convert.h"
 #include "tools/language/languages.h"
 #include "tools/perf/regs.h"
@@ -89,24 +91,40 @@ static int update_language(struct converter *c, struct process *p)
 	return number;
 }
 
+/* Looks whether threads of the process publish trace contexts. */
+static void watch_contexts(struct converter *c, struct process *p)
+{
+	if (c->opts.contexts && p->pid)
+		contexts_watch(c->opts.contexts, &p->context, p->pid, c->all.files,
+			       now_ns(CLOCK_MONOTONIC));
+}
+
 int convert_language(struct converter *c, int pid)
 {
-	struct process *p = c->opts.languages ? population_process(&c->all, pid) : NULL;
+	const bool wanted = c->opts.languages || c->opts.contexts;
+	struct process *p = wanted ? population_process(&c->all, pid) : NULL;
 
-	if (p)
+	if (p && c->opts.languages)
 		update_language(c, p);
-	return p || !c->opts.languages ? 0 : -ENOMEM;
+	if (p)
+		watch_contexts(c, p);
+	return p || !wanted ? 0 : -ENOMEM;
 }
 
 int convert_map(struct converter *c, const struct perf_map *m)
 {
+	struct process *p;
 	int err;
 
 	c->learnt.moved = c->all.time;
 	err = population_map(&c->all, m);
-	if (!err && m->pid > 0 && languages_may_be(m->path))
-		err = convert_language(c, m->pid);
-	return err;
+	if (err || m->pid <= 0)
+		return err;
+	p = c->opts.contexts && mappings_is_file(m->path) ? population_process(&c->all, m->pid) :
+							    NULL;
+	if (p)
+		context_watch_moved(p->context);
+	return languages_may_be(m->path) ? convert_language(c, m->pid) : 0;
 }
 
 int convert_comm(struct converter *c, const struct perf_comm *m)
@@ -323,6 +341,25 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 		s->nr = s->copied + nr;
 }
 
+/* Gives a stack the trace context that its thread published. */
+static void add_context(struct converter *c, struct task *t, const struct perf_sample *sample,
+			struct stack *s)
+{
+	const struct callchain chain = perf_sample_user(sample);
+	const struct context_sample of = {
+		.tid = t->tid,
+		.time = sample->time,
+		.pc = sample->abi ? sample->regs.pc :
+		      chain.nr	  ? chain.ips[0] & ~WALK_GUESS :
+				    0,
+	};
+
+	watch_contexts(c, t->process);
+	s->labels = c->stacks.label_text;
+	s->labels_size += contexts_label(c->opts.contexts, t->process->context, &of,
+					 c->stacks.label_text + s->labels_size);
+}
+
 /*
  * Makes the stack of a sample, and names code in it that was made at run time. Returns 0 or a
  * negative errno.
@@ -342,6 +379,8 @@ static int make_stack(struct converter *c, struct task *t, struct shstk_symproc 
 		err = mappings_name_generated(t->process->mappings, proc, ret->pcs, ret->nr);
 	if (!err && c->opts.languages)
 		place_functions(c, t, sample, ret);
+	if (!err && c->opts.contexts)
+		add_context(c, t, sample, ret);
 	return err;
 }
 

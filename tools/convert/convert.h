@@ -47,6 +47,7 @@ enum off_time {
  *	converter.
  * @period: ns of CPU time that a sample stands for; 0: not known.
  * @languages: the languages whose functions are shown, or NULL. It must outlive the converter.
+ * @contexts: trace contexts of threads, or NULL. It must outlive the converter.
  */
 struct convert_opts {
 	enum stack_source source;
@@ -59,6 +60,7 @@ struct convert_opts {
 	struct wakers *wakers;
 	uint64_t period;
 	struct languages *languages;
+	struct contexts *contexts;
 };
 
 /**

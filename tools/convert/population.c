@@ -15,6 +15,7 @@
 
 #include <utlist.h>
 
+#include "tools/convert/contexts.h"
 #include "tools/convert/living_golabels.h"
 #include "tools/convert/population.h"
 #include "tools/proc/about.h"
@@ -54,6 +55,7 @@ static void free_process(struct process *p)
 		shstk_symproc_end(p->proc);
 	mappings_put(p->mappings);
 	golabels_destroy(p->golabels);
+	context_watch_free(p->context);
 	free(p);
 }
 
@@ -340,8 +342,10 @@ static int execute(struct population *all, const struct task *t, struct process 
 		shstk_symproc_end(p->proc);
 	mappings_put(p->mappings);
 	golabels_destroy(p->golabels);
+	context_watch_free(p->context);
 	p->mappings = mappings;
 	p->golabels = NULL;
+	p->context = NULL;
 	p->proc = NULL;
 	p->executed = true;
 	/* A thread that executes a program becomes the first one. */

@@ -27,6 +27,7 @@
 #include "tools/perf/records.h"
 #include "tools/perf/write.h"
 
+struct context_watch;
 struct golabels;
 
 #define TASK_COMM 16
@@ -40,6 +41,7 @@ struct golabels;
  * @mappings: what it has mapped.
  * @proc: its mappings for naming addresses; NULL until it is sampled. The store of names owns it.
  * @golabels: the labels of its goroutines, or NULL as long as no sample was of a goroutine.
+ * @context: whether its threads publish trace contexts; NULL: it was not looked at yet.
  * @language: number of the interpreter that was told of it (languages_set()).
  * @ours: the process is recorded.
  * @leader_ended: its first thread ended.
@@ -61,6 +63,7 @@ struct process {
 	struct mappings *mappings;
 	struct shstk_symproc *proc;
 	struct golabels *golabels;
+	struct context_watch *context;
 	int language;
 	bool ours;
 	bool leader_ended;

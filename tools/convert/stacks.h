@@ -6,6 +6,7 @@
 #ifndef TOOLS_CONVERT_STACKS_H
 #define TOOLS_CONVERT_STACKS_H
 
+#include "tools/convert/contexts.h"
 #include "tools/convert/living_golabels.h"
 #include "tools/convert/population.h"
 #include "tools/convert/wakers.h"
@@ -57,7 +58,8 @@ enum kernel_part {
  * @sps: the stack pointer of each entry that was unwound.
  * @marks: SHSTK_MARK_* of each entry.
  * @next_search: CLOCK_MONOTONIC in ns, before which no process is searched for its goroutines.
- * @label_text: the labels of that stack, with room for those of time off the CPU.
+ * @label_text: the labels of that stack, with room for those of its trace context and of time off the
+ *	CPU.
  */
 struct stacks {
 	enum stack_source source;
@@ -69,7 +71,7 @@ struct stacks {
 	uint64_t pcs[STACKS_MAX];
 	uint64_t sps[STACKS_MAX];
 	uint8_t marks[STACKS_MAX];
-	char label_text[GOLABELS_MAX + OUTER_LABEL + WAKERS_LABEL + STATE_LABEL];
+	char label_text[GOLABELS_MAX + OUTER_LABEL + CONTEXT_LABELS + WAKERS_LABEL + STATE_LABEL];
 };
 
 /* Returns whether samples need copies of stacks. */

@@ -65,9 +65,11 @@ struct kept_moment {
  * @program: the BPF program, or NULL as long as there is none.
  * @stopped_only: none is to be loaded.
  * @failed: no program can be loaded.
- * @why: why not, or why an interpreter is not known.
+ * @unloaded: why not.
+ * @why: why functions of an interpreter are not shown.
  * @refused: @why has a reason.
  * @wanted: a process was told that has an interpreter.
+ * @contexts: a process was told that publishes contexts, or was to be told.
  * @interpreters: the interpreters, from number 1 on.
  * @nr_interpreters: number of elements in use, with the first one, which is none.
  * @functions: hash table of the functions.
@@ -91,9 +93,11 @@ struct languages {
 	const struct bpf_loaded *program;
 	bool stopped_only;
 	bool failed;
+	struct reason unloaded;
 	struct reason why;
 	bool refused;
 	bool wanted;
+	bool contexts;
 	struct interpreter interpreters[LANGUAGE_TARGETS];
 	unsigned int nr_interpreters;
 	struct seen_function *functions;
@@ -191,24 +195,25 @@ void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(v
 	all->load_arg = arg;
 }
 
-static void load(struct languages *all)
+/* Loads the program, unless there is one. @what: what it is for. Returns whether there is one. */
+static bool load(struct languages *all, const char *what)
 {
 	int err;
 
 	if (all->program || all->failed)
-		return;
+		return all->program;
 	all->program = all->load ? all->load(all->load_arg) : NULL;
 	if (all->program)
-		return;
-	err = bpf_loaded_open("reading frames of interpreters by BPF", OBJECT, "language_sample",
-			      &all->own, &all->why);
+		return true;
+	err = bpf_loaded_open(what, OBJECT, "language_sample", &all->own, &all->unloaded);
 	if (!err && set_namespace(all)) {
-		because(&all->why, "reading frames of interpreters by BPF: %s", strerror(errno));
+		because(&all->unloaded, "%s: %s", what, strerror(errno));
 		err = -errno;
 	}
-	all->failed = all->refused = err;
+	all->failed = err;
 	if (!err)
 		all->program = &all->own;
+	return all->program;
 }
 
 /* Tells the BPF program how frames are found. Returns false if there is no such program. */
@@ -217,9 +222,13 @@ static bool set_program_target(struct languages *all, unsigned int number,
 {
 	__u32 key = number;
 
-	load(all);
-	return all->program &&
-	       !bpf_loaded_set(all->program, "language_targets", &key, &it->found.target);
+	if (!load(all, "reading frames of interpreters by BPF")) {
+		if (!all->refused)
+			all->why = all->unloaded;
+		all->refused = true;
+		return false;
+	}
+	return !bpf_loaded_set(all->program, "language_targets", &key, &it->found.target);
 }
 
 /* Returns the number of an interpreter; 0: there are too many. */
@@ -284,6 +293,26 @@ void languages_set(struct languages *all, int pid, int number)
 		return;
 	all->wanted |= number > 0;
 	bpf_loaded_set(all->program, "language_processes", &key, number ? &value : NULL);
+}
+
+void languages_set_context(struct languages *all, int pid, const struct context_process *process)
+{
+	__u32 key = pid;
+
+	all->contexts |= process != NULL;
+	if (process ? !load(all, "reading trace contexts by BPF") : !all->program)
+		return;
+	bpf_loaded_set(all->program, "context_processes", &key, process);
+}
+
+bool languages_contexts_wanted(const struct languages *all)
+{
+	return all->contexts && all->program;
+}
+
+const char *languages_contexts_refused(const struct languages *all)
+{
+	return all->contexts && all->failed ? all->unloaded.text : NULL;
 }
 
 void languages_stopped_only(struct languages *all)

@@ -71,6 +71,20 @@ int languages_find(struct languages *all, const struct language_module *module);
 /* Tells the BPF program that the process @pid has the interpreter @number; 0: that it has none. */
 void languages_set(struct languages *all, int pid, int number);
 
+struct context_process;
+
+/*
+ * Tells the BPF program where the threads of process @pid publish their trace contexts
+ * (tools/convert/contexts.h); NULL: nowhere.
+ */
+void languages_set_context(struct languages *all, int pid, const struct context_process *process);
+
+/* Returns whether a process was told that publishes contexts. */
+bool languages_contexts_wanted(const struct languages *all);
+
+/* Returns why contexts of a process that publishes them are not read, or NULL. */
+const char *languages_contexts_refused(const struct languages *all);
+
 /* Returns whether a process was told that has an interpreter. */
 bool languages_wanted(const struct languages *all);
 

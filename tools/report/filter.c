@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* filter.c - which samples of a profile are taken, as filter.h describes. */
+#include <ctype.h>
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +16,7 @@ enum {
 	OPT_COMM,
 	OPT_TID,
 	OPT_CGROUP,
+	OPT_TRACE,
 	OPT_TIME,
 	OPT_FRAMES_ONLY,
 	OPT_TYPE,
@@ -35,6 +37,8 @@ static const struct argp_option options[] = {
 	{ "pid", 'p', "N", 0, "only samples of this process", 0 },
 	{ "cgroup", OPT_CGROUP, "REGEX", 0, "only samples whose control group or container matches",
 	  0 },
+	{ "trace", OPT_TRACE, "ID", 0,
+	  "only samples of the trace with this id, 32 hexadecimal digits", 0 },
 	{ "time", OPT_TIME, "FROM-TO", 0,
 	  "only samples of this time since the recording began: 3s-4s, 500ms-, -2m", 0 },
 	{ "tid", OPT_TID, "N", 0, "only samples of this thread", 0 },
@@ -101,6 +105,19 @@ static void set_time(const struct argp_state *state, struct filter *f, const cha
 	f->to = good ? to : 0;
 }
 
+static void set_trace(const struct argp_state *state, struct filter *f, const char *text)
+{
+	const size_t size = sizeof(f->trace) - 1;
+
+	if (strlen(text) != size || strspn(text, "0123456789abcdefABCDEF") != size) {
+		argp_failure(state, argp_err_exit_status, 0,
+			     "trace '%s' is no id of 32 hexadecimal digits", text);
+		return;
+	}
+	for (size_t i = 0; i < size; i++)
+		f->trace[i] = tolower((unsigned char)text[i]);
+}
+
 static error_t parse(int key, char *arg, struct argp_state *state)
 {
 	struct filter *f = state->input;
@@ -130,6 +147,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_CGROUP:
 		set_pattern(state, &f->cgroup, arg);
+		return 0;
+	case OPT_TRACE:
+		set_trace(state, f, arg);
 		return 0;
 	case OPT_TIME:
 		set_time(state, f, arg);
@@ -329,6 +349,13 @@ static bool group_matches(const struct filter *f, const struct shstk_sample *sam
 	       (container && !regexec(&f->cgroup.regex, container, 0, NULL, 0));
 }
 
+static bool trace_matches(const struct filter *f, const struct shstk_sample *sample)
+{
+	const char *trace = label_of(sample, "trace_id");
+
+	return trace && !strcmp(trace, f->trace);
+}
+
 /* Returns whether a sample was taken in the range of time. */
 static bool time_matches(struct filter *f, const struct shstk_profile *profile,
 			 const struct shstk_sample *sample)
@@ -371,6 +398,8 @@ bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_
 	if (f->timed && !time_matches(f, profile, sample))
 		return false;
 	if (f->cgroup.set && !group_matches(f, sample))
+		return false;
+	if (*f->trace && !trace_matches(f, sample))
 		return false;
 	if (f->thread.set && regexec(&f->thread.regex, comm, 0, NULL, 0))
 		return false;

@@ -39,6 +39,7 @@ struct pattern {
  * @max_stack: number of entries that @stack has room for.
  * @thread: only threads with such a name are taken.
  * @cgroup: only samples with such a control group or container are taken.
+ * @trace: only samples of the trace with this id are taken; "": all.
  * @timed: only samples in a range of time are taken.
  * @from: beginning of the range, in ns since the recording began.
  * @to: end of the range, in ns since the recording began; samples at this time are not taken.
@@ -58,6 +59,7 @@ struct filter {
 	size_t max_stack;
 	struct pattern thread;
 	struct pattern cgroup;
+	char trace[33];
 	bool timed;
 	uint64_t from;
 	uint64_t to;

@@ -270,8 +270,10 @@ static bool has_go(struct perf_recording *d, struct perf_opts *opts)
 
 static bool wants_reading(const struct perf_recording *d)
 {
-	return !d->reading && d->languages && languages_wanted(d->languages) &&
-	       stacks_are_copied(&d->convert->stacks);
+	if (d->reading || !d->languages)
+		return false;
+	return (languages_wanted(d->languages) && stacks_are_copied(&d->convert->stacks)) ||
+	       languages_contexts_wanted(d->languages);
 }
 
 /*

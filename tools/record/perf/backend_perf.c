@@ -37,6 +37,7 @@
  * @wakers: finds who ends the waiting of threads, or NULL.
  * @walker: the BPF program that walks stacks, or NULL.
  * @languages: the languages whose functions are shown, or NULL.
+ * @contexts: trace contexts of threads, or NULL.
  */
 struct perf_state {
 	struct perf_recording *perf;
@@ -45,6 +46,7 @@ struct perf_state {
 	struct wakers *wakers;
 	struct walker *walker;
 	struct languages *languages;
+	struct contexts *contexts;
 };
 
 /*
@@ -80,6 +82,7 @@ static void end(struct recording *r)
 		perf_recording_destroy(state->perf);
 		wakers_destroy(state->wakers);
 		rules_helper_end(state->helper);
+		contexts_destroy(state->contexts);
 		languages_destroy(state->languages);
 		walker_destroy(state->walker);
 	}
@@ -260,15 +263,14 @@ static const struct bpf_loaded *load_walker(void *arg)
 }
 
 /*
- * Returns the languages whose functions are shown, or NULL. Functions are placed in copies of
- * stacks. A perf.data file has no place for what is read of them, and its profile is to be the
- * same.
+ * Returns the languages whose functions are shown, and what reads trace contexts; or NULL. A perf.data
+ * file has no place for what is read, and its profile is to be the same.
  */
 static struct languages *start_languages(const struct record_opts *o, struct walker *walker)
 {
 	struct languages *all;
 
-	if (o->via != VIA_COPIES || o->perf_data)
+	if (o->perf_data)
 		return NULL;
 	all = languages_create(o->walk ? walker_loaded(walker) : NULL);
 	/* An event has room for one program: that of the walker, if there is to be one. */
@@ -297,6 +299,8 @@ static struct perf_record_opts perf_options(const struct record_opts *o)
 				      OFF_WAITING,
 		.keep_times = output_wants_times(&o->output),
 		.labels = output_wants_labels(&o->output),
+		/* Functions are placed in copies of stacks. */
+		.functions = o->via == VIA_COPIES,
 	};
 }
 
@@ -319,6 +323,10 @@ static bool start_others(const struct recording *r, struct perf_record_opts *opt
 	*(o->walk ? &opts->walker : &opts->later) = state->walker;
 	state->languages = start_languages(o, state->walker);
 	opts->languages = state->languages;
+	/* They are shown as labels. */
+	if (state->languages && opts->labels)
+		state->contexts = contexts_create(state->languages);
+	opts->contexts = state->contexts;
 	opts->wakers = state->wakers;
 	opts->rings.wakings = wakers_event(state->wakers);
 	if (!has_rules(o)) {
@@ -568,6 +576,9 @@ static void report_languages(struct recording *r, const struct perf_counts *more
 	if (more->refused)
 		remark(r, "functions of programs in an interpreter are not shown: %s",
 		       more->refused);
+	if (more->contexts_refused)
+		remark(r, "trace contexts that threads publish are not shown: %s",
+		       more->contexts_refused);
 }
 
 #define CUTS_NAMED 3

@@ -125,6 +125,16 @@ static int take(struct perf_recording *d, const struct perf_record *r)
 	}
 }
 
+/* Takes what a BPF program read at a sample, which follows. Returns 0 or -ENOMEM. */
+static int take_read(struct perf_recording *d, const struct perf_record *r)
+{
+	int ret = d->contexts ? contexts_take(d->contexts, r->tid, r->time, r->body, r->size) : 0;
+
+	if (!ret && d->languages)
+		ret = languages_take(d->languages, r->tid, r->time, r->body, r->size);
+	return ret < 0 ? ret : 0;
+}
+
 int perf_recording_take_record(void *arg, const struct perf_record *r)
 {
 	struct perf_recording *d = arg;
@@ -132,11 +142,11 @@ int perf_recording_take_record(void *arg, const struct perf_record *r)
 	int ret;
 
 	if (r->language)
-		return d->languages ?
-			       languages_take(d->languages, r->tid, r->time, r->body, r->size) :
-			       0;
+		return take_read(d, r);
 	if (d->languages && r->type == PERF_RECORD_LOST)
 		languages_lost(d->languages);
+	if (d->contexts && r->type == PERF_RECORD_LOST)
+		contexts_lost(d->contexts);
 	if (d->wakers && wakers_parse(d->wakers, r, &waking)) {
 		convert_waking(d->convert, &waking, r->time);
 		return 0;
@@ -198,7 +208,8 @@ static struct converter *create_converter(const struct perf_record_opts *opts,
 		.keep_times = opts->keep_times,
 		.off = opts->off,
 		.wakers = opts->wakers,
-		.languages = opts->languages,
+		.languages = opts->functions ? opts->languages : NULL,
+		.contexts = opts->contexts,
 		.period = opts->rings.freq ? 1000000000 / opts->rings.freq : 0,
 	};
 
@@ -236,6 +247,8 @@ static void find_languages(struct perf_recording *d)
 		return;
 	population_alive(&d->convert->all, d->scope.kind == SCOPE_OURS, find_language, d);
 	read_languages(d);
+	/* If the walker reads for them, it runs from the first sample on, too. */
+	begin_walking(d);
 }
 
 /* Opens the rings, and looks which processes exist already. Returns 0 or a negative errno. */
@@ -289,6 +302,7 @@ int perf_recording_create(const struct perf_record_opts *opts, struct shstk_symb
 	d->later = opts->later;
 	d->began = now_ns(CLOCK_MONOTONIC);
 	d->languages = opts->languages;
+	d->contexts = opts->contexts;
 	if (!opts->may_coarsen)
 		d->adapt.refused |= 1u << CHANGE_PERIOD;
 	d->convert = create_converter(opts, symbols, profile);
@@ -426,6 +440,7 @@ void perf_recording_count(const struct perf_recording *d, struct sample_counts *
 	if (d->languages) {
 		languages_count(d->languages, &more->languages);
 		more->refused = languages_refused(d->languages);
+		more->contexts_refused = languages_contexts_refused(d->languages);
 	}
 	/* Time of short threads is missing only if events of the CPUs were refused. */
 	if (!(d->adapt.refused & 1u << CHANGE_SCOPE))

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "tools/convert/convert.h"
+#include "tools/convert/contexts.h"
 #include "tools/language/languages.h"
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
@@ -41,6 +42,8 @@
  * @later: will walk them if the recording lasts, or NULL; it is not started yet. It must outlive the
  *	recording, too.
  * @languages: the languages whose functions are shown, or NULL. It must outlive the recording.
+ * @functions: functions are shown.
+ * @contexts: trace contexts of threads, or NULL. They must outlive the recording.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
  */
 struct perf_record_opts {
@@ -61,6 +64,8 @@ struct perf_record_opts {
 	struct walker *walker;
 	struct walker *later;
 	struct languages *languages;
+	bool functions;
+	struct contexts *contexts;
 	bool labels;
 };
 
@@ -72,6 +77,7 @@ struct perf_record_opts {
  * @throttled: how often the kernel held the event back.
  * @unwritten: 0, or a negative errno if the perf.data file is not complete.
  * @languages: what became of the frames of interpreters, of all profiles together.
+ * @contexts_refused: why trace contexts are not read, or NULL.
  * @refused: why an interpreter's functions are not shown, or NULL.
  */
 struct perf_counts {
@@ -81,6 +87,7 @@ struct perf_counts {
 	uint64_t throttled;
 	int unwritten;
 	struct language_counts languages;
+	const char *contexts_refused;
 	const char *refused;
 };
 

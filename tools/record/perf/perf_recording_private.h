@@ -38,6 +38,7 @@
  * @later: becomes @walker, unless it is NULL. The caller's. Only adapt.c changes it.
  * @began: CLOCK_MONOTONIC in ns, when recording began.
  * @languages: the languages whose functions are shown, or NULL. The caller's.
+ * @contexts: trace contexts of threads, or NULL. The caller's.
  * @reading: frames of interpreters are read at samples. Set by adapt.c.
  * @moments: what a BPF program copies beside samples, or NULL. Set by adapt.c.
  * @chains: callchains are exact where there is a shadow stack. Set when recording begins.
@@ -58,6 +59,7 @@ struct perf_recording {
 	struct walker *later;
 	uint64_t began;
 	struct languages *languages;
+	struct contexts *contexts;
 	bool reading;
 	struct gomoments *moments;
 	bool chains;

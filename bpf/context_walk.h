@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * context_walk.h - reads the trace context of the thread that is sampled.
+ *
+ * The thread stands still while its sample is taken, as OTEP 4947 demands of readers ("signal
+ * handler-like semantics"), so the record is as the thread left it: whole if its byte says so.
+ *
+ * Nothing of the process is trusted: a fixed number of words is read, by functions that bear any
+ * address.
+ */
+#ifndef BPF_CONTEXT_WALK_H
+#define BPF_CONTEXT_WALK_H
+
+#include "context.h"
+#include "language.h"
+#include "program.h"
+
+/*
+ * glibc's table of a thread's blocks (sysdeps/generic/dl-dtv.h, elf/dl-tls.c): elements of 16 bytes.
+ * In front of it is the number of elements; the first one is its generation. An element begins with
+ * the address of the block, or has all bits set if the thread did not use it yet.
+ */
+#define TABLE_ELEMENT 16
+#define TABLE_NO_BLOCK (~0ull)
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, CONTEXT_PROCESSES);
+	__type(key, u32);
+	__type(value, struct context_process);
+} context_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct context_moment);
+} context_moments SEC(".maps");
+
+static __always_inline u64 context_word(u64 at)
+{
+	u64 value = 0;
+
+	return bpf_probe_read_user(&value, sizeof(value), (void *)at) ? 0 : value;
+}
+
+/* Returns whether the process context is still where it was found. */
+static __always_inline bool is_published(const struct context_process *p)
+{
+	struct {
+		u64 signature;
+		u32 version;
+		u32 size;
+	} head = { 0 };
+
+	return !bpf_probe_read_user(&head, sizeof(head), (void *)p->header) &&
+	       head.signature == CONTEXT_SIGNATURE && head.version == CONTEXT_VERSION;
+}
+
+/* Returns the address of the thread's variable, or 0. */
+static __always_inline u64 find_variable(const struct context_variable *v, u64 thread)
+{
+	u64 table, block;
+
+	if (!thread)
+		return 0;
+	if (!v->module)
+		return thread + v->offset;
+	table = context_word(thread + WALK_THREAD_TABLE);
+	if (!table || context_word(table - TABLE_ELEMENT) < v->module ||
+	    context_word(table) < v->generation)
+		return 0;
+	block = context_word(table + v->module * TABLE_ELEMENT);
+	return block && block != TABLE_NO_BLOCK ? block + v->offset : 0;
+}
+
+/* Reads the record that a variable leads to. Returns whether there is one that counts. */
+static __always_inline bool read_record(const struct context_variable *v, u64 thread,
+					struct context_moment *m)
+{
+	u64 at = find_variable(v, thread), size;
+
+	at = at ? context_word(at) : 0;
+	if (!at || bpf_probe_read_user(&m->record, sizeof(m->record), (void *)at) ||
+	    m->record.valid != CONTEXT_VALID)
+		return false;
+	size = m->record.size;
+	if (size >= CONTEXT_ATTRIBUTES)
+		size = CONTEXT_ATTRIBUTES - 1;
+	asm volatile("" : "+r"(size));
+	size = MASKED(size, CONTEXT_ATTRIBUTES);
+	if (size && bpf_probe_read_user(m->attributes, size, (void *)(at + sizeof(m->record))))
+		size = 0;
+	m->record.size = size;
+	return true;
+}
+
+/* Writes a record with the context of the thread, if there is one. */
+static noinline void read_context(void *ctx, const struct walk_config *c)
+{
+	u32 zero = 0, pid = visible_pid(c);
+	const struct context_process *p = bpf_map_lookup_elem(&context_processes, &pid);
+	struct context_moment *m = bpf_map_lookup_elem(&context_moments, &zero);
+	struct task_struct *task = current;
+	bool found = false;
+	u64 thread, size;
+
+	if (!p || !m || !task->mm || !is_published(p))
+		return;
+	thread = walk_arch_thread(task);
+#pragma unroll
+	for (u32 i = 0; i < CONTEXT_VARIABLES; i++)
+		if (!found && i < p->nr)
+			found = read_record(&p->variables[i], thread, m);
+	if (!found)
+		return;
+	m->kind = LANGUAGE_CONTEXT;
+	m->pc = ((const volatile u64 *)bpf_task_pt_regs((void *)task))[WALK_PT_PC];
+	size = offsetof(struct context_moment, attributes) - sizeof(m->size) +
+	       MASKED(m->record.size, CONTEXT_ATTRIBUTES);
+	bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &m->kind, size);
+}
+
+#endif /* BPF_CONTEXT_WALK_H */

@@ -1,0 +1,201 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Trace contexts of threads (OpenTelemetry's OTEP 4947) as labels of samples: each is the one under
+which the function runs that was sampled, whole and not late.
+
+publish.c changes its context all the time, and each of its functions runs under contexts of its own.
+The environment may choose how often (SWITCHES).
+"""
+
+import os
+import signal
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+sys.path[:0] = [TOP, os.path.join(TOP, 'language')]
+from harness import HERE, SHSTK, TMP, Process, Skip, check, equal, main, shstk, test    # noqa: E402
+from permitted import check_not_refused    # noqa: E402
+
+SWITCHES = int(os.environ.get('SWITCHES', 1000000))
+LEAST = 20          # samples that are compared
+OUT = os.path.join(TMP, 'out.shstk')
+FOLDED = os.path.join(TMP, 'out.folded')
+BY = 'trace_id', 'span_id', 'http.route', 'shard'
+MASK = (1 << 64) - 1
+
+
+def record(style, library, *options):
+    """Records the program from its first switch to the last one; returns what the recorder said.
+    library: arguments that name it."""
+    command = [os.path.join(HERE, 'publish'), style, str(SWITCHES)]
+    if library:
+        command += [os.path.join(HERE, library[0]), *library[1:]]
+    with Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+        check(program.stdout.readline() == 'ready\n', 'the program does not begin')
+        with Process([SHSTK, 'record', '-F', '4999', *options, '-o', OUT, '-p', str(program.pid)],
+                     stderr=subprocess.PIPE, text=True) as recorder:
+            said = recorder.stderr.readline()
+            if recorder.poll() is None:
+                program.stdin.write('\n')
+                program.stdin.flush()
+                check(program.stdout.readline() == 'done\n', 'the program does not end')
+                recorder.send_signal(signal.SIGINT)
+            said += recorder.communicate()[1]
+    return said
+
+
+def report(*options):
+    done = shstk('report', '-q', '--frames-only', *options, '-o', FOLDED, OUT)
+    check(done.returncode == 0, done.stderr)
+    with open(FOLDED) as file:
+        return file.read().splitlines()
+
+
+def stacks():
+    """(labels, functions) of each distinct sample, the outermost function first."""
+    for line in report('--by=' + ','.join(BY)):
+        words = line.rsplit(' ', 1)[0].split(';')
+        labels = dict(zip(BY, (word.partition(': ')[2] for word in words)))
+        yield labels, words[len(BY):]
+
+
+def find_fault_at_work(labels, n):
+    """What is wrong with the labels of a sample in work_N(), or None."""
+    if not labels['trace_id']:
+        return 'no context'
+    k = int(labels['trace_id'][:16], 16)
+    if k % 8 != n:
+        return 'it is the context of another function'
+    if labels['http.route'] != f'/{n}':
+        return 'the attribute'
+    if labels['shard'] != (f'/{n}' if k > SWITCHES // 2 else ''):
+        return 'the attribute whose name was published later'
+    return None
+
+
+def find_fault(style, labels, functions):
+    """What is wrong with a sample, or None."""
+    if labels['trace_id']:
+        k, second = int(labels['trace_id'][:16], 16), int(labels['trace_id'][16:], 16)
+        if second != k * 0x9e3779b97f4a7c15 & MASK or \
+                int(labels['span_id'], 16) != k * 0xc2b2ae3d27d4eb4f & MASK:
+            return 'the context is torn'
+        if style == 'valid' and 'fill' in functions:
+            return 'a context while the record is being changed'
+    if functions[-1].startswith('work_'):
+        return find_fault_at_work(labels, int(functions[-1].partition('_')[2]))
+    return None
+
+
+def read(style, library, *options):
+    """Records the program; returns the samples and what was said."""
+    said = record(style, library, *options)
+    check_not_refused(said)
+    if 'are not shown:' in said or 'not permitted' in said or 'has none' in said:
+        raise Skip(said.strip().splitlines()[-1])
+    return list(stacks()), said
+
+
+def judge(style, library, *options):
+    found, said = read(style, library, *options)
+    compared = [stack for stack in found if stack[1][-1].startswith('work_')]
+    wrong = [(fault, *stack) for stack in found for fault in [find_fault(style, *stack)] if fault]
+    print(f'# {len(found)} samples, {len(compared)} of them in the functions, {len(wrong)} wrong',
+          flush=True)
+    # The context of a sample may be lost without it.
+    if ' 0 lost' not in said:
+        wrong = [fault for fault in wrong if fault[0] != 'no context']
+    check(not wrong, f'{wrong[:3]} {said}')
+    if len(compared) < LEAST:
+        raise Skip(f'only {len(compared)} samples: {said}')
+
+
+@test
+def variable_of_the_program():
+    """the variable is one of the program; records are exchanged"""
+    judge('pointer', None)
+
+
+@test
+def record_that_is_changed():
+    """one record, whose byte says whether it counts"""
+    judge('valid', None)
+
+
+@test
+def descriptor():
+    """a library that is loaded later, with a TLS descriptor"""
+    judge('pointer', ['desc.so'])
+
+
+@test
+def descriptor_far():
+    """the same, whose data has no room beside the thread pointer"""
+    judge('valid', ['desc_far.so'])
+
+
+@test
+def general_dynamic():
+    """a library of the older dialect, with a module's number"""
+    judge('pointer', ['gnu.so'])
+
+
+@test
+def general_dynamic_far():
+    """the same, whose data has no room beside the thread pointer"""
+    judge('pointer', ['gnu_far.so'])
+
+
+@test
+def initial_exec():
+    """a library whose data is beside the thread pointer"""
+    judge('pointer', ['initial.so'])
+
+
+@test
+def descriptor_own():
+    """a library that lets nobody replace its variable, with a TLS descriptor"""
+    judge('pointer', ['desc_own.so'])
+
+
+@test
+def general_dynamic_own():
+    """the same, with a module's number"""
+    judge('pointer', ['gnu_own.so'])
+
+
+@test
+def late():
+    """a library that is loaded while the program is recorded: contexts once it was found"""
+    found, said = read('pointer', ['gnu_far.so', 'late'])
+    known = [stack for stack in found if stack[0]['trace_id']]
+    wrong = [fault for stack in known for fault in [find_fault('pointer', *stack)] if fault]
+    check(not wrong, f'{wrong[:3]} {said}')
+    if not known:
+        raise Skip('it was found when the program had ended: ' + said.strip())
+
+
+@test
+def draft():
+    """the name that the version had in drafts of the document"""
+    judge('draft', None)
+
+
+@test
+def elsewhere():
+    """a program that says that its contexts are elsewhere: none is read"""
+    found, said = read('other', None)
+    check(found, said)
+    check(not any(labels['trace_id'] for labels, _ in found), f'{found[:3]}')
+
+
+@test
+def walked():
+    """stacks that a BPF program walks have their contexts, too"""
+    judge('pointer', None, '--via=bpf')
+
+
+if __name__ == '__main__':
+    sys.exit(main())
