@@ -27,7 +27,7 @@ PERIOD = 1001001            # ns
 SLOTS, RING, DEPTH = 64, 262144, 256
 SLOTS_AT, RINGS_AT = 65536, 131072
 SLOT_SIZE = 192
-VERSION = 7                 # of the layout; the agent accepts no other
+VERSION = 8                 # of the layout; the agent accepts no other
 IN_TIME = 100               # periods: the emulator's ticks are not the kernel's
 MAPS, SAMPLE = 3, 4
 TRUTH = 99          # the target's descriptor for what its functions used
@@ -57,7 +57,7 @@ class Recording:
         fcntl.fcntl(file, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         cookie = int.from_bytes(os.urandom(8), 'little')
         os.pwrite(file, struct.pack(
-            '<QIIIIIIQQQQIII', 0x306b747368736873, VERSION, SLOTS, RING, DEPTH, 0,
+            '<QIIIIIII4xQQQQIII', 0x306b747368736873, VERSION, SLOTS, RING, DEPTH, 0, 0,
             os.getpid(), cookie, PERIOD, SLOTS_AT, RINGS_AT, 0, IN_TIME, 0), 0)
         where = f'/proc/{os.getpid()}/fd/{file} {cookie:x}'
         self.status = subprocess.run(
