@@ -131,7 +131,7 @@ def ends_of_waits():
     for options in (), ('--wall',):
         run = subprocess.run([SHSTK, 'record', '--via=agent', *options, '-q', '-F', '1', '-o',
                               '/dev/null', '--format=folded', '--',
-                              os.path.join(HERE, 'interleave'), stride or '20000', 'ends'],
+                              os.path.join(HERE, 'interleave'), stride or '400000', 'ends'],
                              capture_output=True, text=True, check=False,
                              timeout=None if stride else LIMIT)
         check(run.returncode == 0, f'{options} {run.returncode} {run.stdout} {run.stderr}')
