@@ -5,8 +5,9 @@
  *
  *	chains FILE COMMAND [ARGUMENT...]
  *
- * The command runs twice: in the first run the walk meets its files, and the second begins when
- * these have tables. Ends with 4 if this machine permits no such walk, and with 1 if the kernel's
+ * The command runs a few times: in the first runs the walk meets its files, and the last one begins
+ * when these have tables. A short command may end before its files were opened, so they may be asked
+ * for again. Ends with 4 if this machine permits no such walk, and with 1 if the kernel's
  * verifier refuses the program, and says why.
  */
 #include <errno.h>
@@ -30,6 +31,7 @@
 #define RING (8u << 20)
 #define MAX_CHAIN 512
 #define SKIP 4
+#define FIRST_RUNS 5 /* at most */
 #define PATIENCE 300 /* seconds until the tables are there */
 #define PROLOGUE 40 /* bytes of a sample in front of its callchain: header to period */
 
@@ -139,6 +141,20 @@ static void await_tables(const struct walker *w)
 		die("tables", "are not made");
 }
 
+/* One run, and the tables of its files. Returns whether a walk ended because there was no table. */
+static bool meets_new_files(struct both *b, const struct walker *w, struct perf_opts *opts,
+			    char **command)
+{
+	uint64_t before[NR_COUNTS], after[NR_COUNTS];
+	int err = walker_count(w, before);
+
+	run(b, w, opts, NULL, command);
+	await_tables(w);
+	if (err || walker_count(w, after))
+		die("counts", "are not told");
+	return after[WALK_NO_TABLE] != before[WALK_NO_TABLE];
+}
+
 /* What became of the walks since @before. */
 static void tell(const struct walker *w, const struct both *b, const uint64_t *before)
 {
@@ -178,8 +194,8 @@ int main(int argc, char **argv)
 		printf("%s\n", why.text);
 		return status_without_program(why.text);
 	}
-	run(b, w, &opts, NULL, argv + 2);
-	await_tables(w);
+	for (int i = 0; i < FIRST_RUNS && meets_new_files(b, w, &opts, argv + 2); i++)
+		;
 	if (walker_count(w, before))
 		die("counts", "are not told");
 	run(b, w, &opts, argv[1], argv + 2);

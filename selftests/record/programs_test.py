@@ -20,7 +20,8 @@ from harness import (  # noqa: E402
 from recording import AGENTS, POINTERS, TARGET, TMP, agrees, record, refused, shstk  # noqa: E402
 
 MUSL = os.path.join(HERE, 'target-musl')
-SYMBOLIZER = os.path.join(BUILD, 'libshstk-go-symbolize.so')
+# Libraries that are linked into programs, and never preloaded.
+LINKED = {os.path.join(BUILD, f'libshstk-{name}.so') for name in ('symbolize', 'go-symbolize', 'crash')}
 
 
 @test
@@ -47,9 +48,7 @@ def preloaded_objects_need_what_every_c_library_has():
 
     musl = {name for _, name in symbols(loader, '--defined-only')}
     check('malloc' in musl, 'no symbols of musl')
-    # The symbolizers are linked into programs, and never preloaded.
-    symbolizers = {SYMBOLIZER, os.path.join(BUILD, 'libshstk-symbolize.so')}
-    for path in set(glob.glob(os.path.join(BUILD, 'libshstk-*.so'))) - symbolizers:
+    for path in set(glob.glob(os.path.join(BUILD, 'libshstk-*.so'))) - LINKED:
         needed = {name.split('@')[0] for kind, name in symbols(path, '--undefined-only')
                   if kind == 'U'}
         check(needed <= musl, f'{path} needs {needed - musl}')
