@@ -172,6 +172,20 @@ $(FUZZ_B)/annotate_fuzz: selftests/fuzz/annotate_fuzz.c
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/annotate_fuzz
 
+# answer_fuzz gets what a server says of debug files, as JSON.
+$(FUZZ_B)/answer_fuzz: selftests/fuzz/answer_fuzz.c tools/push/send/answer.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^)
+
+$(FUZZ_B)/answer_seed: selftests/fuzz/build.mk
+	@mkdir -p $(@D)
+	$(Q)printf '%s' '{"shouldInitiateUpload":true,"reason":"\u0026","a":[null,-1.5e3,{"b":{}}],' \
+		'"uploadInstructions":{"uploadId":"1","uploadStrategy":"UPLOAD_STRATEGY_GRPC",' \
+		'"signedUrl":"https:\/\/h"}}' >$@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/answer_fuzz $(FUZZ_B)/answer_seed
+
 # dump_fuzz starts from dumps of two programs: x86 with frames of every kind, and arm64.
 FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
 

@@ -9,6 +9,7 @@
 #include "libshstk/symbol/export.h"
 #include "libshstk/symbol/json.h"
 #include "libshstk/symbol/keep.h"
+#include "tools/push/base64.h"
 #include "tools/push/push.h"
 #include "tools/report/perf_file.h"
 #include "tools/shstk.h"
@@ -180,24 +181,10 @@ static int make_otlp_of(struct making *m, struct shstk_profile *profile, const c
 /* Returns a text in base64, which the caller frees; NULL if out of memory. */
 static char *base64(const char *data, size_t size)
 {
-	static const char digits[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-	const uint8_t *from = (const uint8_t *)data;
-	char *ret = malloc(size / 3 * 4 + 5), *to = ret;
-	uint32_t group;
-	size_t n;
+	char *ret = malloc(BASE64_SIZE(size) + 1);
 
-	if (!ret)
-		return NULL;
-	for (size_t i = 0; i < size; i += 3) {
-		n = size - i < 3 ? size - i : 3;
-		group = from[i] << 16 | (n > 1 ? from[i + 1] : 0) << 8 | (n > 2 ? from[i + 2] : 0);
-		*to++ = digits[group >> 18];
-		*to++ = digits[group >> 12 & 63];
-		*to++ = n > 1 ? digits[group >> 6 & 63] : '=';
-		*to++ = n > 2 ? digits[group & 63] : '=';
-	}
-	*to = '\0';
+	if (ret)
+		*base64_put(ret, (const uint8_t *)data, size) = '\0';
 	return ret;
 }
 

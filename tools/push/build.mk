@@ -11,7 +11,8 @@ HAS_CURL	:= $(shell echo '\#include <curl/curl.h>' | $(CC) $(OPT) -E - >/dev/nul
 $(PUSH_OBJ): TOOL_CFLAGS += -I$(SYMBOL_GEN)
 $(PUSH_OBJ): | $(SYMBOL_PROTO_H)
 
-$(B)/shstk-push: $(PUSH_OBJ) $(B)/tools/push/spool.o $(B)/symbol/native/otlp.pb-c.o \
+$(B)/shstk-push: $(PUSH_OBJ) $(B)/tools/push/spool.o $(B)/tools/push/base64.o \
+		$(B)/symbol/native/otlp.pb-c.o \
 		$(B)/symbol/native/otlp_resource.o
 	$(call say,LD,$@)$(call link_program,$^ -lcurl -lprotobuf-c -lz)
 

@@ -302,7 +302,10 @@ static bool has_path(const char *url, const char *path)
 
 void push_choose_protocol(struct push *p)
 {
-	if (p->protocol != PUSH_PARCA && p->protocol != PUSH_OTLP && has_path(p->to, "/ingest"))
+	if (p->symbols)
+		p->protocol = PUSH_PARCA;
+	else if (p->protocol != PUSH_PARCA && p->protocol != PUSH_OTLP &&
+		 has_path(p->to, "/ingest"))
 		p->protocol = PUSH_INGEST;
 	else if (p->protocol == PUSH_AUTO && has_path(p->to, "/push.v1.PusherService/Push"))
 		p->protocol = PUSH_PYROSCOPE;

@@ -10,11 +10,20 @@
 enum {
 	OPT_TO = 256,
 	OPT_RETRIES,
+	OPT_SYMBOLS,
+	OPT_SYMBOLS_SIZE,
 };
+
+#define SYMBOLS_MIB 512
 
 static const struct argp_option options[] = {
 	{ "to", OPT_TO, "URL", 0, "where to, such as http://localhost:4318", 0 },
 	{ "retries", OPT_RETRIES, "N", 0, "how often a request is sent again (5)", 0 },
+	{ "symbols", OPT_SYMBOLS, NULL, 0,
+	  "send no profiles, but the debug files of the programs that FILEs name or are (parca)",
+	  0 },
+	{ "symbols-size", OPT_SYMBOLS_SIZE, "MIB", 0,
+	  "with --symbols: how large a debug file may be (512); a larger one is not sent", 0 },
 	READ_LIMIT_OPTION,
 	{ "quiet", 'q', NULL, 0, "no summary", 0 },
 	{ 0 },
@@ -30,6 +39,9 @@ static void check(const struct argp_state *state, const struct push *p)
 			     "where to? (--to=URL, such as --to=http://localhost:4318)");
 	if (p->key && !p->cert)
 		argp_failure(state, argp_err_exit_status, 0, "--key needs --cert");
+	if (p->symbols && p->protocol != PUSH_AUTO && p->protocol != PUSH_PARCA)
+		argp_failure(state, argp_err_exit_status, 0,
+			     "--symbols: only Parca takes debug files (--protocol=parca)");
 }
 
 static error_t parse(int key, char *arg, struct argp_state *state)
@@ -45,6 +57,13 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_RETRIES:
 		p->retries = parse_number(state, "retries", arg, 0, 1000);
+		return 0;
+	case OPT_SYMBOLS:
+		p->symbols = true;
+		return 0;
+	case OPT_SYMBOLS_SIZE:
+		p->symbols_size = (uint64_t)parse_number(state, "symbols-size", arg, 1, 1 << 20)
+				  << 20;
 		return 0;
 	case READ_LIMIT_OPT:
 		read_limit_parse(state, arg, &p->read_limit);
@@ -125,11 +144,12 @@ int cmd_push(int argc, char **argv)
 	struct push p;
 
 	push_init(&p);
+	p.symbols_size = (uint64_t)SYMBOLS_MIB << 20;
 	p.files = calloc(argc + 1, sizeof(*p.files));
 	if (p.files) {
 		command_parse(&push_argp, argc, argv, &p);
 		push_choose_protocol(&p);
-		status = push_files(&p);
+		status = p.symbols ? push_symbols(&p) : push_files(&p);
 	}
 	push_deinit(&p);
 	free(p.files);

@@ -7,7 +7,8 @@
  * which sends them. So the program that reads foreign files has no network, and the one that talks
  * to servers reads no profiles; and nothing else is linked with libcurl.
  *
- * The file is a sequence of bodies, each preceded by its length as four bytes, the highest first.
+ * The file is a sequence of bodies, each preceded by its length as four bytes, the highest first. With
+ * --symbols, standard input is a debug file itself, and shstk-push is started for each (symbols.c).
  *
  * `shstk record --push` puts bodies into a spool instead (spool.h), in the child processes that write
  * profiles, and shstk-push runs beside the recorder and sends them from there (pusher.c). The recorder
@@ -28,6 +29,9 @@
 #include "tools/read_limit.h"
 
 #define PUSH_LATER 75 /* exit status: it may be taken later; EX_TEMPFAIL of sysexits.h */
+#define PUSH_UNWANTED \
+	3 /* exit status of shstk-push: the server has the debug file, or lacks none */
+#define PUSH_USELESS 4 /* exit status of shstk-push: the server does not take debug files */
 #define PUSH_MOST (80u << 20) /* bytes of a body at most */
 
 /**
@@ -83,6 +87,8 @@ enum push_packing {
  * @spool_age: seconds that they may wait.
  * @spool_wait: seconds for which they are sent after the recording.
  * @counts: what was counted of the spool is sent, too (otlp).
+ * @symbols: the debug files of what @files name are sent, not @files.
+ * @symbols_size: bytes of a debug file at most.
  * @files: the files.
  * @nr_files: number of @files.
  */
@@ -110,6 +116,8 @@ struct push {
 	unsigned long spool_age;
 	unsigned long spool_wait;
 	bool counts;
+	bool symbols;
+	uint64_t symbols_size;
 	char **files;
 	int nr_files;
 };
@@ -150,6 +158,15 @@ char *push_query(const struct push *push, const struct push_bodies *bodies, size
 
 /* Sends the bodies. Returns an exit status, after a message if it is a failure. */
 int push_send(const struct push *push, const struct push_bodies *bodies);
+
+/*
+ * Sends an open debug file, if the server wants it. Returns an exit status of shstk-push, after a
+ * message if it is a failure.
+ */
+int push_send_symbols(const struct push *push, const char *build_id, int fd);
+
+/* Sends the debug files of what files name, as symbols.c describes. Returns an exit status. */
+int push_symbols(const struct push *push);
 
 /*
  * Starts the program that sends what is in a spool, with @fd as its standard input. Returns its

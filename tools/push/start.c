@@ -215,6 +215,24 @@ int push_send(const struct push *push, const struct push_bodies *bodies)
 	return status;
 }
 
+int push_send_symbols(const struct push *push, const char *build_id, int fd)
+{
+	struct words words = { 0 };
+	char program[PATH_MAX];
+	int status = EXIT_FAILED;
+
+	if (!find_sender(program, sizeof(program)))
+		return PUSH_USELESS;
+	make_words(&words, program, push);
+	add_option(&words, "symbols", build_id);
+	if (words.failed)
+		complain("%s", strerror(ENOMEM));
+	else
+		status = start(words.v, fd);
+	forget_words(&words);
+	return status;
+}
+
 /*
  * Executes the program in a process group of its own: signals from the terminal are for the recorder,
  * which ends it. A signal that the recorder blocks must not stay blocked, and the recorder's high

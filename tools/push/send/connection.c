@@ -13,6 +13,7 @@
 #include "tools/shstk.h"
 
 #define MOST_TOKEN 8192 /* bytes of a token at most */
+#define WRITERAW "/profiles/writeraw" /* end of the path to which Parca's profiles are sent */
 
 /* ---- The URL ---- */
 
@@ -44,6 +45,24 @@ static int check_url(CURLU *url, const struct send *send, bool *is_plain, struct
 	return ret;
 }
 
+/* Puts a step of Parca's API into the path, where the end of writeraw's is, or behind it. */
+static bool set_step(CURLU *url, const char *step)
+{
+	char *path = part_of(url, CURLUPART_PATH), *whole = NULL;
+	size_t len = path ? strlen(path) : 0;
+	bool ok;
+
+	if (len >= strlen(WRITERAW) && !strcmp(path + len - strlen(WRITERAW), WRITERAW))
+		len -= strlen(WRITERAW);
+	while (len && path[len - 1] == '/')
+		len--;
+	ok = asprintf(&whole, "%.*s/%s", (int)len, path ? path : "", step) >= 0 &&
+	     !curl_url_set(url, CURLUPART_PATH, whole, 0);
+	free(whole);
+	curl_free(path);
+	return ok;
+}
+
 /* Gives the URL the path of the protocol, if it has none, and the query. */
 static bool complete_url(CURLU *url, const struct send *send)
 {
@@ -53,6 +72,8 @@ static bool complete_url(CURLU *url, const struct send *send)
 	curl_free(path);
 	if (bare && send->path)
 		ok = !curl_url_set(url, CURLUPART_PATH, send->path, 0);
+	if (ok && send->step)
+		ok = set_step(url, send->step);
 	for (unsigned int i = 0; i < send->nr_query && ok; i++)
 		ok = !curl_url_set(url, CURLUPART_QUERY, send->query[i],
 				   CURLU_APPENDQUERY | CURLU_URLENCODE);
@@ -242,6 +263,14 @@ int connection_renew(struct connection *c, struct reason *why)
 
 	connection_deinit(c);
 	return connection_init(c, send, why);
+}
+
+int connection_step(struct connection *c, const char *step, struct reason *why)
+{
+	bool is_plain;
+
+	c->send->step = step;
+	return set_url(c, &is_plain, why);
 }
 
 int connection_query(struct connection *c, const char *query, size_t size, struct reason *why)

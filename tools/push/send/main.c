@@ -2,7 +2,7 @@
 /*
  * main.c - shstk-push, the program that sends what `shstk push` has made (send.h). It is started by
  * that only, so its options are for no one else. Bodies come from standard input, one at a time, or
- * from a spool (spooled.c).
+ * from a spool (spooled.c), or standard input is a debug file (symbols.c).
  */
 #include <argp.h>
 #include <errno.h>
@@ -40,6 +40,7 @@ enum {
 	OPT_MAX_AGE,
 	OPT_END_WAIT,
 	OPT_PUSH_COUNTS,
+	OPT_SYMBOLS,
 };
 
 static const struct argp_option options[] = {
@@ -63,6 +64,7 @@ static const struct argp_option options[] = {
 	{ "max-age", OPT_MAX_AGE, "SECONDS", 0, NULL, 0 },
 	{ "end-wait", OPT_END_WAIT, "SECONDS", 0, NULL, 0 },
 	{ "push-counts", OPT_PUSH_COUNTS, NULL, 0, NULL, 0 },
+	{ "symbols", OPT_SYMBOLS, "BUILD-ID", 0, NULL, 0 },
 	{ 0 },
 };
 
@@ -113,6 +115,8 @@ static const char **text_of(struct send *send, int key)
 		return &send->spool;
 	case OPT_SPOOL_NAME:
 		return &send->spool_name;
+	case OPT_SYMBOLS:
+		return &send->symbols;
 	default:
 		return NULL;
 	}
@@ -187,21 +191,27 @@ static bool wait_for_turn(const struct send *send, unsigned long n, unsigned lon
 	return true;
 }
 
-/* Sends a body until it is taken or given up. */
-static enum verdict send_body(struct connection *c, const uint8_t *body, size_t size,
-			      struct reason *why)
+enum verdict request_send(struct connection *c, struct request *request, struct reason *why)
 {
 	enum verdict verdict = LATER;
 	unsigned long wanted;
 
 	for (unsigned long n = 0; n <= c->send->retries; n++) {
-		verdict = request_try(c, body, size, &wanted, why);
+		verdict = request_do(c, request, &wanted, why);
 		if (verdict != LATER || n == c->send->retries)
 			return verdict;
 		if (!wait_for_turn(c->send, n, wanted, why))
 			return LATER;
 	}
 	return verdict;
+}
+
+static enum verdict send_body(struct connection *c, const uint8_t *body, size_t size,
+			      struct reason *why)
+{
+	struct request request = { .body = body, .size = size };
+
+	return request_send(c, &request, why);
 }
 
 /* ---- Bodies ---- */
@@ -283,6 +293,8 @@ int main(int argc, char **argv)
 		send_say(&send, why.text);
 	else if (send.spool)
 		status = send_spooled(&connection, &send, &why);
+	else if (send.symbols)
+		status = send_symbols(&connection, &why);
 	else
 		status = send_all(&connection, &why);
 	connection_deinit(&connection);

@@ -151,12 +151,30 @@ static enum verdict judge_error(CURLcode code, const char *text, struct reason *
 	}
 }
 
-static CURLcode perform(struct connection *c, const uint8_t *body, size_t size,
-			struct answer *answer, char *error)
+/* Says where the body comes from: memory, or a function that gives it piece by piece. */
+static void set_body(CURL *curl, const struct request *request)
+{
+	if (request->read) {
+		request->seek(request->source, 0, SEEK_SET);
+		curl_easy_setopt(curl, CURLOPT_READFUNCTION, request->read);
+		curl_easy_setopt(curl, CURLOPT_READDATA, request->source);
+		curl_easy_setopt(curl, CURLOPT_SEEKFUNCTION, request->seek);
+		curl_easy_setopt(curl, CURLOPT_SEEKDATA, request->source);
+	}
+	if (request->put) {
+		curl_easy_setopt(curl, CURLOPT_UPLOAD, 1L);
+		curl_easy_setopt(curl, CURLOPT_INFILESIZE_LARGE, (curl_off_t)request->size);
+		return;
+	}
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)request->size);
+	curl_easy_setopt(curl, CURLOPT_POSTFIELDS, (const char *)request->body);
+}
+
+static CURLcode perform(struct connection *c, const struct request *request, struct answer *answer,
+			char *error)
 {
 	c->exposed = false;
-	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDSIZE_LARGE, (curl_off_t)size);
-	curl_easy_setopt(c->curl, CURLOPT_POSTFIELDS, (const char *)body);
+	set_body(c->curl, request);
 	curl_easy_setopt(c->curl, CURLOPT_HEADERFUNCTION, take_head);
 	curl_easy_setopt(c->curl, CURLOPT_HEADERDATA, answer);
 	curl_easy_setopt(c->curl, CURLOPT_WRITEFUNCTION, take_body);
@@ -165,14 +183,56 @@ static CURLcode perform(struct connection *c, const uint8_t *body, size_t size,
 	return curl_easy_perform(c->curl);
 }
 
-enum verdict request_try(struct connection *connection, const uint8_t *body, size_t size,
-			 unsigned long *wait, struct reason *why)
+/*
+ * Gives the caller the text of an answer, which it wants whole. Such requests ask, so it does no harm
+ * to send them again.
+ */
+static enum verdict keep_text(struct request *request, const struct answer *answer, CURLcode code,
+			      const char *error, struct reason *why)
+{
+	if (code == CURLE_WRITE_ERROR || answer->size > request->room) {
+		because(why, "the server's answer is too long");
+		return REFUSED;
+	}
+	if (code) {
+		because(why, "the server's answer is cut off: %s",
+			*error ? error : curl_easy_strerror(code));
+		return LATER;
+	}
+	memcpy(request->text, answer->body, answer->size);
+	request->text_size = answer->size;
+	return TAKEN;
+}
+
+/* Judges a request that was performed. The status line comes after the server has the request. */
+static enum verdict judge(struct connection *c, struct request *request,
+			  const struct answer *answer, CURLcode code, const char *error,
+			  struct reason *why)
+{
+	enum verdict verdict;
+	long status = 0;
+
+	curl_easy_getinfo(c->curl, CURLINFO_RESPONSE_CODE, &status);
+	if (status >= 200 && status < 300 && request->text)
+		return keep_text(request, answer, code, error, why);
+	if (status >= 200)
+		return judge_status(status, answer, c->send->protobuf, why);
+	verdict = judge_error(code, error, why);
+	if (request->read && code == CURLE_ABORTED_BY_CALLBACK)
+		return REFUSED;
+	if (!c->exposed)
+		return verdict;
+	because(why, "a token is sent to other machines only by https://, not by http://");
+	return UNUSABLE;
+}
+
+enum verdict request_do(struct connection *connection, struct request *request, unsigned long *wait,
+			struct reason *why)
 {
 	struct answer *answer = calloc(1, sizeof(*answer));
 	char error[CURL_ERROR_SIZE] = "";
 	enum verdict verdict;
 	curl_off_t seconds = 0;
-	long status = 0;
 	CURLcode code;
 
 	*wait = 0;
@@ -180,21 +240,18 @@ enum verdict request_try(struct connection *connection, const uint8_t *body, siz
 		because(why, "out of memory");
 		return LATER;
 	}
-	code = perform(connection, body, size, answer, error);
-	curl_easy_getinfo(connection->curl, CURLINFO_RESPONSE_CODE, &status);
+	code = perform(connection, request, answer, error);
 	curl_easy_getinfo(connection->curl, CURLINFO_RETRY_AFTER, &seconds);
 	*wait = seconds < 0 ? 0 : seconds < MOST_PEACE ? seconds : MOST_PEACE;
-	/* The status line comes after the server has the request; what follows is not needed. */
-	if (status >= 200) {
-		verdict = judge_status(status, answer, connection->send->protobuf, why);
-	} else {
-		verdict = judge_error(code, error, why);
-		if (connection->exposed) {
-			because(why,
-				"a token is sent to other machines only by https://, not by http://");
-			verdict = UNUSABLE;
-		}
-	}
+	verdict = judge(connection, request, answer, code, error, why);
 	free(answer);
 	return verdict;
+}
+
+enum verdict request_try(struct connection *connection, const uint8_t *body, size_t size,
+			 unsigned long *wait, struct reason *why)
+{
+	struct request request = { .body = body, .size = size };
+
+	return request_do(connection, &request, wait, why);
 }

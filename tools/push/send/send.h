@@ -22,9 +22,11 @@
  * struct send - how bodies are sent
  * @to: the URL as it was given.
  * @path: path of requests, where @to has none.
+ * @step: a step of Parca's API: it takes the place of the end of the URL's path, or is added to the
+ *	path; NULL: the path stays.
  * @query: "name=value", added to the URL.
  * @nr_query: number of elements of @query.
- * @type: Content-Type.
+ * @type: Content-Type; "": none.
  * @encoding: Content-Encoding, or NULL.
  * @protobuf: answers are messages of otlp.proto.
  * @token_file: file with the token, or NULL.
@@ -42,10 +44,12 @@
  * @max_age: seconds after which a request in it is dropped.
  * @end_wait: seconds for which it is sent after the recorder has ended.
  * @push_counts: what was counted of the spool is sent, too.
+ * @symbols: standard input is a debug file, whose build id this is, in hexadecimal digits; or NULL.
  */
 struct send {
 	const char *to;
 	const char *path;
+	const char *step;
 	const char *query[SEND_MOST_QUERY];
 	unsigned int nr_query;
 	const char *type;
@@ -65,6 +69,7 @@ struct send {
 	unsigned long max_age;
 	unsigned long end_wait;
 	bool push_counts;
+	const char *symbols;
 };
 
 /**
@@ -103,9 +108,41 @@ int connection_init(struct connection *connection, struct send *send, struct rea
 void connection_deinit(struct connection *connection);
 /* Does the same again, with the token and certificates that the files have now. */
 int connection_renew(struct connection *connection, struct reason *why);
+/* Chooses a step of Parca's API for the next requests (&send.step). Returns an exit status. */
+int connection_step(struct connection *connection, const char *step, struct reason *why);
 /* Sets what the next request adds to the URL: "name=value", each followed by a zero byte. */
 int connection_query(struct connection *connection, const char *query, size_t size,
 		     struct reason *why);
+
+/**
+ * struct request - a request that needs more than request_try()
+ * @body: the body, or NULL: @read gives it.
+ * @size: bytes of the body.
+ * @read: gives the body piece by piece, as CURLOPT_READFUNCTION of libcurl; or NULL. If it gives up,
+ *	the request is not sent again.
+ * @seek: begins with it again, as CURLOPT_SEEKFUNCTION; set together with @read.
+ * @source: argument of both.
+ * @put: the request is PUT, not POST.
+ * @text: receives the text of an answer with 2xx; one that is cut off means LATER. NULL: the status
+ *	line is all that is needed.
+ * @room: bytes of @text.
+ * @text_size: receives its bytes.
+ */
+struct request {
+	const uint8_t *body;
+	size_t size;
+	curl_read_callback read;
+	curl_seek_callback seek;
+	void *source;
+	bool put;
+	char *text;
+	size_t room;
+	size_t text_size;
+};
+
+/* Sends a request once, as request_try() does. */
+enum verdict request_do(struct connection *connection, struct request *request, unsigned long *wait,
+			struct reason *why);
 
 /**
  * request_try() - send a body once
@@ -128,6 +165,13 @@ void send_say(const struct send *send, const char *text);
  * long each time, and a random part of that, so that many machines don't come back at one moment.
  */
 unsigned long send_backoff(const struct send *send, unsigned long n);
+
+/* Sends a request until it is taken or given up, with a wait before each attempt but the first. */
+enum verdict request_send(struct connection *connection, struct request *request,
+			  struct reason *why);
+
+/* Sends the debug file that is standard input. Returns an exit status. */
+int send_symbols(struct connection *connection, struct reason *why);
 
 /* Sends what is in a spool until the recorder has ended. Returns an exit status. */
 int send_spooled(struct connection *connection, struct send *send, struct reason *why);
