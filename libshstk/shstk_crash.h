@@ -72,11 +72,11 @@ SHSTK_CRASH_API int shstk_crash_thread(void);
  *
  * Starts `shstk crash`, which stops the process for as long as it reads the stacks, and waits until
  * it has written the report. If it cannot be started, or ends before, addresses are written to
- * standard error. Only the first call of a process reports; others wait until that one has ended.
- * shstk_crash_install() need not have been called.
+ * standard error, unless nobody reads there. Only the first call of a process reports; others wait
+ * until that one has ended. shstk_crash_install() need not have been called.
  *
- * Context: async-signal-safe. Not a cancellation point. Blocks for @timeout seconds at most. Needs
- * 8 KiB of stack. errno is preserved.
+ * Context: async-signal-safe. Not a cancellation point. Blocks for @timeout seconds and a few more
+ * at most. Needs 8 KiB of stack. errno is preserved.
  * Return: 0 if a report was written; -EALREADY if one had been, or is being, written by this
  * thread; or another negative errno.
  */

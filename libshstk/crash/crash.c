@@ -51,6 +51,7 @@
 #define TIMEOUT 10 /* seconds */
 #define MAX_ARGS 32 /* of the caller's */
 #define POLL_NS 2000000
+#define READ_LIMIT 1 /* seconds until who reads standard error has made room */
 #define STACK_SIZE 65536 /* bytes of an alternate stack, without the kernel's signal frame */
 
 static const int signals[] = { SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGSYS, SIGABRT };
@@ -65,9 +66,8 @@ static struct {
 	struct shstk_crash_opts opts;
 	char *env[MAX_ENV + 1];
 	bool installed;
-	int pid; /* the process that the next two are about; memory may be a parent's (vfork) */
-	int reporter; /* ID of the thread that reports, or 0 */
-	int done; /* it has reported */
+	uint64_t reporter; /* who reports: the process ID in the upper half, the thread's in the lower */
+	int done; /* ID of the process that has reported */
 } crash = { .opts = { .command = CRASH_COMMAND, .timeout = TIMEOUT } };
 
 /* ---- The report ---- */
@@ -226,17 +226,31 @@ static void fill(struct crash_message *m, int signo, const siginfo_t *info, cons
 	m->regs.known = REGISTERS == 32 ? ~0u : (1u << REGISTERS) - 1;
 }
 
-static void put(const char *text)
+/*
+ * Writes to standard error if there is room soon, and somebody who reads: else the program would never
+ * end, or get SIGPIPE. Returns whether it did.
+ */
+static bool put(const char *text)
 {
-	syscall(SYS_write, STDERR_FILENO, text, strlen(text));
+	struct timespec limit = { .tv_sec = READ_LIMIT };
+	struct pollfd p = { .fd = STDERR_FILENO, .events = POLLOUT };
+
+	return syscall(SYS_ppoll, &p, 1, &limit, NULL, 0) == 1 && p.revents == POLLOUT &&
+	       syscall(SYS_write, STDERR_FILENO, text, strlen(text)) > 0;
 }
 
-static void put_address(uint64_t v)
+static bool put_address(uint64_t v)
 {
 	char buf[24];
 
-	put("0x");
-	put(digits(v, 16, buf));
+	return put("0x") && put(digits(v, 16, buf));
+}
+
+static bool put_reason(int err)
+{
+	if (err == -ETIMEDOUT)
+		return put("; the report took too long\n");
+	return put("; there is no report by ") && put(crash.opts.command) && put("\n");
 }
 
 /* Writes what can be told without the command. */
@@ -245,55 +259,49 @@ static __attribute__((noinline)) void report_addresses(const struct crash_messag
 {
 	uint64_t pcs[DEPTH];
 	char buf[24];
-	int n;
+	bool written = put("shstk-crash: signal ") && put(digits(m->signo, 10, buf)) &&
+		       put(", pc ") && put_address(m->regs.pc) && put_reason(err);
+	int n = shstk_capture_context(ucontext, pcs, DEPTH, NULL, NULL);
 
-	put("shstk-crash: signal ");
-	put(digits(m->signo, 10, buf));
-	put(", pc ");
-	put_address(m->regs.pc);
-	put(err == -ETIMEDOUT ? "; the report took too long\n" : "; there is no report by ");
-	if (err != -ETIMEDOUT) {
-		put(crash.opts.command);
-		put("\n");
-	}
-	n = shstk_capture_context(ucontext, pcs, DEPTH, NULL, NULL);
-	for (int i = 0; i < n; i++) {
-		put("  ");
-		put_address(pcs[i]);
-		put("\n");
-	}
+	for (int i = 0; i < n && written; i++)
+		written = put("  ") && put_address(pcs[i]) && put("\n");
 }
 
 /* Waits while another thread reports. */
 static void await_reporter(void)
 {
 	uint64_t end = seconds_now() + crash.opts.timeout + 2;
+	const int pid = getpid();
 
-	while (!__atomic_load_n(&crash.done, __ATOMIC_ACQUIRE) && seconds_now() <= end)
+	while (__atomic_load_n(&crash.done, __ATOMIC_ACQUIRE) != pid && seconds_now() <= end)
 		sleep_shortly();
 }
 
-/* Begins anew in another process that has a copy of this memory, or shares it. */
-static void forget_other_process(void)
+/*
+ * Makes a thread the one that reports, unless another one of its process is. Other processes do not
+ * count: their memory was copied, or is shared (vfork). Returns 0, or the ID of the thread that is.
+ */
+static int claim_report(int tid)
 {
-	int pid = getpid(), other = __atomic_load_n(&crash.pid, __ATOMIC_ACQUIRE);
+	const uint64_t pid = getpid(), own = pid << 32 | (uint32_t)tid;
+	uint64_t before = __atomic_load_n(&crash.reporter, __ATOMIC_ACQUIRE);
 
-	if (other == pid || !__atomic_compare_exchange_n(&crash.pid, &other, pid, false,
-							 __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return;
-	__atomic_store_n(&crash.done, 0, __ATOMIC_RELEASE);
-	__atomic_store_n(&crash.reporter, 0, __ATOMIC_RELEASE);
+	do {
+		if (before >> 32 == pid)
+			return (int)before;
+	} while (!__atomic_compare_exchange_n(&crash.reporter, &before, own, false,
+					      __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+	return 0;
 }
 
 static int report(int signo, const siginfo_t *info, const void *ucontext)
 {
-	int tid = syscall(SYS_gettid), nobody = 0, err;
+	const int tid = syscall(SYS_gettid), other = claim_report(tid);
 	struct crash_message message;
+	int err;
 
-	forget_other_process();
-	if (!__atomic_compare_exchange_n(&crash.reporter, &nobody, tid, false, __ATOMIC_ACQ_REL,
-					 __ATOMIC_ACQUIRE)) {
-		if (nobody != tid)
+	if (other) {
+		if (other != tid)
 			await_reporter();
 		return -EALREADY;
 	}
@@ -301,7 +309,7 @@ static int report(int signo, const siginfo_t *info, const void *ucontext)
 	err = run(&message);
 	if (err)
 		report_addresses(&message, ucontext, err);
-	__atomic_store_n(&crash.done, 1, __ATOMIC_RELEASE);
+	__atomic_store_n(&crash.done, getpid(), __ATOMIC_RELEASE);
 	return err;
 }
 
