@@ -52,7 +52,9 @@ static void report(int sig, siginfo_t *info, void *context)
 static void install(void)
 {
 	static const char *const args[] = { "--json", NULL };
-	struct shstk_crash_opts opts = { .size = 4, .command = command, .args = args };
+	struct shstk_crash_opts opts = {
+		.size = 4, .command = command, .timeout = 150, .args = args
+	};
 	int wrong = shstk_crash_install(&opts);
 
 	opts.size = sizeof(opts);
@@ -63,7 +65,7 @@ static void install(void)
 
 static void use_command(void)
 {
-	struct shstk_crash_opts opts = { .size = sizeof(opts), .command = command };
+	struct shstk_crash_opts opts = { .size = sizeof(opts), .command = command, .timeout = 150 };
 
 	if (shstk_crash_install(&opts))
 		exit(5);
@@ -105,6 +107,31 @@ static void report_and_count(int sig, siginfo_t *info, void *context)
 	_exit(0);
 }
 
+/* Waits until the first thread has ended: it is a zombie then. */
+static void *crash_later(void *arg)
+{
+	char state = 'R';
+
+	while (state != 'Z') {
+		FILE *in = fopen("/proc/self/stat", "r");
+
+		if (!in || fscanf(in, "%*d (%*[^)]) %c", &state) != 1)
+			_exit(7);
+		fclose(in);
+		usleep(1000);
+	}
+	return (void *)(long)careless(arg);
+}
+
+static void crash_without_first_thread(void)
+{
+	pthread_t thread;
+
+	use_command();
+	pthread_create(&thread, NULL, crash_later, NULL);
+	pthread_exit(NULL);
+}
+
 static void crash_in_two_threads(void)
 {
 	pthread_barrier_t barrier;
@@ -144,6 +171,8 @@ int main(int argc, char **argv)
 		pthread_create(&thread, NULL, wait_for_any, NULL);
 		catch_segv(report_and_count);
 		careless(NULL);
+	} else if (!strcmp(way, "leaderless")) {
+		crash_without_first_thread();
 	} else if (!strcmp(way, "both")) {
 		crash_in_two_threads();
 	}

@@ -59,18 +59,19 @@ void crash_answer(void)
 
 /* ---- What /proc tells ---- */
 
-static int open_of(int pid, const char *file)
+/* Opens what /proc tells of the process, whose first thread may have ended. */
+static int open_of(const struct core *core, const char *file)
 {
 	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
+	snprintf(path, sizeof(path), "/proc/%d/%s", tasks_living(core->pid), file);
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
 static void read_auxv(struct core *core)
 {
 	uint64_t words[MAX_AUXV / 8];
-	int fd = open_of(core->pid, "auxv");
+	int fd = open_of(core, "auxv");
 	ssize_t got = fd < 0 ? 0 : read_whole(fd, words, sizeof(words));
 
 	for (ssize_t i = 0; i + 1 < got / 8; i += 2) {
@@ -132,7 +133,7 @@ static int read_maps(struct core *core)
 	struct mapping m;
 	struct maps maps;
 	char *at;
-	int err = count_maps(core->pid, &room);
+	int err = count_maps(tasks_living(core->pid), &room);
 
 	if (err)
 		return err;
@@ -141,7 +142,7 @@ static int read_maps(struct core *core)
 	core->strings = at = malloc(room.bytes + 1);
 	if (!core->segments || !core->maps || !core->strings)
 		return -ENOMEM;
-	err = maps_open(core->pid, "maps", &maps);
+	err = maps_open(tasks_living(core->pid), "maps", &maps);
 	if (err)
 		return err;
 	/* A process that shares this memory may have changed it meanwhile. */
@@ -178,11 +179,14 @@ static int add_thread(struct core *core, int tid)
 	return 0;
 }
 
-/* Seizes threads that are not seized yet. Returns their number or a negative errno. */
+/*
+ * Seizes threads that are not seized yet. One that has ended is refused, as the first one may be.
+ * Returns their number or a negative errno.
+ */
 static int seize_new(struct core *core)
 {
 	DIR *dir = tasks_open(core->pid);
-	int found = 0, err = 0, tid;
+	int found = 0, err = 0, refused = 0, tid;
 
 	if (!dir)
 		return -errno;
@@ -192,11 +196,13 @@ static int seize_new(struct core *core)
 		if (!ptrace(PTRACE_SEIZE, tid, 0, 0)) {
 			err = add_thread(core, tid);
 			found++;
-		} else if (errno != ESRCH && !core->nr_threads) {
-			err = -errno;
+		} else if (errno != ESRCH) {
+			refused = -errno;
 		}
 	}
 	closedir(dir);
+	if (!core->nr_threads && !err)
+		err = refused;
 	return err ? err : found;
 }
 
@@ -320,7 +326,7 @@ static int take(struct core *core, const struct crash_message *m)
 	err = seize_all(core);
 	if (err)
 		return err;
-	core->memory = open_of(core->pid, "mem");
+	core->memory = open_of(core, "mem");
 	if (core->memory < 0)
 		return -errno;
 	stop_all(core);
