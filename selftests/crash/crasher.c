@@ -179,6 +179,17 @@ static const struct {
 	{ "stop", stop },
 };
 
+/* Maps a file of 4 GiB, which is one hole. */
+static void map_large_file(void)
+{
+	const size_t size = 1ul << 32;
+	FILE *file = tmpfile();
+
+	if (!file || ftruncate(fileno(file), size) ||
+	    mmap(NULL, size, PROT_READ, MAP_SHARED, fileno(file), 0) == MAP_FAILED)
+		exit(77);
+}
+
 FN static void *waits(void *arg)
 {
 	for (;;)
@@ -199,6 +210,8 @@ int main(int argc, char **argv)
 	}
 	if (getenv("CRASHER_REMOVES_ITSELF"))
 		unlink(argv[0]);
+	if (getenv("CRASHER_MAPS_4_GIB"))
+		map_large_file();
 	for (int i = 0; i < 2; i++)
 		pthread_create(&t, NULL, waits, NULL);
 	usleep(20000); /* they wait, nearly always; the test does not need it */

@@ -22,9 +22,10 @@
 
 #define MAX_STACK 65536u /* bytes of one stack */
 #define MAX_STACKS (32u << 20) /* bytes of all stacks */
-#define MIN_STACK 1024u
+#define MIN_STACK (MAX_STACKS / CORE_MAX_THREADS)
 #define RED_ZONE 128
-#define PAGE 4096
+#define PAGE 4096ull
+#define GUARD 16 /* pages below a stack at most where the pointer of a full one is looked for */
 
 enum stream_type {
 	THREAD_LIST = 3,
@@ -255,19 +256,46 @@ static struct location add_context(struct dump *d, const struct shstk_regs *r)
 	return append(d, &amd64, sizeof(amd64));
 }
 
-/* Adds the used part of a stack, or what can be read of it. */
+/* Tells whether memory may be a stack and can be read. */
+static bool is_stack(const struct core *core, uint64_t addr)
+{
+	const struct core_segment *s = core_segment(core, addr);
+	uint8_t byte;
+
+	return s && s->write && !core_read(core, addr, &byte, 1);
+}
+
+/*
+ * Returns where the used part of a stack begins; 0 if there is none. The pointer of a full stack is
+ * below it, in a guard.
+ */
+static uint64_t stack_begin(const struct core *core, const struct shstk_regs *r)
+{
+	const bool x86 = core->arch == SHSTK_ARCH_X86;
+	const uint64_t sp = x86 ? r->r[7] : r->r[31], red = x86 ? sp - RED_ZONE : sp;
+	uint64_t at = sp;
+
+	if (is_stack(core, sp))
+		return core_segment(core, red) == core_segment(core, sp) && is_stack(core, red) ?
+			       red :
+			       sp;
+	for (unsigned int i = 0; i < GUARD && !is_stack(core, at); i++)
+		at = (at & -PAGE) + PAGE;
+	return is_stack(core, at) ? at : 0;
+}
+
+/* Adds the used part of a stack. Its size is 0 if that cannot be read. */
 static struct memory_range add_stack(struct dump *d, const struct shstk_regs *r)
 {
-	uint64_t sp = d->core->arch == SHSTK_ARCH_X86 ? r->r[7] - RED_ZONE : r->r[31];
-	const struct core_segment *s = core_segment(d->core, sp);
-	struct memory_range stack = { .start = sp };
+	struct memory_range stack = { .start = stack_begin(d->core, r) };
+	const struct core_segment *s = core_segment(d->core, stack.start);
 	uint64_t size;
 
 	if (!s || d->failed)
 		return stack;
-	size = s->end - sp < d->stack ? s->end - sp : d->stack;
+	size = s->end - stack.start < d->stack ? s->end - stack.start : d->stack;
 	stack.where = (struct location){ size, extend(d, size) };
-	if (!d->failed && core_read(d->core, sp, d->data + stack.where.at, size))
+	if (!d->failed && core_read(d->core, stack.start, d->data + stack.where.at, size))
 		stack.where.size = 0;
 	return stack;
 }
@@ -277,6 +305,7 @@ static void add_threads(struct dump *d, struct location *first_context)
 	const struct core *core = d->core;
 	struct location list = begin_list(d, core->nr_threads, sizeof(struct thread));
 	struct location stacks = begin_list(d, core->nr_threads, sizeof(struct memory_range));
+	uint32_t nr = 0;
 
 	for (size_t i = 0; i < core->nr_threads; i++) {
 		struct thread t = { .tid = core->threads[i].tid };
@@ -286,8 +315,12 @@ static void add_threads(struct dump *d, struct location *first_context)
 		if (!i)
 			*first_context = t.context;
 		put(d, element(list, i, sizeof(t)), &t, sizeof(t));
-		put(d, element(stacks, i, sizeof(t.stack)), &t.stack, sizeof(t.stack));
+		/* Breakpad's readers refuse a list that has empty memory. */
+		if (t.stack.where.size)
+			put(d, element(stacks, nr++, sizeof(t.stack)), &t.stack, sizeof(t.stack));
 	}
+	put(d, stacks.at, &nr, sizeof(nr));
+	stacks.size = sizeof(nr) + nr * sizeof(struct memory_range);
 	add_stream(d, THREAD_LIST, list);
 	add_stream(d, MEMORY_LIST, stacks);
 }
@@ -330,9 +363,11 @@ static void add_modules(struct dump *d)
 	list = begin_list(d, nr, sizeof(struct module));
 	for (size_t i = 0, next; i < core->nr_maps; i = next) {
 		struct module m = { .start = core->maps[i].start };
+		uint64_t size;
 
 		next = crash_whole_file(core, i, &id);
-		m.size = core->maps[next - 1].end - m.start;
+		size = core->maps[next - 1].end - m.start;
+		m.size = size < UINT32_MAX ? size : UINT32_MAX;
 		m.name = add_string(d, core->maps[i].path);
 		m.build_id = add_build_id(d, &id);
 		put(d, element(list, k++, sizeof(m)), &m, sizeof(m));
