@@ -21,15 +21,16 @@ $(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-sy
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
 
-# share_test has the users' shares of the room for files.
-$(BPF_B)/share_test: selftests/bpf/share_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+# share_test has the users' shares of the room for files, asked_test the requests that are forgotten.
+BPF_SERVE := $(BPF_B)/share_test $(BPF_B)/asked_test
+$(BPF_SERVE): $(BPF_B)/%: selftests/bpf/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
 
-CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),$(BPF_B)/share_test)
+CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),$(BPF_SERVE))
 
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o

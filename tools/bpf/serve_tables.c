@@ -219,12 +219,14 @@ static uid_t user_of(pid_t pid)
  * @s: the maps.
  * @asked: what was asked for.
  * @user: the user of the process.
- * @dropped: there was no room for the file.
+ * @taken: the file was found, and waits for its table.
+ * @dropped: the file was found, but there was no room for it.
  */
 struct request {
 	struct served *s;
 	const struct walk_asked *asked;
 	struct served_user *user;
+	bool taken;
 	bool dropped;
 };
 
@@ -259,22 +261,26 @@ static void take_file(void *arg, int fd, const char *path)
 
 	if (jit_is_known(path) || fstat(fd, &st))
 		close(fd);
-	else if (is_that(&st, &r->asked->file))
-		r->dropped = !enqueue(r->s, &r->s->missed, &r->asked->file, fd);
-	else
+	else if (!is_that(&st, &r->asked->file))
 		take_ahead(r, &st, fd);
+	else if (enqueue(r->s, &r->s->missed, &r->asked->file, fd))
+		r->taken = true;
+	else
+		r->dropped = true;
 }
 
 #define PENALTY 60000000000 /* ns for which a user is not served who made us wait */
 
 /*
  * Opens the files of a process. It may keep its mappings locked for as long as it likes, so another
- * process looks at them (running_files()). Returns whether they could be looked at.
+ * process looks at them (running_files()). Returns whether the file that was asked for is among them,
+ * or some other one is in its place.
  */
 static bool open_files(struct request *r)
 {
 	const struct running files = {
 		.pid = (pid_t)r->asked->pid,
+		.addr = r->asked->addr,
 		.stop = -1,
 		.use = take_file,
 		.arg = r,
@@ -283,12 +289,12 @@ static bool open_files(struct request *r)
 
 	if (err == -ETIMEDOUT)
 		r->user->again = now_ns(CLOCK_MONOTONIC) + PENALTY;
-	return !err;
+	return !err || r->taken;
 }
 
 /*
- * Takes a request. The process that asked may have ended: then the request is forgotten, and the
- * next process that runs the file asks again. So it is if nothing is done for its user. A file that
+ * Takes a request. The process that asked may have ended, or execute another program: then the
+ * request is forgotten, and the next process that runs the file asks again. So it is if nothing is done for its user. A file that
  * gets no table for another reason is not asked for again.
  */
 static int hear(void *arg, const void *record, size_t size)

@@ -52,6 +52,7 @@ struct seen_file {
  * @at: process that the searching process looks at.
  * @uid: user of that process.
  * @after: processes with a number up to this one are skipped.
+ * @addr: an address at which the process is to execute a file, or 0.
  * @passed: processes of these users are skipped; @nr_passed of them.
  * @nr_passed: number of elements of @passed.
  */
@@ -63,6 +64,7 @@ struct file_search {
 	pid_t at;
 	uid_t uid;
 	pid_t after;
+	uint64_t addr;
 	uid_t passed[MAX_PASSED];
 	unsigned int nr_passed;
 };
@@ -248,10 +250,17 @@ static uid_t user_of(pid_t pid)
 	return uid;
 }
 
+/* Returns whether a file is executed at an address, as far as one mapping tells. */
+static bool is_executed_at(const struct mapping *m, uint64_t addr)
+{
+	return m->exec && m->inode && m->start <= addr && addr < m->end;
+}
+
 /* Sends the files of one process. Returns 0 or a negative errno. */
 static int search_process(struct file_search *s, pid_t pid)
 {
 	struct search_message f = { .pid = pid };
+	bool there = !s->addr;
 	struct mapping m;
 	struct maps maps;
 	int err;
@@ -268,11 +277,13 @@ static int search_process(struct file_search *s, pid_t pid)
 	if (err)
 		return err;
 	read_mounts(s, pid);
-	while (maps_next(&maps, &m))
+	while (maps_next(&maps, &m)) {
+		there |= is_executed_at(&m, s->addr);
 		if (m.exec && *m.path == '/' && answers(s, &m))
 			use_mapping(s, pid, &m);
+	}
 	maps_close(&maps);
-	return 0;
+	return there ? 0 : -ENXIO;
 }
 
 /* Sends the files of all processes behind @s->after. Returns 0 or a negative errno. */
@@ -418,7 +429,7 @@ static void forget(struct file_search *s)
 
 int running_files(const struct running *r)
 {
-	struct file_search s = { 0 };
+	struct file_search s = { .addr = r->addr };
 	int err;
 
 	do

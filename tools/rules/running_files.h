@@ -5,17 +5,20 @@
 #ifndef TOOLS_RULES_RUNNING_FILES_H
 #define TOOLS_RULES_RUNNING_FILES_H
 
+#include <stdint.h>
 #include <sys/types.h>
 
 /**
  * struct running - what is asked for
  * @pid: only the files of this process; 0 for all processes.
+ * @addr: an address at which @pid executes a file, or did so a moment ago; 0: none.
  * @stop: a descriptor; the search ends when it becomes readable. -1 if there is none.
  * @use: is called once with each file, which it must close, and the name that the kernel shows.
  * @arg: passed to @use.
  */
 struct running {
 	pid_t pid;
+	uint64_t addr;
 	int stop;
 	void (*use)(void *arg, int fd, const char *path);
 	void *arg;
@@ -31,7 +34,8 @@ struct running {
  *
  * The caller must have only one thread.
  *
- * Return: 0 or a negative errno; -ETIMEDOUT if the kernel tells nothing about @r->pid, or about the
+ * Return: 0 or a negative errno; -ENXIO if no file is executed at @r->addr any more, though others are
+ * found; -ETIMEDOUT if the kernel tells nothing about @r->pid, or about the
  * processes of too many users; -ECANCELED if @r->stop became readable.
  */
 int running_files(const struct running *r);
