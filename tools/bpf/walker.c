@@ -202,7 +202,6 @@ static _Noreturn void be_server(struct walker *w, pid_t parent, int socket)
 
 	keep_own(socket);
 	prctl(PR_SET_NAME, "shstk tables");
-	setpriority(PRIO_PROCESS, 0, w->opts.nice);
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGINT, SIG_IGN);
 	if (getppid() != parent)
@@ -215,6 +214,17 @@ static _Noreturn void be_server(struct walker *w, pid_t parent, int socket)
 	perf_more_files();
 	serve_asked(&w->served);
 	_exit(1);
+}
+
+/*
+ * Sets the priority of the server. While it is waited for it is not lower than that of this process,
+ * whose rings nobody reads meanwhile. This may not be permitted.
+ */
+static void set_priority(const struct walker *w, bool awaited)
+{
+	const int own = awaited ? getpriority(PRIO_PROCESS, 0) : w->opts.nice;
+
+	setpriority(PRIO_PROCESS, w->server, own < w->opts.nice ? own : w->opts.nice);
 }
 
 /* Starts the server. @ret receives the socket from which its answer comes. */
@@ -233,6 +243,7 @@ static int start_server(struct walker *w, int *ret)
 	close(pair[1]);
 	if (!err) {
 		*ret = pair[0];
+		set_priority(w, false);
 		return 0;
 	}
 	close(pair[0]);
@@ -307,7 +318,11 @@ int walker_ready(struct walker *w, bool wait, struct reason *why)
 	*why = w->why;
 	if (w->socket < 0)
 		return w->err ? w->err : 1;
+	if (wait)
+		set_priority(w, true);
 	err = bpf_loaded_receive(w->socket, wait, WHAT, &w->loaded, why);
+	if (wait)
+		set_priority(w, false);
 	if (err == -EAGAIN && !wait)
 		return 0;
 	close(w->socket);
