@@ -362,11 +362,12 @@ static int install_handlers(void)
 	return 0;
 }
 
+/* Of a program with more rights than who started it, nothing is kept: it is the caller's. */
 static void keep_environment(void)
 {
 	unsigned int n = 0;
 
-	for (char **e = environ; e && *e; e++)
+	for (char **e = environ; e && *e && !getauxval(AT_SECURE); e++)
 		for (unsigned int i = 0; i < MAX_ENV; i++)
 			if (n < MAX_ENV && !strncmp(*e, wanted_env[i], strlen(wanted_env[i])))
 				crash.env[n++] = *e;
