@@ -14,7 +14,8 @@
  * version as the first drafts of the document did, "other" says that contexts are elsewhere. LIBRARY
  * is loaded for the variable, with "late" when contexts begin to change; without it, it is one of this
  * program. The ids are made of K, so each shows whether it is of one piece. The name of the second
- * attribute is published when half of the contexts were used.
+ * attribute is published by the thread that has used half of its contexts first; the other one waits
+ * for that.
  */
 #include <dlfcn.h>
 #include <pthread.h>
@@ -220,8 +221,14 @@ WORK(7)
 static void (*const work[FUNCTIONS])(void) = { work_0, work_1, work_2, work_3,
 					       work_4, work_5, work_6, work_7 };
 
+static void publish_both(void)
+{
+	publish(2);
+}
+
 static void *run(void *arg)
 {
+	static pthread_once_t published = PTHREAD_ONCE_INIT;
 	static __thread struct record records[2];
 
 	(void)arg;
@@ -229,7 +236,7 @@ static void *run(void *arg)
 		set(records);
 	for (uint64_t k = 1; k <= switches; k++) {
 		if (k == switches / 2 + 1)
-			publish(2);
+			pthread_once(&published, publish_both);
 		attach(records, k);
 		work[k % FUNCTIONS]();
 	}
