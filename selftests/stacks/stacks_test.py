@@ -347,8 +347,8 @@ def recursion_recorded_by_the_agent():
     """stacks of the agent have both ends, too, by CPU time and wall-clock time; --depth cuts"""
     out, deep = os.path.join(TMP, 'agent.folded'), os.path.join(HERE, 'deep')
     for options, folded in ([], True), (['--wall'], True), (['--depth=1024'], False):
-        done = shstk('record', '--via=agent', '-F', '499', '-o', out, *options, '--', deep, '2500',
-                     '300')
+        done = shstk('record', '--via=agent', '-F', '99', '-o', out, *options, '--', deep, '2500',
+                     '1000')
         check(done.returncode == 0, f'{options}: {done.stderr}')
         stacks = {stack: value for stack, value in read_folded(out).items() if 'inner' in stack}
         check(stacks and ('deeper than 1024 frames' in done.stderr) == folded,
@@ -357,7 +357,8 @@ def recursion_recorded_by_the_agent():
                     if has_chain(stack, FOLDED) and stack.count(RECURSION) == 1)
         cut = sum(value for stack, value in stacks.items() if '[truncated]' in stack)
         check(whole + cut == sum(stacks.values()), f'{options}: {stacks}')
-        # A stack is cut, too, if the recorder had no time for long, and the ring has no room.
+        # A stack is cut, too, if the ring has no room: if the recorder had no time while the program
+        # took five samples, which are 50 ms of its time.
         check(whole > 4 * cut if folded else not whole, f'{options}: {whole} whole, {cut} cut')
 
 
