@@ -11,6 +11,7 @@ from harness import Skip
 
 CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
 LIMIT = 60      # seconds that getting a package may take
+REFUSED = {}    # why one can't be got here: no case waits for the network a second time
 
 
 def get(name, version, new, home):
@@ -29,6 +30,8 @@ def npm_package(name, version):
     folder = os.path.join(home, 'package')
     if os.path.isdir(folder):
         return folder
+    if home in REFUSED:
+        raise Skip(REFUSED[home])
     if not shutil.which('npm'):
         raise Skip(f'no {folder}, and no npm to get it')
     try:
@@ -38,5 +41,6 @@ def npm_package(name, version):
     except (OSError, subprocess.SubprocessError) as error:
         # Another test may have been faster.
         if not os.path.isdir(folder):
-            raise Skip(f'{name} cannot be got from npm here: {error}') from error
+            REFUSED[home] = f'{name} cannot be got from npm here: {error}'
+            raise Skip(REFUSED[home]) from error
     return folder

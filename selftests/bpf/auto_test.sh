@@ -6,7 +6,8 @@
 # copied to the end, and nothing is said of it.
 
 here=$(cd "$(dirname "$0")" && pwd)
-folder=$(mktemp -d) || exit 1
+# Programs may not be allowed to run in /tmp.
+folder=$(mktemp -d -p "$here") || exit 1
 spinner='' napper=''
 # shellcheck disable=SC2317 # called by the trap
 end()
