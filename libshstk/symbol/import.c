@@ -410,9 +410,10 @@ int shstk_import_life(struct shstk_import *in, const struct shstk_life *life)
 		.time = life->time,
 		.values = values,
 	};
-	int err = in->opts->keep_times ? get_proc(in, life->pid, &sample.proc) : 0;
+	const bool wanted = in->opts->keep_times || in->profile->keep;
+	int err = wanted ? get_proc(in, life->pid, &sample.proc) : 0;
 
-	if (err || !in->opts->keep_times)
+	if (err || !wanted)
 		return err;
 	if (in->opts->take && !in->opts->take(in->opts->arg, in->profile, &sample, values))
 		return 0;

@@ -250,7 +250,9 @@ def firefox_lives(variant, folder):
     driver.do('write', f'{folder}/x.shstk', '-')
     # What is read from a file that keeps all is the same.
     run(SHSTK, 'report', '-q', f'-o{folder}/again.firefox.json', f'{folder}/x.shstk')
-    for path in 'x', 'again':
+    run(SHSTK, 'report', '-q', f'-o{folder}/copy.shstk', f'{folder}/x.shstk')
+    run(SHSTK, 'report', '-q', f'-o{folder}/copied.firefox.json', f'{folder}/copy.shstk')
+    for path in 'x', 'again', 'copied':
         got = read_firefox(f'{folder}/{path}.firefox.json')
         have = {}
         for thread in got['threads']:
