@@ -341,11 +341,11 @@ static void put_thread(struct trace *t, const struct shstk_items *items, size_t 
 	close_slices(t, record, 0);
 }
 
-/* Writes when the processes that have samples began and ended. */
-static int put_lives(struct trace *t, const struct shstk_items *items)
+/* Writes when the processes that have samples began and ended, since @first. */
+static int put_lives(struct trace *t, uint64_t first)
 {
 	size_t nr;
-	struct shstk_life *lives = shstk_lives_shown(t->profile, items->first, &nr);
+	struct shstk_life *lives = shstk_lives_shown(t->profile, first, &nr);
 
 	for (size_t i = 0; lives && i < nr; i++) {
 		t->tid = lives[i].pid;
@@ -374,7 +374,7 @@ static int put_threads(struct trace *t, unsigned int type)
 		to = shstk_items_end(&items, from);
 		put_thread(t, &items, from, to);
 	}
-	err = put_lives(t, &items);
+	err = put_lives(t, items.first);
 	shstk_items_deinit(&items);
 	return t->failed ? -ENOMEM : err;
 }
@@ -420,7 +420,7 @@ static int put_counters(struct trace *t, unsigned int type)
 			put_counter(t, list[i], first, sum);
 	}
 	free(list);
-	return 0;
+	return put_lives(t, first);
 }
 
 /* ---- The file ---- */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "items.h"
+#include "waits.h"
 
 static int compare_threads(const struct shstk_record *x, const struct shstk_record *y)
 {
@@ -59,6 +60,22 @@ static void begin_at_0(struct shstk_items *items)
 		items->v[i].time -= items->first;
 }
 
+/*
+ * Sets @first of items that have no times because values are changes of a level: counters, and when
+ * processes began and ended, have times.
+ */
+static void find_first(const struct shstk_profile *profile, unsigned int type,
+		       struct shstk_items *items)
+{
+	const struct shstk_moments *moments = &profile->moments;
+
+	if (!moments->nr || !shstk_type_is_level(profile, type))
+		return;
+	for (size_t i = 0; i < moments->nr; i++)
+		if (shstk_moments_at(moments, i)->time < items->first)
+			items->first = shstk_moments_at(moments, i)->time;
+}
+
 /* Gives the samples of each thread times, as if each had come when those before it had passed. */
 static void make_times(struct shstk_items *items)
 {
@@ -86,8 +103,10 @@ int shstk_items_make(const struct shstk_profile *profile, unsigned int type,
 	if (timed)
 		begin_at_0(ret);
 	qsort(ret->v, ret->nr, sizeof(*ret->v), by_thread_and_time);
-	if (!timed)
+	if (!timed) {
+		find_first(profile, type, ret);
 		make_times(ret);
+	}
 	return 0;
 }
 

@@ -25,8 +25,8 @@ struct shstk_item {
  * struct shstk_items - all samples
  * @v: the samples, sorted by process, thread and time.
  * @nr: number of samples.
- * @first: time of the first sample of all, in ns of CLOCK_MONOTONIC; UINT64_MAX where no times are
- *	kept.
+ * @first: time of the first sample of all, or of the first change of a level, in ns of
+ *	CLOCK_MONOTONIC; UINT64_MAX where no times are kept.
  */
 struct shstk_items {
 	struct shstk_item *v;

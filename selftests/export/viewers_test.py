@@ -201,9 +201,12 @@ def firefox_counters(variant, folder):
     for proc, time, value, addr in (('q', 2, 7, '0x10'), ('p', 1, 100, '0x10'), ('p', 1, 10, '0x20'),
                                     ('p', 3, -60, '0x10'), ('p', 4, 5, '0x20')):
         driver.do('sample', proc, 7, 'x', 0, 10**9 + time * 1000, value, addr)
+    driver.do('life', 7, 10**9 + 2500, 'ended', 'x')
     driver.do('write', f'{folder}/x.firefox.json', '-')
     driver.close()
     got = read_firefox(f'{folder}/x.firefox.json')
+    equal([(t['pid'], t['markers']['startTime']) for t in got['threads']],
+          [('7', [Decimal('0.0015')]), ('8', [])])
     equal([(c['name'], c['category'], c['pid'], got['threads'][c['mainThreadIndex']]['pid'],
             [int(t * 10**6) for t in c['samples']['time']], c['samples']['count'],
             c['samples']['length']) for c in got['counters']],
@@ -424,12 +427,14 @@ def trace_counters(variant, folder):
     for proc, time, value, addr in (('p', 1, 100, '0x10'), ('p', 1, 10, '0x20'), ('q', 2, 7, '0x10'),
                                     ('p', 3, -60, '0x10'), ('p', 4, 5, '0x20')):
         driver.do('sample', proc, 7, 'x', 0, 10**9 + time * 1000, value, addr)
+    driver.do('life', 7, 10**9 + 3000, 'ended', 'x')
     driver.do('write', f'{folder}/x.trace.json', '-')
     driver.close()
     events = [e for e in read_trace(f'{folder}/x.trace.json')['traceEvents'] if e['ph'] != 'M']
-    equal([(e['ph'], e['name'], e['pid'], int(e['ts']), e['args']['bytes']) for e in events],
+    equal([(e['ph'], e['name'], e['pid'], int(e['ts']), e['args'].get('bytes')) for e in events],
           [('C', 'inuse_space', 7, 0, 110), ('C', 'inuse_space', 7, 2, 50),
-           ('C', 'inuse_space', 7, 3, 55), ('C', 'inuse_space', 8, 1, 7)])
+           ('C', 'inuse_space', 7, 3, 55), ('C', 'inuse_space', 8, 1, 7),
+           ('i', 'process ended', 7, 2, None)])
 
 
 # ---- Callgrind ----

@@ -159,27 +159,92 @@ def same_cpu():
     compare('cpu', record('cpu', '-F', '999', '--', TARGET, 'burn', '0.5'))
 
 
-@test
-def lives():
-    """by perf events: each process that has samples began and ended once, in that order"""
-    record('lives', '--via=perf', '-F', '999', '--', 'sh', '-c',
-           f'{TARGET} burn 0.2; {TARGET} burn 0.2; true')
-    with open(place('lives.firefox.json'), encoding='utf-8') as file:
-        got = json.load(file)
+def check_markers(got, program, number):
+    """Checks that each of the processes of a program began and ended once, in that order."""
     threads = got['threads']
-    said = [entry['value'] for entry in got['meta']['extra'][0]['entries']]
-    if any('lost' in line for line in said):
-        raise Skip(f'the machine is too busy, so records were lost: {said}')
     have = {}
     for thread in threads:
         markers = thread['markers']
         have.setdefault(thread['pid'], []).extend(
             (start, thread['stringArray'][name]) for name, start, data in zip(
                 markers['name'], markers['startTime'], markers['data']) if data['type'] == 'Process')
-    burns = {thread['pid'] for thread in threads if thread['name'] == os.path.basename(TARGET)[:15]}
-    equal(len(burns), 2, [thread['name'] for thread in threads])
-    for pid in burns:
+    pids = {thread['pid'] for thread in threads if thread['name'] == os.path.basename(program)[:15]}
+    equal(len(pids), number, [thread['name'] for thread in threads])
+    for pid in pids:
         equal([what for _, what in sorted(have[pid])], ['process began', 'process ended'], have)
+
+
+def firefox(name):
+    with open(place(f'{name}.firefox.json'), encoding='utf-8') as file:
+        return json.load(file)
+
+
+@test
+def lives():
+    """by perf events: each process that has samples began and ended once, in that order"""
+    record('lives', '--via=perf', '-F', '999', '--', 'sh', '-c',
+           f'{TARGET} burn 0.2; {TARGET} burn 0.2; true')
+    got = firefox('lives')
+    said = [entry['value'] for entry in got['meta']['extra'][0]['entries']]
+    if any('lost' in line for line in said):
+        raise Skip(f'the machine is too busy, so records were lost: {said}')
+    check_markers(got, TARGET, 2)
+
+
+def kept_lives(path):
+    """When each process of a kept recording began and ended, in order of their beginnings."""
+    have = {}
+    for data in messages(content(path)):
+        for line in Message(data).scope.get('shstk.lives', []):
+            what, pid, at, _ = line.split(' ', 3)
+            have.setdefault(pid, []).append((int(at), what))
+    for pid, list_ in have.items():
+        equal([what for _, what in sorted(list_)], ['began', 'ended'], f'{pid}: {have}')
+    return sorted(tuple(sorted(at for at, _ in list_)) for list_ in have.values())
+
+
+# Works, and is killed.
+KILLED = """
+import os, time
+while time.process_time() < 0.3:
+    pass
+os.kill(os.getpid(), 9)
+"""
+
+
+def agent_lives(name, *options):
+    """Records two programs that end, one after the other, and one that is killed."""
+    path = record(name, '--via=agent', '-F', '999', *options, '--', 'sh', '-c',
+                  '"$0" burn 0.2; "$0" burn 0.2; "$1" -c "$2"; true', TARGET, sys.executable, KILLED)
+    shell, *burns, killed = spans = kept_lives(path)
+    equal(len(spans), 4, spans)
+    for began, ended in burns:
+        check(ended - began >= 1.9e8, f'{spans}: it worked for longer')
+        check(shell[0] <= began and ended <= shell[1], f'{spans}: the shell waited for it')
+    check(burns[0][1] <= burns[1][0] and burns[1][1] <= killed[0], f'{spans}: one after the other')
+    check_markers(firefox(name), TARGET, 2)
+    check_markers(firefox(name), sys.executable, 1)
+
+
+@test
+def lives_agent():
+    """by the agent, too: programs one after the other, also one that is killed"""
+    agent_lives('lives-agent')
+
+
+@test
+def lives_wall():
+    """so it is with wall-clock time"""
+    agent_lives('lives-wall', '--wall')
+
+
+@test
+def lives_heap():
+    """with allocations each process began and ended once, too"""
+    path = record('lives-heap', '--heap', '--', 'sh', '-c', '"$0" -c 0; "$0" -c 0; true',
+                  sys.executable)
+    equal(len(kept_lives(path)), 3, 'processes')
+    check_markers(firefox('lives-heap'), sys.executable, 2)
 
 
 @test
@@ -557,7 +622,8 @@ def wait_for(path, size, process):
 def no_samples():
     """a recording without samples is a file, too, which says so as the other formats do"""
     path = record('none', '--via=agent', '-F', '1', '--', 'true')
-    equal([Message(data).scope['shstk.end'] for data in messages(content(path))][-1], True, 'the end')
+    equal([Message(data).scope.get('shstk.end') for data in messages(content(path))][-1], True,
+          'the end')
     compare('none', path)
     equal(total(path), 0, 'the sum')
 

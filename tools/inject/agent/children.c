@@ -67,6 +67,7 @@ void children_end(struct agent_thread *t)
 {
 	struct rec_end end = {
 		.record = { .size = sizeof(end), .type = REC_END },
+		.time = now(CLOCK_MONOTONIC),
 		.self = now(CLOCK_PROCESS_CPUTIME_ID),
 		.children = cpu_of_children(),
 	};

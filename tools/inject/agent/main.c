@@ -279,12 +279,14 @@ static struct agent_thread *start_instance(uint32_t parent)
 	if (!t)
 		return NULL;
 	agent.start_slot = t->slot->start_slot = t->slot - agent.slots;
+	take_name(t);
 	start = ring_reserve(t, sizeof(*start));
 	*start = (struct rec_start){
 		.record = { .size = sizeof(*start), .type = REC_START },
 		.pid = agent.pid,
 		.parent = parent,
 		.parent_pid = sys0(SYS_getppid),
+		.time = now(CLOCK_MONOTONIC),
 	};
 	ring_commit(t, sizeof(*start));
 	return t;

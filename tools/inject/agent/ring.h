@@ -39,7 +39,7 @@
 #include "../protocol.h"
 
 #define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
-#define REC_VERSION 8
+#define REC_VERSION 9
 
 #define REC_MAX_SLOTS 65536
 #define REC_MAX_LABELS 1024 /* most bytes of the labels of a sample */
@@ -164,7 +164,8 @@ enum rec_state {
  * @cpu: the thread's CPU clock up to which its samples account for its time, in ns.
  * @wait_since: with wall-clock time: CLOCK_MONOTONIC in ns when the thread began to wait; its
  *	sample lies at @head, complete but for its weight. 0: the thread does not wait.
- * @wait_until: CLOCK_MONOTONIC in ns when its process began to end, or 0.
+ * @wait_until: with wall-clock time: CLOCK_MONOTONIC in ns when its process began to end. 0: it
+ *	does not.
  * @tail: bytes consumed.
  */
 struct rec_slot {
@@ -192,7 +193,7 @@ enum rec_type {
 	REC_START = 2, /* a process image: first record of its start_slot */
 	REC_MAPS = 3, /* part of the executable lines of /proc/self/maps */
 	REC_SAMPLE = 4,
-	REC_END = 5, /* the agent leaves the process, which exits */
+	REC_END = 5, /* the agent leaves the process, which exits; not with wall-clock time */
 	REC_REAPED = 6, /* the process has waited for a child */
 };
 
@@ -220,6 +221,20 @@ enum rec_place {
 #define REC_MAPS_FIRST 1
 #define REC_MAPS_LAST 2
 
+/*
+ * REC_START and REC_END say when a process began and ended, by its own look at the clock:
+ *
+ *   - the child of a fork begins in the child, before the program's code goes on there;
+ *   - a process that executes a program goes on. The image begins when the agent's constructor
+ *     runs; the process begins with it only if the recorder does not know the process yet;
+ *   - a child of vfork(), which has no record of its own, begins with the program that it
+ *     executes;
+ *   - with wall-clock time a process ends at @wait_until of its slots: a REC_END would take the
+ *     place of the sample of the thread that ends it in a handler while it waits;
+ *   - a process ends without a REC_END if it is killed, has a sandbox, executes a program without
+ *     an agent, or has no room in its ring. Then it ends when the recorder sees that it is gone.
+ */
+
 /**
  * struct rec_start - a process, or a new image in it after exec
  * @record: the record's header.
@@ -227,6 +242,7 @@ enum rec_place {
  * @parent: instance it was forked from, or 0: a new image, whose maps follow.
  * @parent_pid: process ID of its parent.
  * @pad: 0.
+ * @time: CLOCK_MONOTONIC in ns.
  */
 struct rec_start {
 	struct rec_record record;
@@ -234,16 +250,19 @@ struct rec_start {
 	uint32_t parent;
 	uint32_t parent_pid;
 	uint32_t pad;
+	uint64_t time;
 };
 
 /**
  * struct rec_end - CPU times when the agent leaves a process
  * @record: the record's header.
+ * @time: CLOCK_MONOTONIC in ns.
  * @self: CPU time of the process, in ns.
  * @children: CPU time of its children that it waited for, in ns.
  */
 struct rec_end {
 	struct rec_record record;
+	uint64_t time;
 	uint64_t self;
 	uint64_t children;
 };

@@ -126,6 +126,7 @@ static void begin_image(int fd, long pid)
 	atomic_store(&image->used, heap.used);
 	heap.pid = pid;
 	atomic_store(&image->peak_state, HEAP_RISING);
+	image->began = ticks_now();
 	sys2(SYS_prctl, PR_GET_NAME, image->comm);
 	atomic_store_explicit(&image->pid, pid, memory_order_release);
 	parent_image = i + 1;

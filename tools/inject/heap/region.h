@@ -26,7 +26,7 @@
 #include "../protocol.h"
 
 #define HEAP_MAGIC 0x3070616568736873ULL /* "shsheap0" */
-#define HEAP_VERSION 3
+#define HEAP_VERSION 4
 
 #define HEAP_MAX_IMAGES 65536
 #define HEAP_REGION (1ull << 36) /* bytes of a region */
@@ -68,6 +68,9 @@ struct heap_header {
  * @deepbind: the program has loaded libraries that prefer their own functions (RTLD_DEEPBIND) and
  *	do not call the agent's.
  * @comm: name of the program.
+ * @began: when the region was begun, in ticks. The process goes on when it executes a program, and
+ *	has another region then. When it ends the recorder sees, as a process that is killed cannot say
+ *	it.
  * @size: bytes of the region that the process can use.
  * @used: bytes given to records.
  * @lost: allocations that were not recorded because the region was full or there was no memory.
@@ -85,6 +88,7 @@ struct heap_image {
 	uint32_t foreign;
 	_Atomic uint32_t deepbind;
 	char comm[REC_COMM];
+	uint64_t began;
 	uint64_t size;
 	_Alignas(64) _Atomic uint64_t used;
 	_Atomic uint64_t lost;

@@ -82,6 +82,7 @@ void agent_recording_destroy(struct agent_recording *d)
 		d->losers = l->next;
 		free(l);
 	}
+	agent_recording_forget_lives(d);
 	ledger_destroy(d->ledger);
 	if (d->header)
 		munmap(d->header, d->size);
@@ -199,7 +200,10 @@ static void take_execs(struct agent_recording *d)
 static void take_end(struct agent_recording *d, const struct process_image *image,
 		     const struct rec_end *end)
 {
-	if (end->record.size >= sizeof(*end) && d->ledger)
+	if (end->record.size < sizeof(*end))
+		return;
+	agent_recording_left(d, image->pid, end->time, image->comm);
+	if (d->ledger)
 		ledger_ended(d->ledger, image->pid, end->self, end->children);
 }
 
@@ -210,16 +214,21 @@ static void take_reaped(struct agent_recording *d, const struct process_image *i
 		ledger_reaped(d->ledger, reaped->pid, reaped->cpu, image->comm);
 }
 
-static void take_start(struct agent_recording *d, const struct rec_slot *slot,
-		       const struct rec_start *start)
+static int take_start(struct agent_recording *d, const struct rec_slot *slot,
+		      const struct rec_start *start)
 {
+	char name[REC_COMM];
+
 	if (start->record.size < sizeof(*start) || find_image(d, slot->instance))
-		return;
+		return 0;
 	take_execs(d);
 	if (d->ledger)
 		ledger_started(d->ledger, start->pid, start->parent_pid, slot->instance);
-	add_image(d, slot->instance, start->pid,
-		  start->parent ? find_image(d, start->parent) : NULL);
+	if (!add_image(d, slot->instance, start->pid,
+		       start->parent ? find_image(d, start->parent) : NULL))
+		return 0;
+	shared_memory_name(name, slot->comm);
+	return agent_recording_began(d, start, name);
 }
 
 /*
@@ -294,8 +303,7 @@ static int take_record(struct agent_recording *d, uint32_t i, const struct rec_r
 	case REC_PAD:
 		return 0;
 	case REC_START:
-		take_start(d, slot, whole);
-		return 0;
+		return take_start(d, slot, whole);
 	case REC_MAPS:
 		image = slot_image(d, i);
 		if (image)
@@ -395,6 +403,19 @@ static void introduce(struct agent_recording *d, uint32_t i)
 	d->nesting--;
 }
 
+/* Notes when the process of a slot began to end, if the slot says so. */
+static void take_until(struct agent_recording *d, const struct rec_slot *slot)
+{
+	const uint64_t until = atomic_load(&slot->wait_until);
+	const struct process_image *image = until ? find_image(d, slot->instance) : NULL;
+	char name[REC_COMM];
+
+	if (!image)
+		return;
+	shared_memory_name(name, slot->comm);
+	agent_recording_left(d, image->pid, until, slot->tid == (uint32_t)image->pid ? name : NULL);
+}
+
 static int take_slot(struct agent_recording *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
@@ -427,6 +448,7 @@ static int take_slot(struct agent_recording *d, uint32_t i)
 			return ret;
 	}
 	take_counts(d, i);
+	take_until(d, slot);
 	return 0;
 }
 
@@ -505,6 +527,7 @@ static void take_exit(void *arg, uint32_t instance, uint64_t ns)
 
 int agent_recording_take(struct agent_recording *d)
 {
+	const uint64_t begin = now_ns(CLOCK_MONOTONIC);
 	uint32_t high = agent_recording_slots_used(d);
 	int ret;
 
@@ -527,7 +550,7 @@ int agent_recording_take(struct agent_recording *d)
 	agent_recording_forget_old_texts(d);
 	if (d->ledger)
 		ledger_settle(d->ledger, take_exit, d);
-	return 0;
+	return agent_recording_tell_lives(d, begin);
 }
 
 void agent_recording_free_dead(struct agent_recording *d)
@@ -564,6 +587,7 @@ int agent_recording_stop(struct agent_recording *d)
 	int ret;
 
 	atomic_store(&d->header->stop, 1);
+	agent_recording_see_gone(d);
 	ret = agent_recording_take(d);
 	for (uint32_t i = 0; !ret && i < agent_recording_slots_used(d); i++)
 		if (atomic_load(&d->slots[i].owner))
@@ -571,7 +595,7 @@ int agent_recording_stop(struct agent_recording *d)
 	/* Twice, because the ledger settles only what was reaped before the previous pass. */
 	for (int k = 0; d->ledger && k < 2; k++)
 		ledger_settle(d->ledger, take_exit, d);
-	return ret;
+	return ret ? ret : agent_recording_tell_lives(d, UINT64_MAX);
 }
 
 void agent_recording_alive(struct agent_recording *d, void (*fn)(void *arg, int pid), void *arg)

@@ -76,6 +76,30 @@ struct process_image {
 };
 
 /**
+ * struct process_life - a process that has begun and was not seen to end
+ * @hh: makes it a member of the hash table, by @pid.
+ * @pid: process ID.
+ * @began: CLOCK_MONOTONIC in ns, when it began.
+ * @latest: CLOCK_MONOTONIC in ns, when the latest program in it began.
+ * @left: CLOCK_MONOTONIC in ns, when its agent left it; 0: it did not.
+ * @gone: CLOCK_MONOTONIC in ns, when the recorder saw that it was gone; 0: it is there.
+ * @told: the profile knows that it began.
+ * @first: its name when it began.
+ * @comm: its latest name that is known.
+ */
+struct process_life {
+	UT_hash_handle hh;
+	int pid;
+	uint64_t began;
+	uint64_t latest;
+	uint64_t left;
+	uint64_t gone;
+	bool told;
+	char first[REC_COMM];
+	char comm[REC_COMM];
+};
+
+/**
  * struct slot_progress - what the recorder knows of a slot; not in the shared memory
  * @epoch: epoch of the slot's thread to which all members belong.
  * @tail: position in the ring up to which records were taken.
@@ -122,6 +146,8 @@ struct loser {
  * @images: hash table of the images by their numbers.
  * @nr_images: number of images.
  * @nr_execs: number of images that do not come from a fork.
+ * @lives: hash table of the processes that have not ended, by their IDs.
+ * @untold: the profile may have to be told of some of them.
  * @samples: samples in the profile.
  * @weight: time that the samples stand for, in ns.
  * @late: the part of @weight that the kernel's ticks noticed only after it passed.
@@ -161,6 +187,8 @@ struct agent_recording {
 	struct process_image *images;
 	uint32_t nr_images;
 	uint32_t nr_execs;
+	struct process_life *lives;
+	bool untold;
 	uint64_t samples, weight, late, truncated, folded, lost, lost_weight;
 	uint64_t period;
 	bool labels;
@@ -227,6 +255,31 @@ void agent_recording_set_maps(struct agent_recording *d, struct process_image *i
 
 /* Frees the texts of earlier passes: all records older than them were taken. */
 void agent_recording_forget_old_texts(struct agent_recording *d);
+
+/* ---- agent_recording_lives.c ---- */
+
+/*
+ * Notes that a process began, or another program in it. @name is its name now. Returns 0 or
+ * -ENOMEM.
+ */
+int agent_recording_began(struct agent_recording *d, const struct rec_start *start,
+			  const char name[REC_COMM]);
+
+/* Notes that the agent left a process. @name: NULL if its name is not known. */
+void agent_recording_left(struct agent_recording *d, int pid, uint64_t time,
+			  const char name[REC_COMM]);
+
+/* Looks which processes are gone. All rings must be emptied before the profile is told. */
+void agent_recording_see_gone(struct agent_recording *d);
+
+/*
+ * Tells the profile which processes began before a time, up to which all records were taken, and
+ * which ended. UINT64_MAX: the recording ends, and a process that its agent left has ended.
+ * Returns 0 or -ENOMEM.
+ */
+int agent_recording_tell_lives(struct agent_recording *d, uint64_t before);
+
+void agent_recording_forget_lives(struct agent_recording *d);
 
 /*
  * Takes what is left of threads whose process has ended, and frees their slots. In

@@ -101,6 +101,7 @@ static void watch_threads(struct agent_recording *d, struct process_image *image
 void agent_recording_watch(struct agent_recording *d)
 {
 	agent_recording_free_dead(d);
+	agent_recording_see_gone(d);
 	if (d->ledger)
 		ledger_watch(d->ledger);
 	for (struct process_image *image = d->images; image; image = image->hh.next) {

@@ -785,6 +785,54 @@ static int read_head(const struct heap_recording *d, uint32_t i, struct heap_ima
 	return pread(d->memory.fd, ret, sizeof(*ret), region_at(i)) == sizeof(*ret) ? 0 : -EIO;
 }
 
+/* Returns when a region was begun, or now if its agent says what cannot be. */
+static uint64_t began_at(const struct heap_recording *d, uint64_t ticks)
+{
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+	const uint64_t time = d->ns + ns_of(d, ticks - d->ticks);
+
+	return ticks < d->ticks || ticks > heap_ticks() || time > now ? now : time;
+}
+
+/* Tells the profile that a process began or ended. Returns 0 or -ENOMEM. */
+static int note_life(struct heap_recording *d, const struct heap_image *head, uint64_t time,
+		     bool ended)
+{
+	char name[REC_COMM];
+	const struct shstk_life life = {
+		.time = time,
+		.comm = name,
+		.pid = (int)head->pid,
+		.ended = ended,
+	};
+
+	shared_memory_name(name, head->comm);
+	return life.pid > 0 ? shstk_profile_live(d->profile, &life) : 0;
+}
+
+/*
+ * Tells the profile that a process began, if it did with this region. Called before set_newest().
+ * Returns 0 or -ENOMEM.
+ */
+static int note_beginning(struct heap_recording *d, const struct heap_image *head)
+{
+	const uint64_t time = began_at(d, head->began);
+	const int pid = (int)head->pid;
+	const struct heap_region *last;
+	struct heap_image before;
+	struct newest *newest;
+	int err = 0;
+
+	HASH_FIND_INT(d->newest, &pid, newest);
+	last = newest ? &d->images[newest->number] : NULL;
+	if (last && !last->done && !head->parent)
+		return 0;
+	/* Another process has the number of one that was not seen to be gone. */
+	if (last && !last->done && !read_head(d, last->number, &before))
+		err = note_life(d, &before, time, true);
+	return err ? err : note_life(d, head, time, false);
+}
+
 /*
  * Notes the newest region of a process. The region that the process had before is not written any
  * more. Returns 0 or -ENOMEM.
@@ -852,6 +900,8 @@ static int meet_images(struct heap_recording *d)
 		*image = (struct heap_region){ .number = d->nr_images, .pid = head.pid };
 		err = make_proc(d, image);
 		if (!err)
+			err = note_beginning(d, &head);
+		if (!err)
 			err = set_newest(d, image);
 		if (err)
 			return err;
@@ -866,13 +916,26 @@ static bool is_over(const struct heap_region *image)
 	return image->replaced || process_gone(image->pid);
 }
 
+/* Reads a region whose process is over, and tells the profile if the process ended. */
+static int read_over(struct heap_recording *d, struct heap_region *image)
+{
+	const uint64_t time = now_ns(CLOCK_MONOTONIC);
+	struct heap_image head = { .pid = 0 };
+	int ret;
+
+	if (!image->replaced)
+		read_head(d, image->number, &head);
+	ret = read_image(d, image, LAST, d->account);
+	return ret ? ret : note_life(d, &head, time, true);
+}
+
 int heap_recording_watch(struct heap_recording *d)
 {
 	int ret = meet_images(d);
 
 	for (uint32_t i = 0; i < d->nr_images && !ret; i++)
 		if (!d->images[i].done && is_over(&d->images[i]))
-			ret = read_image(d, &d->images[i], LAST, d->account);
+			ret = read_over(d, &d->images[i]);
 	return ret;
 }
 
