@@ -121,6 +121,7 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 
 #define WHAT "the BPF walk"
 #define OBJECT "shstk-walk.bpf.o"
+#define MIN_DESCRIPTORS 512
 
 /**
  * struct walker - the program
@@ -257,9 +258,20 @@ static bool may_make_tables(void)
 	return geteuid() || (bpf_has_capability(CAP_SETUID) && bpf_has_capability(CAP_SETGID));
 }
 
+/*
+ * Programs and maps take some 40 descriptors, beside the rings and half of what is permitted, which
+ * is for files (tools/convert/living_files.c). The soft limit is raised when rings are opened.
+ */
+static bool has_descriptors(void)
+{
+	struct rlimit limit;
+
+	return !getrlimit(RLIMIT_NOFILE, &limit) && limit.rlim_max >= MIN_DESCRIPTORS;
+}
+
 bool walker_possible(void)
 {
-	return may_make_tables() && bpf_loaded_possible(OBJECT);
+	return may_make_tables() && has_descriptors() && bpf_loaded_possible(OBJECT);
 }
 
 struct walker *walker_plan(const struct walker_opts *opts)
