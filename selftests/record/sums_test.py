@@ -403,7 +403,8 @@ def record_chain(**who):
 def check_chain(**who):
     """Checks that such threads have samples; the kernel may take most of so short threads' time."""
     sampled, counted, err = record_chain(**who)
-    check(counted > 0.2 and sampled > 0.2 * counted, err)
+    # How much of a CPU they get depends on what else runs.
+    check(sampled > 0.2 * counted and sampled > 0, err)
 
 
 @test
