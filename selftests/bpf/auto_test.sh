@@ -100,16 +100,7 @@ rightless()
 		"$shstk" record -o out.folded -- "$here/spin" $seconds
 }
 
-echo TAP version 13
-if ! "$shstk" record --via=bpf -o out.folded -- true >out 2>&1; then
-	if is_refused out; then
-		point 1 "the program is loaded"
-		echo "1..$count"
-		exit 1
-	fi
-	echo "1..0 # SKIP $(tail -n 1 out)"
-	exit 4
-fi
+begin_walked "$shstk" record --via=bpf -o out.folded -- true
 if [ -d /sys/module/shstk_perf ]; then
 	echo "1..0 # SKIP shstk_perf is loaded: its callchains are preferred"
 	exit 4

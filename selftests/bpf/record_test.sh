@@ -48,16 +48,7 @@ is_overlay()
 	[ "$(stat -f -c %T "$spin")" = overlayfs ]
 }
 
-echo TAP version 13
-if ! "$shstk" record --via=bpf -o out.folded -- "$spin" >out 2>&1; then
-	if is_refused out; then
-		point 1 "the program is loaded"
-		echo "1..$count"
-		exit 1
-	fi
-	echo "1..0 # SKIP $(tail -n 1 out)"
-	exit 4
-fi
+begin_walked "$shstk" record --via=bpf -o out.folded -- "$spin"
 record_walked -- "$spin"
 status=$?
 if [ $status != 0 ] && [ "$walked" = 0 ] && is_overlay; then

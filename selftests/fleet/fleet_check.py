@@ -23,8 +23,8 @@ sys.path[:0] = [os.path.dirname(HERE), os.path.join(os.path.dirname(HERE), 'push
 import harness  # noqa: E402
 import pprof  # noqa: E402
 from harness import Skip, check, equal, main, test  # noqa: E402
-from received import (ENVIRONMENT, certificates, need_sender, place, unpacked,  # noqa: E402
-                      walk, write)
+from received import (ENVIRONMENT, certificates, need_sender, place, senders,  # noqa: E402
+                      unpacked, walk, write)
 from server import Server, answer  # noqa: E402
 
 SECONDS = int(os.environ.get('FLEET_SECONDS', '600'))
@@ -260,20 +260,6 @@ class Machine:
         return ''.join(open(log, encoding='utf-8', errors='replace').read()    # noqa: SIM115
                        for log in sorted(set(self.logs)))
 
-    def senders(self, kind):
-        """The processes that send what the recorder has put."""
-        found = []
-        for path in glob.glob('/proc/[0-9]*/cmdline'):
-            try:
-                with open(path, 'rb') as file:
-                    words = file.read().split(b'\0')
-            except OSError:
-                continue
-            if words[0].endswith(b'/shstk-push') and \
-                    f'--spool={self.folder}/spool.{kind}'.encode() in words:
-                found.append(int(path.split('/')[2]))
-        return found
-
     def cut(self, down):
         ip('link', 'set', f'fleet{self.number}', 'down' if down else 'up')
 
@@ -356,7 +342,7 @@ def troubles(collector, machines):
     fill = f'dd if=/dev/zero of={three.folder}/spool.cpu/fill 2>/dev/null; :'
 
     def kill_sender():
-        for pid in one.senders('cpu'):
+        for pid in senders(f'{one.folder}/spool.cpu'):
             os.kill(pid, signal.SIGKILL)
 
     def kill_recorder():

@@ -112,6 +112,21 @@ is_refused()
 		! grep -qs '\[confidentiality\]' /sys/kernel/security/lockdown
 }
 
+# begin_walked COMMAND...: begins the output of a script that needs the BPF walk, or ends the script: as
+# skipped where COMMAND says that it is not permitted, as failed where the verifier refuses the program.
+begin_walked()
+{
+	echo TAP version 13
+	"$@" >out 2>&1 && return
+	if is_refused out; then
+		point 1 "the program is loaded"
+		echo "1..$count"
+		exit 1
+	fi
+	echo "1..0 # SKIP $(tail -n 1 out)"
+	exit 4
+}
+
 bash_script='
 	f() { return 3; }
 	f; a=$?

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What the tests of sending share: what a server received, and certificates."""
 
+import glob
 import gzip
 import os
 import shutil
@@ -22,6 +23,20 @@ HELD = []       # sockets whose ports nobody else gets
 
 def place(name):
     return os.path.join(TMP, name)
+
+
+def senders(spool):
+    """The processes that send from a spool, which is named by its path."""
+    found = []
+    for path in glob.glob('/proc/[0-9]*/cmdline'):
+        try:
+            with open(path, 'rb') as file:
+                words = file.read().split(b'\0')
+        except OSError:
+            continue
+        if words[0].endswith(b'/shstk-push') and f'--spool={spool}'.encode() in words:
+            found.append(int(path.split('/')[2]))
+    return found
 
 
 def write(name, data):

@@ -27,8 +27,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 from harness import LIMIT, Skip, check, equal, main, test  # noqa: E402
 from received import (ENVIRONMENT, attributes, certificates, ids, kept, mappings,  # noqa: E402
-                      need_sender, nobody_listens, place, same, stacks, unpacked, until, wake,
-                      walk, write)
+                      need_sender, nobody_listens, place, same, senders, stacks, unpacked, until,
+                      wake, walk, write)
 from server import Server, answer, raw, silent  # noqa: E402
 
 OWN = 125       # exit status where a profile was lost
@@ -76,20 +76,6 @@ def finish(child, wait):
     said = child.communicate(timeout=LIMIT)[1]
     equal(child.returncode, 0, said)
     return said
-
-
-def senders(spool):
-    """The processes that send from a spool."""
-    found = []
-    for path in glob.glob('/proc/[0-9]*/cmdline'):
-        try:
-            with open(path, 'rb') as file:
-                words = file.read().split(b'\0')
-        except OSError:
-            continue
-        if words[0].endswith(b'/shstk-push') and f'--spool={spool.path}'.encode() in words:
-            found.append(int(path.split('/')[2]))
-    return found
 
 
 # ---- What a server receives ----
@@ -559,7 +545,7 @@ def stays():
         child = spool.start(server, '--every=200ms', wait=wait)
         # What sends was started before the first request is put.
         until(lambda: len(spool.requests()) >= 2, 'a request that waits')
-        until(lambda: not senders(spool), 'the end of what sends')
+        until(lambda: not senders(spool.path), 'the end of what sends')
         before = len(spool.requests())
         until(lambda: len(spool.requests()) >= before + 3, 'more requests')
         said = finish(child, wait)
@@ -616,7 +602,7 @@ def sender_killed():
     with Server(silent) as server:
         child = spool.start(server, '--every=200ms', wait=wait)
         until(lambda: server.requests, 'a request')
-        (pid,) = senders(spool)
+        (pid,) = senders(spool.path)
         os.kill(pid, signal.SIGKILL)
         until(lambda: len(server.requests) >= 3, 'requests')
         said = finish(child, wait)
@@ -636,7 +622,7 @@ def recorder_killed():
         child.kill()
         write(wait, b'')
         child.communicate(timeout=LIMIT)
-        until(lambda: not senders(spool), 'the end of what sends')
+        until(lambda: not senders(spool.path), 'the end of what sends')
     equal(spool.requests(), [], 'requests that wait')
     bodies = [r.body for r in server.requests]
     equal([len(set(bodies)), spool.counts()['sent']], [len(bodies), len(bodies)], 'requests')
