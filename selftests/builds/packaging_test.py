@@ -12,6 +12,7 @@ import pty
 import re
 import select
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -248,6 +249,17 @@ def consumer(name):
     return folder
 
 
+def reports_its_crash(program, env):
+    """Check that a program that crashes reports that with the command that was built. On a busy
+    machine the command may be too late, and then there are addresses."""
+    done = subprocess.run(['sh', '-c', 'ulimit -c 0; exec "$@"', 'sh', program, f'{BUILD}/shstk'],
+                          stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, env=env,
+                          timeout=LIMIT, check=False)
+    reported = 'careless' in done.stderr or 'shstk-crash: signal 11' in done.stderr
+    check(done.returncode == -signal.SIGSEGV and reported,
+          f'{program}: {done.returncode}\n{done.stderr}')
+
+
 def library_environment():
     """How what is installed in a folder of its own is found."""
     return clean_environment(
@@ -265,6 +277,7 @@ def cmake_finds_it():
     run('cmake', '--build', f'{folder}/out', env=env)
     check('main' in run(f'{folder}/out/consumer', env=env).splitlines(), 'main is no name')
     run(f'{folder}/out/consumer-static')
+    reports_its_crash(f'{folder}/out/crash', env)
 
 
 @test
@@ -289,6 +302,7 @@ def meson_finds_it():
     run('meson', 'setup', f'{folder}/out', folder, env=env)
     run('ninja', '-C', f'{folder}/out', env=env)
     check('main' in run(f'{folder}/out/consumer', env=env).splitlines(), 'main is no name')
+    reports_its_crash(f'{folder}/out/crash', env)
 
 
 # --- completion ---
