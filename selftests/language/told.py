@@ -4,9 +4,11 @@
 import json
 import os
 import re
+import resource
+import signal
 import time
 
-from harness import Skip, check, shstk
+from harness import Skip, check, end_with_parent, shstk
 
 PATIENCE = 120      # seconds until all threads wait
 
@@ -46,8 +48,30 @@ def read_told(path):
     return told
 
 
+def may_leave_core():
+    """In a new process: it may leave a core file."""
+    end_with_parent()
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+
+def leave_core(process, folder):
+    """Ends a process, which works in the folder. Returns the path of the core file that it left."""
+    process.send_signal(signal.SIGABRT)
+    process.wait()
+    for name in os.listdir(folder):
+        if name.startswith('core'):
+            return os.path.join(folder, name)
+    with open('/proc/sys/kernel/core_pattern', encoding='utf-8') as file:
+        raise Skip(f'no core file in the working directory; core_pattern is {file.read().strip()!r}')
+
+
 def trace(pid):
-    ended = shstk('trace', '--json', '-p', str(pid))
+    return trace_by('-p', str(pid))
+
+
+def trace_by(*source):
+    ended = shstk('trace', '--json', *source)
     if ended.returncode == 1 and re.search('no permission to trace|cannot trace process', ended.stderr):
         raise Skip(ended.stderr.strip())
     check(ended.returncode == 0, f'shstk trace ended with {ended.returncode}: {ended.stderr}')

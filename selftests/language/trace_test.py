@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""`shstk trace -p` of a Python program: the functions and lines where it says that it waits.
+"""`shstk trace` of a Python program and of its core file: the functions and lines where it says that
+it waits.
 
 The environment may choose the interpreter (PYTHON).
 """
@@ -8,46 +9,77 @@ The environment may choose the interpreter (PYTHON).
 import functools
 import os
 import sys
+import tempfile
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import TMP, Process, check, main, test    # noqa: E402
-from told import await_file, await_reading, read_told, shown, trace    # noqa: E402
+from told import (    # noqa: E402
+    await_file, await_reading, leave_core, may_leave_core, read_told, shown, trace, trace_by)
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.py')
 THREADS = 5         # of waiting.py that tell
 
 
+def trace_living(process, folder):    # pylint: disable=unused-argument
+    return trace(process.pid)
+
+
+def trace_core(process, folder):
+    return trace_by('--core', leave_core(process, folder))
+
+
 @functools.lru_cache(maxsize=None)
-def stacks():
+def stacks(trace_it):
     """Traces waiting.py once for all tests. For each of its threads: what it told, and its stack."""
-    path = os.path.join(TMP, 'told')
-    with Process([PYTHON, PROGRAM, path]) as process:
+    folder = tempfile.mkdtemp(dir=TMP)
+    path = os.path.join(folder, 'told')
+    with Process([PYTHON, PROGRAM, path], cwd=folder, preexec_fn=may_leave_core) as process:
         check(await_file(path, process), 'the program does not wait')
         told = read_told(path)
         await_reading(process.pid, told)
-        found = {t['tid']: t['frames'] for t in trace(process.pid)['threads']}
+        found = {t['tid']: t['frames'] for t in trace_it(process, folder)['threads']}
         process.kill()
     check(len(told) == THREADS, f'{len(told)} threads told where they wait')
     return [(told[tid], found.get(tid, [])) for tid in told]
 
 
+def check_told(trace_it):
+    for frames, stack in stacks(trace_it):
+        seen = list(shown(stack))
+        check(seen == frames, f'told: {frames}\nseen: {seen}')
+
+
+def check_among_native(trace_it):
+    for frames, stack in stacks(trace_it):
+        names = [frame['function'] for frame in stack]
+        check('_PyEval_EvalFrameDefault' not in names and any('read' in n for n in names[:4]),
+              f'{frames}: {names}')
+
+
 @test
 def told():
     """all functions and lines where threads say that they wait, in order"""
-    for frames, stack in stacks():
-        seen = list(shown(stack))
-        check(seen == frames, f'told: {frames}\nseen: {seen}')
+    check_told(trace_living)
 
 
 @test
 def among_native():
     """they are among the native functions, in place of the interpreter's own"""
-    for frames, stack in stacks():
-        names = [frame['function'] for frame in stack]
-        check('_PyEval_EvalFrameDefault' not in names and any('read' in n for n in names[:4]),
-              f'{frames}: {names}')
+    check_among_native(trace_living)
+
+
+@test
+def told_in_core():
+    """all of them in the core file that the program leaves, in order"""
+    check_told(trace_core)
+
+
+@test
+def among_native_in_core():
+    """they are among the native functions there, too"""
+    check_among_native(trace_core)
 
 
 def why():

@@ -20,9 +20,11 @@
 #include "tools/elf/core_file.h"
 #include "tools/elf/image.h"
 #include "tools/java/jit_code.h"
+#include "tools/language/languages.h"
 #include "tools/output.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
+#include "tools/trace/interpreted.h"
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
 
@@ -44,6 +46,7 @@ struct dump {
 	struct shstk_symproc *proc;
 	struct jit *jit; /* knows code made at run time, or NULL */
 	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID; or NULL */
+	struct interpreted interpreted; /* the interpreter in which the program runs */
 };
 
 /* Returns the index of a module's first mapping. The mappings of one file are neighbours. */
@@ -404,7 +407,7 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 	return -ENOENT;
 }
 
-static struct shstk_account *jit_account(void *arg)
+static struct shstk_account *core_account(void *arg)
 {
 	const struct dump *d = arg;
 
@@ -413,9 +416,29 @@ static struct shstk_account *jit_account(void *arg)
 
 static int find_jit(struct dump *d)
 {
-	const struct jit_process process = { read_memory, open_jit, jit_account, d };
+	const struct jit_process process = { read_memory, open_jit, core_account, d };
 
 	return d->core->arch == SHSTK_ARCH_X86 ? jit_attach(d->space, &process, &d->jit) : 0;
+}
+
+/* Finds the interpreter, if the program runs in one that is known. Returns 0 or -ENOMEM. */
+static int find_interpreter(struct dump *d)
+{
+	struct interpreted *of = &d->interpreted;
+	int err = 0;
+
+	of->read = read_memory;
+	of->arg = d;
+	for (size_t i = 0; i < d->core->nr_maps && !of->number && !err; i++) {
+		const struct core_map *m = &d->core->maps[i];
+		struct language_module module = { .start = m->start, .offset = m->offset };
+
+		if (!d->files[i] || !languages_may_be(m->path) || !is_code(d, m, d->files[i]))
+			continue;
+		module.fd = d->files[i]->fd;
+		err = interpreted_find_in(of, &module, core_account(d), d->symbols);
+	}
+	return err;
 }
 
 static int prepare(struct dump *d)
@@ -438,6 +461,8 @@ static int prepare(struct dump *d)
 		err = add_modules(d);
 	if (!err)
 		err = find_jit(d);
+	if (!err && d->core->arch == SHSTK_ARCH_X86)
+		err = find_interpreter(d);
 	if (err)
 		complain("cannot read core file %s: %s", d->core->path, strerror(-err));
 	return err;
@@ -494,6 +519,8 @@ static size_t trim(struct trace_stack *s)
 
 	s->pcs = pcs ? pcs : s->pcs;
 	s->marks = marks ? marks : s->marks;
+	free(s->sps);
+	s->sps = NULL;
 	return s->taken ? nr * (sizeof(*pcs) + 1) : 0;
 }
 
@@ -556,9 +583,11 @@ static bool take_thread(struct dump *d, const struct core_thread *from, struct t
 	else if (d->core->memory >= 0)
 		trace_describe(d->core->living, from->tid, t);
 	t->note = NULL; /* all threads wait until the core file is written */
+	interpreted_read(&d->interpreted, t);
 	if (trace_take(d->opts, d->space, t, read_memory, d) ||
 	    (d->jit && trace_name_made(d->jit, d->proc, t)))
 		return false;
+	interpreted_place(&d->interpreted, d->opts, t);
 	*used += trim(&t->hardware) + trim(&t->unwound);
 	return true;
 }
@@ -676,6 +705,7 @@ int trace_core_threads(const struct trace_opts *opts, struct core *core,
 		output_report_missing(d.symbols);
 	images_deinit(&d.images);
 	images_deinit(&d.given);
+	interpreted_deinit(&d.interpreted);
 	free(d.files);
 	shstk_symbols_destroy(d.symbols);
 	shstk_space_destroy(d.space);

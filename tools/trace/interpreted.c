@@ -1,9 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* interpreted.c - functions that an interpreter runs, in the stacks of threads. */
 #include <errno.h>
-#include <stddef.h>
-#include <sys/ptrace.h>
-#include <sys/user.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -17,38 +14,47 @@
 
 #define NS_PER_MS 1000000ull
 
-/* Returns the number of the interpreter that a mapped file is, 0 if it is none. */
-static int ask_file(const struct interpreted *i, int pid, const struct mapping *m)
+int interpreted_find_in(struct interpreted *i, const struct language_module *module,
+			struct shstk_account *account, struct shstk_symbols *symbols)
 {
-	const struct mappings_map map = live_map(m);
-	struct language_module module = {
-		.fd = live_open(NULL, pid, &map),
-		.start = m->start,
-		.offset = map.offset,
-		.read = i->read,
-		.arg = i->arg,
-		.account = i->account,
-	};
-	int ret;
+	struct language_module whole = *module;
+	int number;
 
-	if (module.fd < 0)
-		return 0;
-	ret = languages_find(i->all, &module);
-	close(module.fd);
-	return ret > 0 ? ret : 0;
-}
-
-/* Makes what the first file that may be an interpreter needs. Returns 0 or -ENOMEM. */
-static int begin(struct interpreted *i, int pid, struct shstk_symbols *symbols)
-{
 	if (!i->account)
-		i->account = shstk_symbols_process_account(symbols, pid);
+		i->account = account;
 	if (!i->all)
 		i->all = languages_create(NULL);
 	if (!i->all || !i->account)
 		return -ENOMEM;
 	languages_stopped_only(i->all);
+	whole.read = i->read;
+	whole.arg = i->arg;
+	whole.account = i->account;
+	number = languages_find(i->all, &whole);
+	if (number <= 0)
+		return 0;
+	i->number = number;
+	shstk_symbols_set_functions(symbols, languages_function, i->all);
 	return 0;
+}
+
+/* Looks whether a mapped file is an interpreter. Returns 0 or -ENOMEM. */
+static int find_in_file(struct interpreted *i, int pid, const struct mapping *m,
+			struct shstk_symbols *symbols)
+{
+	const struct mappings_map map = live_map(m);
+	const struct language_module module = {
+		.fd = live_open(NULL, pid, &map),
+		.start = m->start,
+		.offset = map.offset,
+	};
+	int err;
+
+	if (module.fd < 0)
+		return 0;
+	err = interpreted_find_in(i, &module, shstk_symbols_process_account(symbols, pid), symbols);
+	close(module.fd);
+	return err;
 }
 
 int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbols)
@@ -59,17 +65,10 @@ int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbo
 
 	if (maps_open(pid, "maps", &maps))
 		return 0;
-	while (!i->number && maps_next(&maps, &m)) {
-		if (!m.exec || !languages_may_be(m.path))
-			continue;
-		err = begin(i, pid, symbols);
-		if (err)
-			break;
-		i->number = ask_file(i, pid, &m);
-	}
+	while (!err && !i->number && maps_next(&maps, &m))
+		if (m.exec && languages_may_be(m.path))
+			err = find_in_file(i, pid, &m, symbols);
 	maps_close(&maps);
-	if (i->number)
-		shstk_symbols_set_functions(symbols, languages_function, i->all);
 	return err;
 }
 
@@ -84,13 +83,15 @@ void interpreted_stop(struct interpreted *i)
 	i->until = now_ns(CLOCK_MONOTONIC) + STOP_HOLD_MS * NS_PER_MS;
 }
 
-#if defined(__x86_64__)
-/* Reads memory for as long as threads may be held. A process can have lists as long as it likes. */
+/*
+ * Reads memory for as long as threads may be held. A process can have lists as long as it likes; what
+ * is read of a core file is bounded by its account.
+ */
 static int read_in_time(void *arg, uint64_t addr, void *buf, size_t size)
 {
 	const struct interpreted *i = arg;
 
-	if (now_ns(CLOCK_MONOTONIC) > i->until)
+	if (i->until && now_ns(CLOCK_MONOTONIC) > i->until)
 		return -ETIMEDOUT;
 	return i->read(i->arg, addr, buf, size);
 }
@@ -103,27 +104,16 @@ void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
 		.account = i->account,
 		.stop = i->stop,
 		.tid = t->tid,
+		.pointer = t->regs.thread_pointer,
 		.pc = t->regs.pc,
 		.sp = t->regs.r[7],
 		.live = { t->regs.r[14], t->regs.r[15] },
 	};
 
-	if (!i->number || !t->sampled)
-		return;
-	errno = 0;
-	thread.pointer =
-		ptrace(PTRACE_PEEKUSER, t->tid, offsetof(struct user_regs_struct, fs_base), 0);
 	/* Without memory for it, the stack shows the interpreter's own functions. */
-	if (!errno)
+	if (i->number && t->sampled)
 		language_read(i->all, i->number, &thread);
 }
-#else
-void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
-{
-	(void)i;
-	(void)t;
-}
-#endif
 
 void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
 		       struct trace_thread *t)

@@ -5,14 +5,17 @@
 
 #include "tools/trace/trace.h"
 
+struct language_module;
+
 /**
- * struct interpreted - the interpreter of a process
+ * struct interpreted - the interpreter of a process, which lives or has left a core file
  * @all: the languages, or NULL: the process has no interpreter that is known.
  * @number: its number.
  * @stop: how often threads were stopped so far.
- * @until: time in ns (CLOCK_MONOTONIC) after which nothing is read, because threads are held.
+ * @until: time in ns (CLOCK_MONOTONIC) after which nothing is read, because threads are held; 0: no
+ *	thread is held.
  * @account: account of the process, from which reading draws; set with @all.
- * @read: reads memory of the process while it is stopped.
+ * @read: reads memory of the process, which does not change meanwhile.
  * @arg: first argument of @read.
  */
 struct interpreted {
@@ -30,12 +33,19 @@ struct interpreted {
  * and @arg. Returns 0 or -ENOMEM.
  */
 int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbols);
+
+/*
+ * Does the same for one file of a process that has left a core file. @module has the file and where
+ * its code was mapped. @account: account of the core file.
+ */
+int interpreted_find_in(struct interpreted *i, const struct language_module *module,
+			struct shstk_account *account, struct shstk_symbols *symbols);
 void interpreted_deinit(struct interpreted *i);
 
 /* Begins a stop, in which memory does not change. Frames are read for STOP_HOLD_MS from now on. */
 void interpreted_stop(struct interpreted *i);
 
-/* Reads the frames of a thread that is stopped and that the caller traces. */
+/* Reads the frames of a thread that is stopped, or whose process has left a core file. */
 void interpreted_read(const struct interpreted *i, const struct trace_thread *t);
 
 /* Puts the functions of a thread into its stack, once it is unwound. */
