@@ -244,10 +244,15 @@ static void pack(struct memo *m)
 	}
 }
 
-/* Does what differ() does, for the words of @a with the indices @from to @end - 1. */
+/*
+ * Does what differ() does, for the words of @a with the indices @from to @end - 1. Often there are
+ * none, because all words are packed.
+ */
 static no_sanitize uint64_t differ_again(const struct memo_again *a, int from, int end,
 					 uint64_t *out, bool backwards)
 {
+	if (from == end)
+		return 0;
 	return verify(a->anchor, a->slot + from, a->raw + from, out + from, end - from, backwards);
 }
 
