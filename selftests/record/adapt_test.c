@@ -197,6 +197,29 @@ static void test_size(void)
 	end();
 }
 
+static void test_first_copy(void)
+{
+	struct perf_opts opts = { .freq = 512, .ring_size = 262144, .may_shrink = true };
+	bool good = perf_first_copy(&opts) == 32768;
+
+	opts.freq = 513;
+	verdict(good && perf_first_copy(&opts) == PERF_FIRST_COPY,
+		"32 KiB are copied at first where the largest ring holds a second of them");
+	opts.freq = 8;
+	opts.may_shrink = false;
+	good = perf_first_copy(&opts) == 32768;
+	opts.freq = 9;
+	verdict(good && perf_first_copy(&opts) == PERF_FIRST_COPY,
+		"a ring whose size was given must hold a second of them, too");
+	opts.freq = 8;
+	opts.off = true;
+	good = perf_first_copy(&opts) == PERF_FIRST_COPY;
+	opts.off = false;
+	opts.count = 1;
+	verdict(good && perf_first_copy(&opts) == PERF_FIRST_COPY,
+		"samples that no time bounds begin with small copies");
+}
+
 static void test_scope(void)
 {
 	struct process *p;
@@ -351,8 +374,9 @@ static void test_period(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..17");
+	puts("KTAP version 1\n1..20");
 	test_size();
+	test_first_copy();
 	test_scope();
 	test_copies();
 	test_refused();

@@ -11,6 +11,20 @@
 #include "tools/record/perf/perf_recording_private.h"
 #include "tools/shstk.h"
 
+/* ---- Sizes of copies ---- */
+
+/* When the present size is too small for some stacks, the next one is taken. */
+static const unsigned int sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
+
+unsigned int perf_first_copy(const struct perf_opts *opts)
+{
+	size_t largest = opts->may_shrink ? perf_ring_size(opts->ring_size, SIZE_MAX) :
+					    opts->ring_size;
+	bool bounded = !opts->off && !opts->count;
+
+	return bounded && opts->freq <= largest / sizes[1] ? sizes[1] : sizes[0];
+}
+
 /* ---- Replacing rings ---- */
 
 /*
@@ -28,8 +42,8 @@ static bool open_rings(struct perf_recording *d, struct perf_opts *opts, pid_t *
 	*list = NULL;
 	/* Make room for as many stacks as before. */
 	if (opts->may_shrink)
-		opts->ring_size = perf_ring_size(opts->ring_size,
-						 opts->ring_size / PERF_FIRST_COPY * opts->copy);
+		opts->ring_size = perf_ring_size(
+			opts->ring_size, opts->ring_size / perf_first_copy(opts) * opts->copy);
 	if (opts->nr_pids)
 		err = scope_targets_now(&d->convert->all, opts, list);
 	if (!err)
@@ -107,7 +121,8 @@ static bool too_many(struct perf_recording *d, struct perf_opts *opts)
 
 static bool lacks_shadow(struct perf_recording *d, struct perf_opts *opts)
 {
-	const size_t second = d->opts.off ? SIZE_MAX : d->opts.freq * PERF_FIRST_COPY;
+	const unsigned int copy = perf_first_copy(opts);
+	const size_t second = d->opts.off ? SIZE_MAX : (size_t)d->opts.freq * copy;
 	const struct convert_learnt *l = &d->convert->learnt;
 
 	if (d->convert->stacks.source != STACK_SHADOW ||
@@ -115,7 +130,7 @@ static bool lacks_shadow(struct perf_recording *d, struct perf_opts *opts)
 		return false;
 	if (opts->may_shrink)
 		opts->ring_size = perf_ring_size(opts->ring_size, second);
-	opts->copy = PERF_FIRST_COPY;
+	opts->copy = copy;
 	return true;
 }
 
@@ -299,11 +314,6 @@ static void begin_reading(struct perf_recording *d)
 }
 
 /* ---- CHANGE_SIZE ---- */
-
-/*
- * The sizes of copies. When the present size is too small for some stacks, the next one is taken.
- */
-static const unsigned int sizes[] = { PERF_FIRST_COPY, 32768, 65528 };
 
 /* Returns whether more than one stack of 200 is larger than what is copied. */
 static bool too_small(struct perf_recording *d, struct perf_opts *opts)

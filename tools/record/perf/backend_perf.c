@@ -122,20 +122,19 @@ static uint64_t event_count(const struct record_opts *o)
 }
 
 /*
- * Returns the bytes of a ring. Copies of stacks fill it fast: it must hold those of one second, of
- * one thread that runs all the time.
+ * Sets in @opts how much of each stack is copied, and the size of a ring. Copies of stacks fill it
+ * fast: it must hold those of one second, of one thread that runs all the time.
  */
-static size_t ring_size(const struct record_opts *o)
+static void choose_sizes(const struct record_opts *o, struct perf_opts *opts)
 {
-	size_t size = (size_t)RECORD_BUFFER * 1024;
-
-	if (o->buffer)
-		return (size_t)o->buffer * 1024;
-	if (event_count(o))
-		return perf_ring_size(size, SIZE_MAX);
-	if (o->via != VIA_COPIES)
-		return size;
-	return perf_ring_size(size, o->off_cpu || o->wall ? SIZE_MAX : o->freq * PERF_FIRST_COPY);
+	opts->ring_size = (size_t)(o->buffer ? o->buffer : RECORD_BUFFER) * 1024;
+	opts->may_shrink = !o->buffer;
+	if (o->via == VIA_COPIES)
+		opts->copy = perf_first_copy(opts);
+	if (opts->may_shrink && (opts->count || (opts->copy && opts->off)))
+		opts->ring_size = perf_ring_size(opts->ring_size, SIZE_MAX);
+	else if (opts->may_shrink)
+		opts->ring_size = perf_ring_size(opts->ring_size, (size_t)opts->freq * opts->copy);
 }
 
 /*
@@ -155,9 +154,6 @@ static struct perf_opts event_options(const struct record_opts *o)
 		.off = o->off_cpu || o->wall,
 		.kernel = o->kernel || o->kernel_alone,
 		.max_stack = o->depth < max ? o->depth : max,
-		.copy = o->via == VIA_COPIES ? PERF_FIRST_COPY : 0,
-		.ring_size = ring_size(o),
-		.may_shrink = !o->buffer,
 		.cgroup = -1,
 		.pids = o->targets.nr_tids ? o->targets.tids : o->targets.pids,
 		.nr_pids = o->targets.nr_pids + o->targets.nr_tids +
@@ -167,6 +163,7 @@ static struct perf_opts event_options(const struct record_opts *o)
 
 	for (unsigned int i = 1; i < o->nr_events; i++)
 		opts.more[opts.nr_more++] = &o->events[i];
+	choose_sizes(o, &opts);
 	return opts;
 }
 

@@ -91,9 +91,22 @@ struct perf_counts {
 	const char *refused;
 };
 
-#define PERF_FIRST_COPY 8192 /* bytes of a stack copied at first; more if some need it */
+#define PERF_FIRST_COPY 8192 /* bytes of a stack copied at first, at least; see perf_first_copy() */
 
 #define PERF_AFFORDED 20000 /* samples in a second, at most, where each event is a sample */
+
+/**
+ * perf_first_copy() - choose how much of each stack is copied at first
+ * @opts: the options of the rings; @opts->ring_size is the size of a ring if it must not be larger.
+ *
+ * The kernel copies only what there is of a stack, so for a small stack a larger copy costs nothing
+ * but room in the ring. Stacks that are larger than the first copies are cut until the recorder has
+ * taken larger ones, which is a good part of all samples if a program runs for half a second only.
+ *
+ * Return: bytes: PERF_FIRST_COPY, or 32 KiB where a ring can hold what one thread that runs all the
+ * time is sampled for in a second.
+ */
+unsigned int perf_first_copy(const struct perf_opts *opts);
 
 struct perf_recording;
 

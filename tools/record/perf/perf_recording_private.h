@@ -25,7 +25,7 @@
  * struct perf_recording - a recording by perf events
  * @rings: the rings that are open. Only adapt.c replaces them.
  * @opts: the options of @rings, except the targets. @opts.ring_size is the size for copies of
- *	PERF_FIRST_COPY bytes. Only adapt.c changes them.
+ *	perf_first_copy() bytes. Only adapt.c changes them.
  * @since: CLOCK_MONOTONIC in ns. Samples from before that time were already taken from earlier
  *	rings.
  * @convert: the converter, which makes the profile. adapt.c changes its source of stacks.
