@@ -16,6 +16,7 @@
 
 #include "libshstk/symbol/profile.h"
 #include "selftests/fuzz/print_profile.h"
+#include "selftests/language/no_program.h"
 #include "tools/inject/heap/region.h"
 #include "tools/record/heap/heap.h"
 #include "tools/record/heap/heap_values.h"

@@ -5,7 +5,7 @@
     heap_seed.py FILE
 
 FILE has a process that ended, and FILE2 two that run while snapshots are made, of which one says how
-much of its region it uses.
+much of its region it uses. A stack has a function of Python 3.12.
 """
 
 import struct
@@ -13,7 +13,7 @@ import sys
 
 UNIT = 64
 HEAD = 256      # bytes of struct heap_image
-TRACE, MAPS, THREAD = 0x72743031, 0x706d3032, 0x68743033
+TRACE, MAPS, THREAD, PYTHON, CODE = 0x72743031, 0x706d3032, 0x68743033, 0x79703035, 0x6f633036
 SAMPLED, SNAPSHOTS, ALIVE = 4, 8, 16
 TEXT = b'55d000000000-55d000001000 r-xp 00000000 fe:00 11 /usr/bin/a\n'
 
@@ -28,6 +28,30 @@ def trace(counter, tid, pcs):
                   + struct.pack(f'<{len(pcs)}Q', *pcs) + b'\1' * len(pcs))
 
 
+def text(string):
+    """A str object that is all ASCII."""
+    return (struct.pack('<5Q', 1, 0, len(string), 0, 0x64) + string).ljust(64, b'\0')
+
+
+def python():
+    """The interpreter, a function, and a stack in which that was run for the second entry."""
+    name, file, table = text(b'inner'), text(b'/x.py'), struct.pack('<4Q', 1, 0, 3, 0) + b'\xd8\4\5'
+    words = [0] * 24
+    words[7], words[8] = 3 << 32, 12 << 32
+    code = (struct.pack('<2IQ4I', 0, 0x101, 99, 0, len(name), len(file), len(table))
+            + struct.pack('<24Q', *words) + name.ljust(1024, b'\0') + file.ljust(1024, b'\0') + table)
+    return (record(PYTHON, struct.pack('<2I2Q', 12, 0, 0x55d000000400, 256)) + record(CODE, code))
+
+
+def python_trace(counter, pcs):
+    """The last of three entries is outside; the entry frame lies in the second one."""
+    frames = struct.pack('<3Q', 0x1000, 0x1100, 0x1200)
+    frames += struct.pack('<6I4Q', 0, 0x100, 0, 0, 0, 2, pcs[0], 0x1000, 0, 0)
+    frames += struct.pack('<2QiI', 0x9000, 99, 0, 0) + struct.pack('<2QiI', 0x1110, 0, 0, 3 << 16)
+    return record(TRACE, struct.pack('<6I', counter, 1, 0, len(pcs), 0, len(frames))
+                  + struct.pack(f'<{len(pcs)}Q', *pcs) + frames + b'\0' * len(pcs))
+
+
 def counter(objects, size):
     return struct.pack('<7Q2I', objects, objects * size, objects // 2, objects * size // 2, 999,
                        objects, objects * size, 1, 0)
@@ -40,6 +64,7 @@ def region(used=0):
     records += counter(10, 100) + counter(20, 8)
     records += trace(first, 0, [0x55d000000123, 0x55d000000456])
     records += trace(first + 1, 7, [0x55d000000123])
+    records += python() + python_trace(first, [0x55d000000123, 0x55d000000456, 0x55d000000789])
     far = trace(first, 7, [0x55d000000789])
     head = struct.pack('<2BHIHBx16s2Q2qQq', 2, 2, len(records), 4096, len(far), bool(used),
                        b'name', used, 1, 500, 900, 1 << 40, 4096)

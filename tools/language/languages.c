@@ -253,6 +253,17 @@ static int number_of(struct languages *all, const struct interpreter *it)
 	return (int)n;
 }
 
+int languages_add(struct languages *all, const struct language *language,
+		  const struct language_found *found)
+{
+	struct interpreter it;
+
+	memset(&it, 0, sizeof(it));
+	it.language = language;
+	it.found = *found;
+	return number_of(all, &it);
+}
+
 static int find(struct languages *all, const struct language_module *module)
 {
 	struct interpreter it;

@@ -68,6 +68,13 @@ size_t languages_bytes(const struct languages *all);
  */
 int languages_find(struct languages *all, const struct language_module *module);
 
+/*
+ * Adds an interpreter about which is known what placing needs: version and code. Returns its number; 0:
+ * there are too many.
+ */
+int languages_add(struct languages *all, const struct language *language,
+		  const struct language_found *found);
+
 /* Tells the BPF program that the process @pid has the interpreter @number; 0: that it has none. */
 void languages_set(struct languages *all, int pid, int number);
 

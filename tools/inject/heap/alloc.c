@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "heap.h"
+#include "python.h"
 
 #define FAR_AWAY (1ll << 62) /* more bytes than are ever allocated */
 
@@ -203,10 +204,21 @@ static void find_foreign_malloc(void)
 
 static main_fn program_main;
 
+/* Looks for Python. What the C library allocates for that is not the program's. */
+static void find_python(void)
+{
+	local.busy = true;
+	python_find();
+	local.busy = false;
+	if (is_on())
+		python_begin();
+}
+
 /* Starts the program by a tail call, so that stacks look as they do without the agent. */
 static int start_program(int argc, char **argv, char **envp)
 {
 	find_foreign_malloc();
+	find_python();
 	return program_main(argc, argv, envp);
 }
 

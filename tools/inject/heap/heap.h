@@ -12,6 +12,7 @@
  *   new.c     operator new and delete, where they do not use malloc()
  *   deep.c    libraries that prefer their own functions (RTLD_DEEPBIND)
  *   random.c  which allocations are sampled, and what each stands for
+ *   python.c  the functions of Python that allocate
  *
  * All of it runs inside malloc(), in any thread, at any time: it takes no lock that it could wait
  * for, and calls no function of libc that allocates, so it never calls itself.
@@ -43,6 +44,7 @@
 #define HEAP_MAX_PAGE 65536ull /* the largest size of small pages */
 #define HEAP_LARGE_PAGE (1ull << 21)
 #define SHARDS 64
+#define FUNCTIONS 4096 /* of Python, about which the recorder need not be told again */
 #define LIVE_PAGE_SHIFT 12
 
 struct live_slot;
@@ -60,6 +62,7 @@ struct live_slot;
  * @pool_used: bit n is set if buffer n of trace.c is in use.
  * @range_lock: guards the list of range.c.
  * @ranges: number of ranges in that list.
+ * @functions: functions of Python that the recorder was told of, by their numbers; some of them.
  */
 struct unshared {
 	_Atomic uint32_t on;
@@ -75,6 +78,7 @@ struct unshared {
 	_Atomic uint64_t pool_used;
 	_Atomic int range_lock;
 	uint32_t ranges;
+	_Atomic uint64_t functions[FUNCTIONS];
 };
 
 /**

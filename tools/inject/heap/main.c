@@ -26,6 +26,7 @@
 #include "../common/rawcall.h"
 #include "../common/sandbox_hook.h"
 #include "heap.h"
+#include "python.h"
 #include "seal.h"
 #include "shstk.h"
 
@@ -132,6 +133,7 @@ static void begin_image(int fd, long pid)
 	parent_image = i + 1;
 	heap.image = image;
 	maps_begin();
+	python_begin();
 	alloc_watch();
 	atomic_store(&heap.unshared->on, 1);
 }

@@ -24,9 +24,10 @@
 #include <stdint.h>
 
 #include "../protocol.h"
+#include "bpf/language.h"
 
 #define HEAP_MAGIC 0x3070616568736873ULL /* "shsheap0" */
-#define HEAP_VERSION 4
+#define HEAP_VERSION 5
 
 #define HEAP_MAX_IMAGES 65536
 #define HEAP_REGION (1ull << 36) /* bytes of a region */
@@ -108,6 +109,8 @@ enum heap_kind {
 	HEAP_COUNTS = 0x746e3034, /* counters of many stacks */
 	HEAP_MAPS = 0x706d3032, /* executable lines of /proc/self/maps */
 	HEAP_THREAD = 0x68743033, /* name of a thread */
+	HEAP_PYTHON = 0x79703035, /* which Python the process has */
+	HEAP_CODE = 0x6f633036, /* a function of Python */
 };
 
 /**
@@ -189,8 +192,9 @@ static inline uint32_t heap_counter_index(uint32_t unit)
  * @tid: thread ID, or 0: all threads.
  * @nr: number of entries.
  * @end: enum shstk_end.
- * @pad: 0.
- * @pcs: the entries; one byte of marks for each follows.
+ * @frames: bytes of what the interpreter ran, a multiple of 8; 0: nothing is known of it.
+ * @pcs: the entries. If @frames is not 0, that many bytes follow: the stack pointer of each entry, a
+ *	struct language_moment and its entries. A byte of marks for each entry comes last.
  */
 struct heap_trace {
 	struct heap_record record;
@@ -199,8 +203,35 @@ struct heap_trace {
 	uint32_t tid;
 	uint32_t nr;
 	uint32_t end;
-	uint32_t pad;
+	uint32_t frames;
 	uint64_t pcs[];
+};
+
+/**
+ * struct heap_interpreter - the Python that a process has
+ * @record: the record's header.
+ * @minor: 11 for Python 3.11.
+ * @pad: 0.
+ * @run: address of the function that runs frames.
+ * @run_size: bytes of this function.
+ */
+struct heap_interpreter {
+	struct heap_record record;
+	uint32_t minor;
+	uint32_t pad;
+	uint64_t run;
+	uint64_t run_size;
+};
+
+/**
+ * struct heap_code - a function of Python
+ * @record: the record's header.
+ * @code: the function; its @id is one of this region only. The record ends behind the last byte of its
+ *	@table that was copied.
+ */
+struct heap_code {
+	struct heap_record record;
+	struct language_code code;
 };
 
 /**
@@ -231,10 +262,12 @@ struct heap_thread {
 	char comm[REC_COMM];
 };
 
-/* Returns the bytes of a trace record with @nr entries. */
-static inline uint64_t heap_trace_size(uint64_t nr)
+/* Returns the bytes of a trace record with @nr entries and @frames bytes of frames. */
+static inline uint64_t heap_trace_size(uint64_t nr, uint64_t frames)
 {
-	return (sizeof(struct heap_trace) + nr * 9 + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
+	uint64_t bytes = sizeof(struct heap_trace) + nr * 9 + frames;
+
+	return (bytes + HEAP_UNIT - 1) & ~(uint64_t)(HEAP_UNIT - 1);
 }
 
 /* Returns the clock of lifetimes and peaks. The recorder measures its rate. */

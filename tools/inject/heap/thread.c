@@ -8,8 +8,8 @@
 #include "../common/room.h"
 #include "heap.h"
 
-/* The bytes of two short stacks with their marks, a capture, and reading the maps. */
-#define HEAP_NEED 8192
+/* The bytes of two short stacks with their marks and stack pointers, a capture, and reading the maps. */
+#define HEAP_NEED 10240
 
 HOOK_API int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*fn)(void *),
 			    void *arg)

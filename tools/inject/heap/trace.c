@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "heap.h"
+#include "python.h"
 #include "shstk.h"
 
 #define SHORT_DEPTH 256 /* entries that are captured to the thread's own stack */
@@ -23,10 +24,10 @@
 
 static _Atomic(uint64_t *) pool;
 
-/* Returns the bytes of a buffer: entries, and a mark for each. */
+/* Returns the bytes of a buffer: entries, a stack pointer and a mark for each. */
 static uint64_t buffer_bytes(void)
 {
-	return (heap.max_depth * 9ull + 7) & ~7ull;
+	return (heap.max_depth * 17ull + 7) & ~7ull;
 }
 
 static uint64_t pool_bytes(void)
@@ -238,17 +239,61 @@ static void publish_thread(void)
 	heap_publish(&t->record, HEAP_THREAD, sizeof(*t));
 }
 
-static uint32_t add(uint64_t hash, const uint64_t *pcs, const uint8_t *marks, unsigned int nr,
-		    unsigned int end)
+/**
+ * struct stack - a stack that was captured
+ * @pcs: its entries.
+ * @sps: the stack pointer of each; only if Python is known.
+ * @marks: SHSTK_MARK_* of each.
+ * @max: entries for which there is room.
+ * @nr: number of entries.
+ * @frames: what the interpreter ran.
+ */
+struct stack {
+	uint64_t *pcs;
+	uint64_t *sps;
+	uint8_t *marks;
+	unsigned int max;
+	unsigned int nr;
+	struct python_size frames;
+};
+
+/* Returns the bytes of what the interpreter ran. */
+static uint64_t frames_bytes(const struct stack *s)
 {
-	uint32_t maps = maps_number(pcs, nr), counter;
+	return s->frames.frames ? s->nr * sizeof(*s->sps) + sizeof(struct language_moment) +
+					  (s->frames.marks + s->frames.frames) *
+						  sizeof(struct language_entry) :
+				  0;
+}
+
+/* Writes the entries of a stack, and what the interpreter ran. */
+static void write_stack(const struct stack *s, struct heap_trace *t)
+{
+	struct language_moment *moment = (struct language_moment *)&t->pcs[2 * s->nr];
+
+	t->nr = s->nr;
+	t->frames = frames_bytes(s);
+	memcpy(t->pcs, s->pcs, s->nr * sizeof(*s->pcs));
+	memcpy((uint8_t *)&t->pcs[s->nr] + t->frames, s->marks, s->nr);
+	if (!t->frames)
+		return;
+	memcpy(&t->pcs[s->nr], s->sps, s->nr * sizeof(*s->sps));
+	moment->pc = s->pcs[0];
+	moment->sp = s->sps[0];
+	python_write(s->frames, moment);
+}
+
+static uint32_t add(uint64_t hash, const struct stack *s, unsigned int end)
+{
+	uint32_t maps = maps_number(s->pcs, s->nr), counter;
+	const uint64_t size = heap_trace_size(s->nr, frames_bytes(s));
 	struct heap_trace *t;
 
 	publish_thread();
 	if (!have_room())
 		return 0;
 	counter = take_counter();
-	t = counter ? heap_reserve(heap_trace_size(nr), HEAP_UNIT) : NULL;
+	t = counter ? heap_reserve(size, HEAP_UNIT) : NULL;
 	if (!t)
 		return 0;
 	atomic_store_explicit(&counter_at(counter)->peak_no,
@@ -258,11 +303,9 @@ static uint32_t add(uint64_t hash, const uint64_t *pcs, const uint8_t *marks, un
 	t->counter = counter;
 	t->maps = maps;
 	t->tid = heap.per_thread ? local.tid : 0;
-	t->nr = nr;
 	t->end = end;
-	memcpy(t->pcs, pcs, nr * sizeof(*pcs));
-	memcpy(&t->pcs[nr], marks, nr);
-	heap_publish(&t->record, HEAP_TRACE, heap_trace_size(nr));
+	write_stack(s, t);
+	heap_publish(&t->record, HEAP_TRACE, size);
 	insert(hash, counter);
 	return counter;
 }
@@ -274,12 +317,32 @@ static inline uint64_t mix(uint64_t a, uint64_t b)
 	return (uint64_t)m ^ (uint64_t)(m >> 64);
 }
 
-/*
- * Returns the hash of a stack. It depends on more than @id: the same trace may be of another
- * thread, or of other code at the same addresses.
- */
-static inline uint64_t hash_of(uint64_t id, const void *leaf)
+/* Returns whether the interpreter's frames are read. In a signal handler they may be anything. */
+static inline bool has_frames(const struct shstk_hook *hook)
 {
+	return unlikely(python_known) && !hook->crossed;
+}
+
+/*
+ * Captures a stack. Whether a thread's first one goes through a signal frame is not told; that of the
+ * next one is.
+ */
+static inline int capture(struct shstk_hook *hook, uint64_t *pcs, unsigned int max)
+{
+	int n = shstk_hook_capture(hook, pcs, max, NULL);
+
+	if (unlikely(python_known) && n >= 0 && hook->crossed)
+		n = shstk_hook_capture(hook, pcs, max, NULL);
+	return n;
+}
+
+/*
+ * Returns the hash of a stack. It depends on more than the identity of its entries: the same trace
+ * may be of another thread, of other code at the same addresses, or of another function of Python.
+ */
+static inline uint64_t hash_of(const struct shstk_hook *hook, const void *leaf)
+{
+	uint64_t id = has_frames(hook) ? hook->id ^ python_sum() : hook->id;
 	uint64_t seed = (uint64_t)atomic_load_explicit(&heap.salt, memory_order_relaxed) << 32;
 
 	if (unlikely(heap.per_thread || !*heap.single)) {
@@ -292,50 +355,65 @@ static inline uint64_t hash_of(uint64_t id, const void *leaf)
 	return likely(id) ? id : 1;
 }
 
-/* Captures a stack again, with marks, and adds it. Marks are needed only for new stacks. */
-static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t hash, uint64_t *pcs,
-			 uint8_t *marks, unsigned int max)
+/*
+ * Captures a stack again, with marks, and adds it. Marks, and stack pointers for what the interpreter
+ * ran, are needed only for new stacks. @s has room for them.
+ */
+static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t hash, struct stack *s)
 {
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	unsigned int first = !!leaf;
 	int n;
 
-	opts.marks = marks + first;
-	n = shstk_hook_capture(hook, pcs + first, max - first, &opts);
+	opts.marks = s->marks + first;
+	if (has_frames(hook)) {
+		s->frames = python_measure();
+		opts.sps = s->sps + first;
+		opts.sources = SHSTK_USE_WALK;
+	}
+	n = shstk_hook_capture(hook, s->pcs + first, s->max - first, &opts);
 	if (n < 0)
 		return 0;
 	if (leaf) {
-		pcs[0] = (uintptr_t)leaf;
-		marks[0] = SHSTK_MARK_PC;
+		s->pcs[0] = (uintptr_t)leaf;
+		s->sps[0] = hook->sp;
+		s->marks[0] = SHSTK_MARK_PC;
 	}
-	return add(hash, pcs, marks, n + first, hook->end);
+	s->nr = n + first;
+	if (!s->nr)
+		s->frames = (struct python_size){ 0, 0 };
+	return add(hash, s, hook->end);
 }
 
 static __attribute__((noinline)) uint32_t take_short(struct shstk_hook *hook, const void *leaf,
 						     uint64_t hash, unsigned int max)
 {
-	uint64_t pcs[SHORT_DEPTH];
+	uint64_t pcs[SHORT_DEPTH], sps[SHORT_DEPTH];
 	uint8_t marks[SHORT_DEPTH];
+	struct stack s = { .pcs = pcs, .sps = sps, .marks = marks, .max = max };
 
-	return take_new(hook, leaf, hash, pcs, marks, max);
+	return take_new(hook, leaf, hash, &s);
 }
 
 static __attribute__((noinline)) uint32_t take_deep(struct shstk_hook *hook, const void *leaf)
 {
+	struct stack s = { .max = heap.max_depth };
 	uint32_t counter = 0;
 	uint64_t *pcs, hash;
 	int i = pool_take(&pcs), n;
 
 	if (i < 0)
 		return 0;
-	n = shstk_hook_capture(hook, pcs, heap.max_depth, NULL);
+	s.pcs = pcs;
+	s.sps = pcs + s.max;
+	s.marks = (uint8_t *)(s.sps + s.max);
+	n = capture(hook, pcs, heap.max_depth);
 	if (n >= 0) {
 		local.deep = n > SHORT_DEPTH;
-		hash = hash_of(hook->id, leaf);
+		hash = hash_of(hook, leaf);
 		counter = find(hash);
 		if (!counter)
-			counter = take_new(hook, leaf, hash, pcs, (uint8_t *)(pcs + heap.max_depth),
-					   heap.max_depth);
+			counter = take_new(hook, leaf, hash, &s);
 	}
 	pool_give(i);
 	return counter;
@@ -357,13 +435,13 @@ void trace_begin(struct event *e, const void *leaf)
 		e->trace = take_deep(&e->hook, leaf);
 		return;
 	}
-	if (unlikely(shstk_hook_capture(&e->hook, pcs, max, NULL) < 0))
+	if (unlikely(capture(&e->hook, pcs, max) < 0))
 		return;
 	if (unlikely(e->hook.end == SHSTK_END_CAPACITY && max < heap.max_depth)) {
 		e->trace = take_deep(&e->hook, leaf);
 		return;
 	}
-	e->hash = hash_of(e->hook.id, leaf);
+	e->hash = hash_of(&e->hook, leaf);
 	if (e->hash == local.hash)
 		e->trace = local.trace;
 	else

@@ -17,9 +17,7 @@
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
 
-#define COOKIE "xdebugpy"
 #define WORDS 96 /* of _Py_DebugOffsets; more than any version checks */
-#define FIRST_VALUE (0x310 + 8) /* offset from the thread pointer of glibc's value of key 0 */
 
 /* The addresses of symbols; 0: there is none. */
 struct python_symbols {
@@ -89,6 +87,7 @@ static bool find_symbols(const struct language_module *m, struct python_symbols 
 static int check_offsets(const struct language_module *m, const struct python_version *v,
 			 uint64_t runtime, struct reason *why)
 {
+	const struct python_check *c;
 	uint64_t words[WORDS];
 	int err;
 
@@ -97,23 +96,21 @@ static int check_offsets(const struct language_module *m, const struct python_ve
 	err = m->read(m->arg, runtime, words, sizeof(words));
 	if (err)
 		return -EAGAIN;
-	if (memcmp(words, COOKIE, 8)) {
+	if (memcmp(words, PYTHON_COOKIE, 8)) {
 		because(why, "Python 3.%d: its table _Py_DebugOffsets does not begin with \"%s\"",
-			v->minor, COOKIE);
+			v->minor, PYTHON_COOKIE);
 		return -EINVAL;
 	}
 	if (words[2]) {
 		because(why, "Python 3.%d: a free-threaded build, which is not known", v->minor);
 		return -EINVAL;
 	}
-	for (const struct python_check *c = v->checks; c->word; c++) {
-		if (words[c->word] == c->value)
-			continue;
-		because(why, "Python 3.%d: %s in its table _Py_DebugOffsets is %llu, not %u",
-			v->minor, c->name, (unsigned long long)words[c->word], c->value);
-		return -EINVAL;
-	}
-	return 0;
+	c = python_differs(v, words);
+	if (!c)
+		return 0;
+	because(why, "Python 3.%d: %s in its table _Py_DebugOffsets is %llu, not %u", v->minor,
+		c->name, (unsigned long long)words[c->word], c->value);
+	return -EINVAL;
 }
 
 /* Returns the index of the word at @offset of a code object. */
@@ -152,7 +149,7 @@ static void set_target(const struct python_version *v, const struct python_symbo
 
 	*t = (struct language_target){
 		.key_at = f->runtime + v->key,
-		.slot = FIRST_VALUE,
+		.slot = PYTHON_FIRST_VALUE,
 		.thread_at = v->state_thread,
 		.base_word_at = v->state_top,
 		.frames = { 1, { v->state_frames }, v->previous },

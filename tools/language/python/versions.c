@@ -13,24 +13,25 @@
 /* clang-format off */
 static const struct python_version versions[] = {
 	{
-		.minor = 11, .cframes = true, .key = 592 + 4,
+		.minor = 11, .cframes = true, .key = 592 + 4, .finalizing = 24,
 		.state_frames = 56, .state_thread = 152, .cframe_frame = 8, .cframe_previous = 16,
 		.frame_bytes = 72, .previous = 48, .code = 32, .instruction = 56, .owner = 69,
 		.entry = 68, .first_line = 72, .first_traceable = 168, .instructions = 184,
 		.ascii = 48, .wide = 72, .state_top = 304, .unsure = true,
 	}, {
-		.minor = 12, .cframes = true, .key = 1544 + 4,
+		.minor = 12, .cframes = true, .key = 1544 + 4, .finalizing = 24,
 		.state_frames = 56, .state_thread = 136, .cframe_frame = 0, .cframe_previous = 8,
 		.frame_bytes = 72, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
 		.first_line = 68, .size_words = 76, .first_traceable = 176, .instructions = 192,
 		.ascii = 40, .wide = 56, .state_top = 240, .unsure = true,
 	}, {
-		.minor = 13, .key = 2160 + 4,
+		.minor = 13, .key = 2160 + 4, .finalizing = 608,
 		.state_frames = 72, .state_thread = 152, .state_top = 240,
 		.frame_bytes = 72, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
 		.first_line = 68, .size_words = 76, .first_traceable = 184, .instructions = 200,
 		.ascii = 40, .wide = 56,
 		.checks = {
+			{ 4, 608, "runtime_state.finalizing" },
 			{ 23, 72, "thread_state.current_frame" },
 			{ 24, 152, "thread_state.thread_id" },
 			{ 28, 80, "interpreter_frame.size" },
@@ -52,13 +53,14 @@ static const struct python_version versions[] = {
 			{ 70, 40, "unicode_object.asciiobject_size" },
 		},
 	}, {
-		.minor = 14, .key = 2336 + 4,
+		.minor = 14, .key = 2336 + 4, .finalizing = 784,
 		.state_frames = 72, .state_thread = 152, .state_top = 240,
 		.frame_bytes = 80, .previous = 8, .code = 0, .code_tags = 3, .instruction = 56,
 		.owner = 74,
 		.first_line = 68, .size_words = 76, .first_traceable = 192, .instructions = 208,
 		.ascii = 40, .wide = 56,
 		.checks = {
+			{ 4, 784, "runtime_state.finalizing" },
 			{ 26, 72, "thread_state.current_frame" },
 			{ 27, 152, "thread_state.thread_id" },
 			{ 31, 88, "interpreter_frame.size" },
@@ -88,5 +90,13 @@ const struct python_version *python_version(int minor)
 	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++)
 		if (versions[i].minor == minor)
 			return &versions[i];
+	return NULL;
+}
+
+const struct python_check *python_differs(const struct python_version *v, const uint64_t *words)
+{
+	for (const struct python_check *c = v->checks; c->word; c++)
+		if (words[c->word] != c->value)
+			return c;
 	return NULL;
 }

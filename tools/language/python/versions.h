@@ -6,14 +6,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PYTHON_CHECKS 20
+#define PYTHON_CHECKS 21
+#define PYTHON_COOKIE "xdebugpy" /* begins _Py_DebugOffsets */
 
 /**
  * struct python_version - a minor version on a 64-bit machine, without debugging code
  * @minor: 11 for Python 3.11.
  * @cframes: the thread state refers to a list of struct _PyCFrame on the native stack, which refer
  *	to frames; otherwise it refers to the frames.
- * @key: offset of the key of pthread_getspecific() in _PyRuntime.
+ * @key: offset of the key of pthread_getspecific() in _PyRuntime; the word in front of it is not 0 if
+ *	there is a key.
+ * @finalizing: offset in _PyRuntime of a word that is not 0 once the interpreter ends.
  * @state_frames: offset in the thread state of the address of the frame, or of the cframe.
  * @state_thread: offset in the thread state of what pthread_self() returns.
  * @cframe_frame: offset in a cframe of the address of the frame.
@@ -41,6 +44,7 @@ struct python_version {
 	int minor;
 	bool cframes;
 	uint32_t key;
+	uint32_t finalizing;
 	uint32_t state_frames;
 	uint32_t state_thread;
 	uint32_t cframe_frame;
@@ -78,8 +82,15 @@ struct python_version {
 #define PYTHON_HASH 24 /* of str */
 #define PYTHON_STATE 32 /* of str */
 #define PYTHON_BYTES 32 /* offset of the bytes in a bytes object */
+#define PYTHON_CODE_VERSION 92 /* in a code object from 3.12 on: a number that no other one gets */
+
+/* Offset from the thread pointer of glibc's value that key 0 of pthread_getspecific() has. */
+#define PYTHON_FIRST_VALUE (0x310 + 8)
 
 /* Returns the table of a version (3.@minor), or NULL. */
 const struct python_version *python_version(int minor);
+
+/* Returns what differs in the words of _Py_DebugOffsets from the table of a version; or NULL. */
+const struct python_check *python_differs(const struct python_version *v, const uint64_t *words);
 
 #endif

@@ -26,6 +26,7 @@
 #include "tools/record/agent/shared_memory.h"
 #include "tools/record/heap/growth.h"
 #include "tools/record/heap/heap.h"
+#include "tools/record/heap/heap_functions.h"
 #include "tools/record/heap/heap_values.h"
 #include "tools/record/heap/told.h"
 #include "tools/shstk.h"
@@ -121,6 +122,7 @@ struct newest {
  * @text: the maps text that was read last.
  * @text_size: bytes for which @text has room.
  * @current: number of the maps text that @proc has.
+ * @interpreter: number of the Python that the process has; 0: none.
  * @names: names of threads.
  * @copy: copy of the record that is looked at.
  * @copy_size: bytes for which @copy has room.
@@ -142,6 +144,7 @@ struct heap_reading {
 	char *text;
 	size_t text_size;
 	uint32_t current;
+	int interpreter;
 	struct thread_name *names;
 	uint8_t *copy;
 	size_t copy_size;
@@ -164,6 +167,7 @@ struct heap_recording {
 	struct heap_counts counts;
 	char *programs[MAX_PROGRAMS]; /* programs whose symbols were looked at */
 	uint32_t nr_programs;
+	struct heap_functions *functions; /* of Python; NULL: no process has any */
 	uint64_t ticks, ns; /* the agents' clock and CLOCK_MONOTONIC when recording began */
 	uint64_t peak_ticks;
 };
@@ -242,6 +246,7 @@ void heap_recording_destroy(struct heap_recording *d)
 		told_forget(&d->images[d->nr_images].told);
 	}
 	free(d->images);
+	heap_functions_destroy(d->functions);
 	free(d);
 }
 
@@ -512,16 +517,35 @@ static const char *thread_name(const struct heap_reading *r, uint32_t tid)
 	return name ? name->comm : r->head.comm;
 }
 
+/* Takes which Python the process has. Returns 0 or -ENOMEM. */
+static int take_interpreter(struct heap_reading *r, size_t size)
+{
+	struct heap_recording *d = r->d;
+
+	if (size < sizeof(struct heap_interpreter) || r->interpreter)
+		return 0;
+	if (!d->functions) {
+		d->functions = heap_functions_create(d->opts.max_depth);
+		if (!d->functions)
+			return -ENOMEM;
+		heap_functions_name(d->functions, d->symbols);
+	}
+	r->interpreter = heap_functions_interpreter(d->functions, (const void *)r->copy);
+	return 0;
+}
+
 static int take_trace(struct heap_reading *r, size_t size)
 {
-	const struct heap_trace *t = (const void *)r->copy;
+	struct heap_trace *t = (void *)r->copy;
 	int64_t values[HEAP_VALUES] = { 0 };
 	struct heap_counter counter;
 	struct shstk_sample sample;
+	struct heap_stack stack;
 	uint64_t temporary;
 	unsigned int skip;
 
-	if (size < sizeof(*t) || t->nr > r->d->opts.max_depth || heap_trace_size(t->nr) != size ||
+	if (size < sizeof(*t) || t->nr > r->d->opts.max_depth ||
+	    heap_trace_size(t->nr, t->frames) != size ||
 	    copy_counter(r, t->counter, &counter, &temporary))
 		return 0;
 	if (t->maps != r->current) {
@@ -534,13 +558,14 @@ static int take_trace(struct heap_reading *r, size_t size)
 	take_values(r, &counter, temporary, values);
 	if (take_growth(r, t->counter, values))
 		return -ENOMEM;
+	heap_functions_place(r->d->functions, r->interpreter, r->number, t, &stack);
 	sample = (struct shstk_sample){
 		.proc = r->proc,
 		.tid = t->tid ? t->tid : r->head.pid,
 		.comm = thread_name(r, t->tid),
-		.pcs = t->pcs + skip,
-		.marks = (const uint8_t *)&t->pcs[t->nr] + skip,
-		.nr = t->nr - skip,
+		.pcs = stack.pcs + skip,
+		.marks = stack.marks + skip,
+		.nr = stack.nr - skip,
 		.end = t->end,
 		.time = r->time,
 		.values = values,
@@ -578,7 +603,18 @@ static int take_record(struct heap_reading *r, uint32_t kind, uint64_t at, size_
 		return pass ? take_trace(r, size) : 0;
 	if (pass)
 		return 0;
-	return kind == HEAP_MAPS ? take_maps(r, at, size) : take_thread(r, size);
+	switch (kind) {
+	case HEAP_MAPS:
+		return take_maps(r, at, size);
+	case HEAP_PYTHON:
+		return take_interpreter(r, size);
+	case HEAP_CODE:
+		return r->interpreter ? heap_functions_take(r->d->functions, r->interpreter,
+							    r->number, (void *)r->copy, size) :
+					0;
+	default:
+		return take_thread(r, size);
+	}
 }
 
 /* Returns the stack of a record, if the profile knows it; @unit receives the unit of its counter. */
@@ -590,6 +626,12 @@ static struct told_stack *known_stack(const struct heap_reading *r,
 		return NULL;
 	*unit = *(const volatile uint32_t *)&((const struct heap_trace *)record)->counter;
 	return told_find(r->told, *unit);
+}
+
+static bool is_kind(uint32_t kind)
+{
+	return kind == HEAP_TRACE || kind == HEAP_MAPS || kind == HEAP_THREAD ||
+	       kind == HEAP_COUNTS || kind == HEAP_PYTHON || kind == HEAP_CODE;
 }
 
 static int read_records(struct heap_reading *r, int pass)
@@ -618,9 +660,7 @@ static int read_records(struct heap_reading *r, int pass)
 			return -ENOMEM;
 		kind = atomic_load_explicit(&record->kind, memory_order_acquire);
 		size = (size_t)record->units * HEAP_UNIT;
-		if ((kind != HEAP_TRACE && kind != HEAP_MAPS && kind != HEAP_THREAD &&
-		     kind != HEAP_COUNTS) ||
-		    !size || size > MAX_TEXT || size > used - at) {
+		if (!is_kind(kind) || !size || size > MAX_TEXT || size > used - at) {
 			at += HEAP_UNIT;
 			continue;
 		}
@@ -1006,6 +1046,8 @@ int heap_recording_renew(struct heap_recording *d, struct shstk_symbols *symbols
 	d->symbols = symbols;
 	d->profile = profile;
 	d->in_profile = 0;
+	if (d->functions)
+		heap_functions_name(d->functions, symbols);
 	d->account = shstk_symbols_account(symbols, SHARED);
 	if (!d->account)
 		return -ENOMEM;
@@ -1041,6 +1083,8 @@ void heap_recording_count(const struct heap_recording *d, struct heap_counts *re
 	struct heap_image head;
 
 	*ret = d->counts;
+	ret->interpreted = heap_functions_count(d->functions, &ret->placed);
+	ret->refused = heap_functions_refused(d->functions);
 	ret->processes = atomic_load(&d->header->images);
 	for (uint32_t i = 0; i < d->nr_images; i++) {
 		if (d->images[i].done || read_head(d, i, &head))

@@ -58,6 +58,9 @@ struct heap_opts {
  * @inside: a program with an allocator linked into it, whose allocations are not seen; "": none.
  * @allocator: the function of that allocator; see allocator_inside().
  * @more_inside: number of further programs of that kind.
+ * @interpreted: stacks of which functions of Python were read.
+ * @placed: how many of these have them.
+ * @refused: why functions are not shown, or NULL.
  */
 struct heap_counts {
 	uint64_t objects;
@@ -81,6 +84,9 @@ struct heap_counts {
 	char inside[128];
 	const char *allocator;
 	uint32_t more_inside;
+	uint64_t interpreted;
+	uint64_t placed;
+	const char *refused;
 };
 
 struct heap_recording;

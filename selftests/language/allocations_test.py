@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Functions of Python in the stacks of `shstk record --heap`: they are those that allocate.
+
+The size of each block tells which function allocates it (allocations.py). The environment may choose
+the interpreter (PYTHON) and how many functions are made (ROUNDS).
+"""
+
+import functools
+import os
+import platform
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from allocations import FIRST, STEP, first_line, size_of    # noqa: E402
+from harness import TMP, check, main, shstk, test    # noqa: E402
+from pprof import Decoded   # noqa: E402
+
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+ROUNDS = int(os.environ.get('ROUNDS', '500'))
+PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'allocations.py')
+
+
+def lines_of(profile, ids):
+    """(function, file, line) of a sample, the innermost first."""
+    for ident in ids:
+        for line in profile.locations[ident][4]:
+            function = profile.functions[line[1]]
+            yield (profile.text(function[2]), profile.text(function.get(4, 0)), line.get(2, 0))
+
+
+@functools.lru_cache(maxsize=None)
+def blocks():
+    """Records the program once for all tests. Of each round's block: its number, and the stack."""
+    out = os.path.join(TMP, 'out.pb.gz')
+    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', PROGRAM, str(ROUNDS))
+    print('#', ended.stderr.strip().replace('\n', '\n# '))
+    check(ended.returncode == 0, ended.stderr)
+    profile = Decoded(out)
+    objects, space = (profile.types.index(t) for t in (('alloc_objects', 'count'), ('alloc_space', 'bytes')))
+    found = []
+    for ids, values, _ in profile.samples:
+        each = values[space] // values[objects] if values[objects] else 0
+        number, rest = divmod(each - 1 - FIRST, STEP)
+        # A bytearray has a zero behind its bytes.
+        if not rest and 0 <= number < ROUNDS:
+            found.append((number, list(lines_of(profile, ids))))
+    return found
+
+
+def made(frames):
+    """The functions of a stack that the program made."""
+    return [frame for frame in frames if frame[1].rpartition('/')[2].startswith('made-')]
+
+
+def find_fault(number, frames):
+    """What is wrong with the functions of a stack, or None."""
+    size, line = size_of(number), first_line(number)
+    *inner, outer = made(frames)
+    if outer[0] != f'from_{size}' or outer[2] != line + 3:
+        return 'the caller'
+    if not inner or any(name.partition('.')[0] != f'at_{size}' or at != line + 1 for name, _, at in inner):
+        return 'the function that allocates'
+    if any(path.rpartition('/')[2] != f'made-{size}' for _, path, _ in [*inner, outer]):
+        return 'the file'
+    return None
+
+
+@test
+def right():
+    """no stack has another function, file or line than the one that allocates blocks of that size"""
+    wrong = [(find_fault(number, frames), number, frames) for number, frames in blocks() if made(frames)]
+    wrong = [text for text in wrong if text[0]]
+    check(not wrong, '\n'.join(str(text)[:600] for text in wrong[:3]))
+
+
+@test
+def shown():
+    """most blocks have their functions"""
+    with_functions = sum(1 for _, frames in blocks() if made(frames))
+    print(f'# {with_functions} of {len(blocks())} stacks, {ROUNDS} blocks')
+    check(with_functions > ROUNDS * 0.9, f'{with_functions} stacks of {ROUNDS} blocks')
+
+
+def why():
+    """Why nothing can be tested, or None."""
+    if platform.machine() != 'x86_64':
+        return 'only on x86-64'
+    return None if os.path.exists(PYTHON.split()[0]) else PYTHON + ' is not installed'
+
+
+if __name__ == '__main__':
+    sys.exit(main(why))
