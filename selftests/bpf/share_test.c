@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * share_test.c - tests that no user can take all the room for files that the BPF walk knows. Prints
- * KTAP.
+ * share_test.c - tests that no user can take all the room for files that the BPF walk knows, nor for
+ * their tables. Prints KTAP.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,6 +29,37 @@ static unsigned int take_all(struct served *s, uid_t uid)
 	return nr;
 }
 
+/* Makes tables for the user as long as that is permitted. Returns their bytes. */
+static uint64_t take_bytes(struct served *s, uid_t uid, uint64_t each)
+{
+	struct served_user *user = serve_user(s, uid);
+	const uint64_t before = s->bytes;
+
+	while (serve_has_bytes(s, user, each))
+		;
+	return s->bytes - before;
+}
+
+/* Tests the limit of all tables' bytes. */
+static void test_bytes(void)
+{
+	struct served *s = calloc(1, sizeof(*s));
+	uint64_t first, second;
+
+	if (!s)
+		exit(1);
+	s->most_bytes = 1000 * WALK_BLOCK;
+	first = take_bytes(s, 1000, 1);
+	verdict(first > 0 && first <= (s->most_bytes - first) / 2 + WALK_BLOCK,
+		"a user's tables have no more bytes than half as many as are left");
+	second = take_bytes(s, 1001, 3 * WALK_BLOCK + 1);
+	verdict(second > 0 && second <= first && !take_bytes(s, 1000, 1),
+		"another user's tables find room, and the first one's none");
+	verdict(!take_bytes(s, 1002, s->most_bytes) && s->bytes == first + second,
+		"a table that is too large counts for nothing");
+	free(s);
+}
+
 int main(void)
 {
 	struct served *s = calloc(1, sizeof(*s));
@@ -37,7 +68,7 @@ int main(void)
 
 	if (!s)
 		return 1;
-	puts("KTAP version 1\n1..5");
+	puts("KTAP version 1\n1..8");
 	first = take_all(s, 1000);
 	verdict(first > 0 && first <= (WALK_FILES - first) / 2 + 1,
 		"a user has no more files than half as many as are left");
@@ -59,5 +90,6 @@ int main(void)
 			serve_user(s, 1000)->files == first,
 		"users beyond those who are counted apart share a place");
 	free(s);
+	test_bytes();
 	return !!failed;
 }

@@ -131,8 +131,11 @@ static bool is_that(const struct stat *st, const struct walk_file *file)
 	       (__u32)st->st_ctim.tv_nsec == file->nsec;
 }
 
-static int make(struct served *s, const struct walk_file *file, int fd)
+/* Makes the table of a file. Returns 0 or a negative errno: -EDQUOT if the user has too many. */
+static int make(struct served *s, const struct waiting *of)
 {
+	const struct walk_file *file = &of->file;
+	const int fd = of->fd;
 	const struct source from = { .cache = s->cache, .stop = -1 };
 	struct compiled_table table;
 	struct stat before, after;
@@ -148,6 +151,8 @@ static int make(struct served *s, const struct walk_file *file, int fd)
 		return err;
 	if (fstat(fd, &after) || !is_that(&after, file))
 		err = -ESTALE;
+	else if (!serve_has_bytes(s, of->user, table.size))
+		err = -EDQUOT;
 	else
 		err = put(s, file, &table);
 	free(table.header);
@@ -167,7 +172,8 @@ static void set_waiting(const struct served *s, unsigned int nr)
  * Puts a file into a queue, and takes @fd over. Returns false if there is no room: the file will be
  * asked for again.
  */
-static bool enqueue(struct served *s, struct queue *q, const struct walk_file *file, int fd)
+static bool enqueue(struct served *s, struct queue *q, const struct walk_file *file, int fd,
+		    struct served_user *user)
 {
 	if (q->nr == SERVE_WAITING) {
 		s->lib->map_delete_elem(s->files, file);
@@ -175,7 +181,7 @@ static bool enqueue(struct served *s, struct queue *q, const struct walk_file *f
 		return false;
 	}
 	q->waiting[(q->first + q->nr++) % SERVE_WAITING] =
-		(struct waiting){ .file = *file, .fd = fd };
+		(struct waiting){ .file = *file, .fd = fd, .user = user };
 	set_waiting(s, *s->nr_waiting + 1);
 	return true;
 }
@@ -196,6 +202,19 @@ struct served_user *serve_user(struct served *s, uid_t uid)
 bool serve_has_room(const struct served *s, const struct served_user *user)
 {
 	return s->known < WALK_FILES && user->files < (WALK_FILES - s->known + 1) / 2;
+}
+
+bool serve_has_bytes(struct served *s, struct served_user *user, uint64_t bytes)
+{
+	const uint64_t blocks = (bytes + WALK_BLOCK - 1) / WALK_BLOCK * WALK_BLOCK;
+
+	if (!s->most_bytes)
+		return true;
+	if (user->bytes + blocks > (s->most_bytes - s->bytes) / 2)
+		return false;
+	user->bytes += blocks;
+	s->bytes += blocks;
+	return true;
 }
 
 void serve_charge(struct served *s, struct served_user *user)
@@ -246,7 +265,7 @@ static void take_ahead(const struct request *r, const struct stat *st, int fd)
 		close(fd);
 		return;
 	}
-	if (enqueue(s, &s->ahead, &file, fd))
+	if (enqueue(s, &s->ahead, &file, fd, r->user))
 		serve_charge(s, r->user);
 }
 
@@ -263,13 +282,14 @@ static void take_file(void *arg, int fd, const char *path)
 		close(fd);
 	else if (!is_that(&st, &r->asked->file))
 		take_ahead(r, &st, fd);
-	else if (enqueue(r->s, &r->s->missed, &r->asked->file, fd))
+	else if (enqueue(r->s, &r->s->missed, &r->asked->file, fd, r->user))
 		r->taken = true;
 	else
 		r->dropped = true;
 }
 
-#define PENALTY 60000000000 /* ns for which a user is not served who made us wait */
+/* ns for which a user is not served who made us wait, or whose tables are too many */
+#define PENALTY 60000000000
 
 /*
  * Opens the files of a process. It may keep its mappings locked for as long as it likes, so another
@@ -317,7 +337,11 @@ static void make_next(struct served *s)
 	struct queue *q = s->missed.nr ? &s->missed : &s->ahead;
 	const struct waiting *next = &q->waiting[q->first % SERVE_WAITING];
 
-	make(s, &next->file, next->fd);
+	/* Whoever else has this file mapped asks for it again, and this user much later. */
+	if (make(s, next) == -EDQUOT) {
+		s->lib->map_delete_elem(s->files, &next->file);
+		next->user->again = now_ns(CLOCK_MONOTONIC) + PENALTY;
+	}
 	close(next->fd);
 	q->first++;
 	q->nr--;

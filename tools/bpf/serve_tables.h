@@ -11,25 +11,33 @@
 
 #define SERVE_WAITING 512
 
-/* A file that is open and waits for its table. */
-struct waiting {
-	struct walk_file file;
-	int fd;
-};
-
 #define SERVE_USERS 256 /* users who are counted apart; all others count as one */
 
 /**
  * struct served_user - what a user's processes had us do
  * @uid: the user.
  * @files: files that are known because a process of the user's asked.
+ * @bytes: bytes of the tables of these files.
  * @again: CLOCK_MONOTONIC in ns; until then requests of the user are dropped, since one of the user's
  *	processes made us wait.
  */
 struct served_user {
 	uid_t uid;
 	unsigned int files;
+	uint64_t bytes;
 	uint64_t again;
+};
+
+/**
+ * struct waiting - a file that is open and waits for its table
+ * @file: identifies it.
+ * @fd: the open file.
+ * @user: the user whose process asked.
+ */
+struct waiting {
+	struct walk_file file;
+	int fd;
+	struct served_user *user;
 };
 
 /* A queue of @nr files, which begins at index @first modulo SERVE_WAITING. */
@@ -56,6 +64,9 @@ struct queue {
  * @users: users whose processes asked.
  * @nr_users: number of elements of @users.
  * @known: number of files that are known, of all users and of those that were known before.
+ * @most_bytes: most bytes that all tables may have; 0: there is no limit. No user's tables have more
+ *	than half as many as are left.
+ * @bytes: bytes of all tables.
  * @nr_waiting: number of files in both queues, in memory that the server and its parent share.
  */
 struct served {
@@ -74,6 +85,8 @@ struct served {
 	struct served_user users[SERVE_USERS];
 	unsigned int nr_users;
 	unsigned int known;
+	uint64_t most_bytes;
+	uint64_t bytes;
 	unsigned int *nr_waiting;
 };
 
@@ -90,6 +103,9 @@ struct served_user *serve_user(struct served *s, uid_t uid);
  * than half as many as are left, so whoever comes later finds room as well.
  */
 bool serve_has_room(const struct served *s, const struct served_user *user);
+
+/* Returns whether a table of so many bytes may be made for the user, and counts it if so. */
+bool serve_has_bytes(struct served *s, struct served_user *user, uint64_t bytes);
 
 /* Counts a file that became known through the user's processes. */
 void serve_charge(struct served *s, struct served_user *user);
