@@ -113,9 +113,24 @@ struct task_struct___arm64 {
 	struct thread_struct___arm64 thread;
 };
 
+struct perf_event_attr___kernel {
+	__u64 config1;
+};
+
 struct perf_event {
 	struct perf_event *parent;
+	struct perf_event_attr___kernel attr;
 	__u64 id;
+};
+
+typedef struct {
+	__u32 val;
+} kuid_t;
+
+struct cred {
+	kuid_t uid;
+	kuid_t suid;
+	kuid_t euid;
 };
 
 /* The context of programs at perf events, as the kernel knows it. */
@@ -130,6 +145,7 @@ struct task_struct {
 	struct thread_struct thread;
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
+	const struct cred *cred;
 	int tgid;
 };
 

@@ -14,9 +14,12 @@ struct {
 } MAP(config) SEC(".maps");
 
 #ifndef WALK_SHARED
-/* One event for each CPU. libbpf sets the number of entries. */
+/* One event for each CPU. libbpf sets the number of entries, unless there is one for each lease. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PERF_EVENT_ARRAY);
+#ifdef OUTPUTS
+	__uint(max_entries, OUTPUTS);
+#endif
 	__type(key, u32);
 	__type(value, u32);
 } output SEC(".maps");

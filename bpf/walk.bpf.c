@@ -13,6 +13,7 @@
 #include "context_walk.h"
 #include "program.h"
 #include "walk_user.h"
+#include "write_chain.h"
 
 #ifdef WALK_X86
 #include "language_walk.h"
@@ -109,32 +110,6 @@ static noinline void count_cut(struct walk *w)
 	bpf_map_update_elem(&cuts, &file, &first, BPF_NOEXIST);
 }
 
-/* Returns the identifier that samples of the event have: threads inherit events. */
-static __always_inline u64 event_id(void *ctx)
-{
-	const struct bpf_perf_event_data_kern *data = ctx;
-	const struct perf_event *event = BPF_CORE_READ(data, event);
-	const struct perf_event *parent = BPF_CORE_READ(event, parent);
-
-	return parent ? BPF_CORE_READ(parent, id) : BPF_CORE_READ(event, id);
-}
-
-/* Writes the chain. Returns true if it was written. */
-static __always_inline bool send(struct walk *w, void *ctx, u64 period)
-{
-	u64 size;
-
-	w->chain.end = w->end;
-	w->chain.nr = w->first + w->nr;
-	w->chain.period = period;
-	w->chain.id = event_id(ctx);
-	size = sizeof(w->chain) - sizeof(w->chain.size) + 8 * MASKED(w->chain.nr, WALK_ENTRIES);
-	if (!bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &w->chain.end, size))
-		return true;
-	walk_count(COUNT_UNSENT);
-	return false;
-}
-
 /*
  * This is a function of its own, as others here are: before Linux 6.13 all functions that call each
  * other share 512 bytes of stack, and what is inlined into the first one counts for all.
@@ -172,5 +147,5 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 	count_cut(w);
 	if (!c->both && !is_whole(w))
 		return 1;
-	return !send(w, ctx, ctx->sample_period) || c->both;
+	return !write_chain(w, ctx, ctx->sample_period, BPF_F_CURRENT_CPU) || c->both;
 }

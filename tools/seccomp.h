@@ -47,6 +47,11 @@
 	FILTER_UNLESS(__NR_##name, 4), FILTER_FIELD(args[arg]), \
 		BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, 1, 0), FILTER_ALLOW, FILTER_DENY
 
+/* Allows a system call if the low word of an argument has this value, and denies it otherwise. */
+#define FILTER_CALL_WITH(name, arg, value)                                               \
+	FILTER_UNLESS(__NR_##name, 4), FILTER_FIELD(args[arg]), FILTER_UNLESS(value, 1), \
+		FILTER_ALLOW, FILTER_DENY
+
 /* Installs a filter, which stays until the process ends. Returns 0 or a negative errno. */
 static inline int filter_install(const struct sock_filter *code, unsigned short len)
 {

@@ -19,7 +19,10 @@ BPF_FILES_x86 := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selft
 	$(B)/selftests/loader/libprotobuf-c.so.1 $(B)/selftests/record/throw $(B)/selftests/kmod/x86/input.i
 BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains shstk judge shstk-walk.bpf.o) \
 	$(B)/selftests/kmod/arm64/input.i
-BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE)
+BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE) $(BPF_LENT)
+# What the broker lends: the test, the command and its programs.
+BPF_LENT = $(addprefix $(B)/,selftests/broker/walk_test shstk shstk-lend.bpf.o shstk-walk.bpf.o \
+	selftests/loader/libprotobuf-c.so.1)
 BPF_CC1_x86 := x86_64-linux-gnu
 BPF_CC1_arm64 := aarch64-linux-gnu
 
@@ -41,6 +44,7 @@ BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test
 # Writes the steps that only guests of an architecture have. $(1) is the architecture.
 define bpf_steps_x86
 echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
+echo "	'broker:walk=selftests/broker/walk.sh $(BPF_LENT)' \\"; \
 echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\";
 endef
 

@@ -38,173 +38,19 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "client.h"
 #include "facts.h"
-#include "tools/perf/borrow_protocol.h"
 
 /* IDs of users that do not exist. */
 enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };
 
 #define EVENTS 4 /* that a user may have on each CPU */
-#define PATIENCE 300 /* seconds; a step that takes longer has failed */
 #define PAGES 16
 #define CAP_PERFMON_NR 38
 
 static char folder[] = "/tmp/broker-XXXXXX";
-static char name[PATH_MAX], burner[PATH_MAX], setuid_burner[PATH_MAX];
+static char burner[PATH_MAX], setuid_burner[PATH_MAX];
 static pid_t broker;
-static int cpu;
-
-static double now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return ts.tv_sec + ts.tv_nsec / 1e9;
-}
-
-static void nap(void)
-{
-	usleep(10000);
-}
-
-/* ---- Processes of users ---- */
-
-static void become(uid_t uid)
-{
-	if (setgroups(0, NULL) || setresgid(uid, uid, uid) || setresuid(uid, uid, uid) ||
-	    prctl(PR_SET_DUMPABLE, 1))
-		_exit(99);
-	prctl(PR_SET_PDEATHSIG, SIGKILL);
-}
-
-/* Runs a function as a user, in a process of its own. Returns what the function returns. */
-static int as(uid_t uid, int (*fn)(void *arg), void *arg)
-{
-	pid_t pid = fork();
-	int status;
-
-	if (!pid) {
-		become(uid);
-		alarm(PATIENCE);
-		_exit(fn(arg));
-	}
-	waitpid(pid, &status, 0);
-	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
-}
-
-/* Makes a process of this user that does nothing until it is killed. */
-static pid_t idle(void)
-{
-	pid_t pid = fork();
-
-	if (!pid) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
-			pause();
-	}
-	return pid;
-}
-
-static void end(pid_t pid)
-{
-	kill(pid, SIGKILL);
-	waitpid(pid, NULL, 0);
-}
-
-/* ---- The broker ---- */
-
-static int dial(void)
-{
-	const struct timeval patience = { .tv_sec = PATIENCE };
-	struct sockaddr_un to = { .sun_family = AF_UNIX };
-	int fd = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
-
-	strcpy(to.sun_path, name);
-	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
-	if (connect(fd, (struct sockaddr *)&to, sizeof(to))) {
-		close(fd);
-		return -1;
-	}
-	return fd;
-}
-
-/* Reads an answer. Returns an event or a negative errno; -EPIPE: the connection has ended. */
-static int answer(int fd)
-{
-	struct broker_reply reply = { 0 };
-	struct iovec vec = { .iov_base = &reply, .iov_len = sizeof(reply) };
-	char control[CMSG_SPACE(sizeof(int))];
-	struct msghdr msg = {
-		.msg_iov = &vec,
-		.msg_iovlen = 1,
-		.msg_control = control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(fd, &msg, 0);
-	int event = -1;
-
-	/* If the request was not read, the kernel reports that before it gives the answer. */
-	if (n < 0 && errno == ECONNRESET)
-		n = recvmsg(fd, &msg, 0);
-
-	if (n != sizeof(reply))
-		return n && errno != ECONNRESET ? -ETIMEDOUT : -EPIPE;
-	if (CMSG_FIRSTHDR(&msg))
-		memcpy(&event, CMSG_DATA(CMSG_FIRSTHDR(&msg)), sizeof(event));
-	return reply.error ? -reply.error : event;
-}
-
-static int proof_of(pid_t tid)
-{
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%d/mem", (int)tid);
-	return open(path, O_RDONLY);
-}
-
-static struct broker_request request_of(pid_t tid, int proof)
-{
-	return (struct broker_request){
-		.version = BROKER_VERSION,
-		.tid = tid,
-		.proof = proof,
-		.cpu = cpu,
-		.freq = 999,
-		.copy = 8192,
-		.max_stack = 64,
-	};
-}
-
-/*
- * Sends one request on a connection of its own, again as long as another process of the user is
- * answered. Returns what answer() returns.
- */
-static int ask(const struct broker_request *r)
-{
-	double until = now() + PATIENCE;
-	int ret;
-
-	do {
-		int fd = dial();
-
-		send(fd, r, sizeof(*r), MSG_NOSIGNAL);
-		ret = answer(fd);
-		close(fd);
-		if (ret == -EBUSY)
-			nap();
-	} while (ret == -EBUSY && now() < until);
-	return ret;
-}
-
-static int ask_for(pid_t tid)
-{
-	const int proof = proof_of(tid);
-	const struct broker_request r = request_of(tid, proof);
-	int ret = ask(&r);
-
-	close(proof);
-	return ret;
-}
 
 /* ---- Events that are given ---- */
 
@@ -314,7 +160,7 @@ static int wrong_fields(void *arg)
 		{ offsetof(struct broker_request, copy), 65536, EINVAL },
 		{ offsetof(struct broker_request, copy), 100, EINVAL },
 		{ offsetof(struct broker_request, max_stack), 65536, EINVAL },
-		{ offsetof(struct broker_request, zero), 1, EINVAL },
+		{ offsetof(struct broker_request, lease), 1, EOPNOTSUPP },
 	};
 	int wrong = 0;
 
@@ -1169,7 +1015,7 @@ static void start(const char *shstk)
 	if (!broker) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		limit_rights();
-		execl(shstk, "shstk", "broker", events, socket, NULL);
+		execl(shstk, "shstk", "broker", events, socket, "--no-walk", NULL);
 		_exit(99);
 	}
 	while ((fd = dial()) < 0 && now() < until && !waitpid(broker, NULL, WNOHANG))
@@ -1202,7 +1048,7 @@ static int make_socket(void)
 }
 
 /* Executes the broker with a socket as sd_listen_fds(3) describes it. */
-static _Noreturn void be_activated(const char *shstk, int socket)
+static _Noreturn void be_activated(const char *shstk, int socket, const char *option)
 {
 	char pid[16];
 
@@ -1215,7 +1061,7 @@ static _Noreturn void be_activated(const char *shstk, int socket)
 		dup2(socket, 3);
 	setenv("LISTEN_PID", pid, 1);
 	setenv("LISTEN_FDS", "1", 1);
-	execl(shstk, "shstk", "broker", NULL);
+	execl(shstk, "shstk", "broker", "--no-walk", option, NULL);
 	_exit(99);
 }
 
@@ -1226,7 +1072,7 @@ static void test_activation(const char *shstk)
 
 	broker = fork();
 	if (!broker)
-		be_activated(shstk, socket);
+		be_activated(shstk, socket, NULL);
 	close(socket);
 	given = !as(FIRST, asks_and_gets, NULL);
 	verdict(given, "a broker that systemd starts takes over its socket");
@@ -1234,6 +1080,63 @@ static void test_activation(const char *shstk)
 	waitpid(broker, &status, 0);
 	verdict(given && WIFEXITED(status) && !WEXITSTATUS(status) && !access(name, F_OK),
 		"which remains when it ends");
+	unlink(name);
+}
+
+/* Asks for an event on a connection that waits for its broker. Writes a byte for each that is done. */
+static _Noreturn void hold(int done)
+{
+	struct broker_request r;
+	int fd;
+
+	become(FIRST);
+	fd = dial();
+	if (fd < 0 || write(done, "", 1) != 1)
+		_exit(1);
+	r = request_of(getpid(), proof_of(getpid()));
+	if (send(fd, &r, sizeof(r), MSG_NOSIGNAL) != sizeof(r) || answer(fd) < 0 ||
+	    write(done, "", 1) != 1)
+		_exit(1);
+	close(fd);
+	for (;;)
+		pause();
+}
+
+/*
+ * A broker that ends after a second without users, if systemd has started it. The connection is there
+ * before the broker, so that it does not end before.
+ */
+static void test_idle(const char *shstk)
+{
+	const double until = now() + PATIENCE;
+	int socket = make_socket(), done[2], status = 1;
+	pid_t holder, ended;
+	bool holds;
+	char c;
+
+	if (pipe2(done, O_CLOEXEC))
+		return;
+	holder = fork();
+	if (!holder)
+		hold(done[1]);
+	close(done[1]);
+	holds = read(done[0], &c, 1) == 1;
+	broker = fork();
+	if (!broker)
+		be_activated(shstk, socket, "--idle=1");
+	close(socket);
+	holds = holds && read(done[0], &c, 1) == 1;
+	close(done[0]);
+	for (int i = 0; i < 300; i++)
+		nap();
+	ended = waitpid(broker, &status, WNOHANG);
+	verdict(holds && !ended,
+		"a broker that systemd starts goes on while somebody has an event");
+	end(holder);
+	while (!ended && !(ended = waitpid(broker, &status, WNOHANG)) && now() < until)
+		nap();
+	verdict(ended == broker && WIFEXITED(status) && !WEXITSTATUS(status) && !access(name, F_OK),
+		"and ends by itself some time after that");
 	unlink(name);
 }
 
@@ -1290,7 +1193,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		snprintf(shstk, sizeof(shstk), "%s", argv[1]);
 	start(shstk);
-	puts("1..33");
+	puts("1..35");
 	test_given();
 	test_wrong();
 	test_others();
@@ -1300,6 +1203,7 @@ int main(int argc, char **argv)
 	test_behaviour();
 	stop();
 	test_activation(shstk);
+	test_idle(shstk);
 	remove_files();
 	return !!failed;
 }

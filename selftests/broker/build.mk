@@ -5,7 +5,7 @@
 
 BROKER_B := $(B)/selftests/broker
 $(BROKER_B)/broker_test: selftests/broker/broker_test.c selftests/broker/facts.h \
-		tools/perf/borrow_protocol.h all
+		selftests/broker/client.h tools/perf/borrow_protocol.h all
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g $(CPPFLAGS_COMMON) \
 		-o $@ $(filter %.c,$^)
@@ -21,5 +21,18 @@ $(BROKER_B)/race_test: selftests/broker/race_test.c selftests/broker/facts.h $(T
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
 CHECK += $(BROKER_B)/race_test
+
+# Tests walks that the broker lends. The program's own functions have frame pointers, and its calls stay.
+$(BROKER_B)/walk_test: selftests/broker/walk_test.c selftests/broker/facts.h selftests/broker/client.h \
+		tools/perf/borrow_protocol.h bpf/walk.h bpf/lend.h kmod/walk_end.h all
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fno-optimize-sibling-calls \
+		$(CPPFLAGS_COMMON) -o $@ $(filter %.c,$^)
+
+CHECK += $(BROKER_B)/walk_test
+
+selftests/broker/record_test.py: $(addprefix $(BPF_B)/,spin naps)
+
+CHECK += selftests/broker/record_test.py
 
 CHECK += selftests/broker/unit_test.sh

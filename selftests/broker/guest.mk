@@ -5,7 +5,7 @@
 
 BROKER_ARM64 := $(BROKER_B)/arm64
 $(BROKER_ARM64)/broker_test: selftests/broker/broker_test.c selftests/broker/facts.h \
-		tools/perf/borrow_protocol.h
+		selftests/broker/client.h tools/perf/borrow_protocol.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g $(CPPFLAGS_COMMON) \
 		-o $@ $(filter %.c,$^)

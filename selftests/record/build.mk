@@ -164,7 +164,7 @@ CHECK	+= $(RECORD_REPLACED)
 
 # The rings of many CPUs, without the rest of the recorder.
 $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
-		$(addprefix $(B)/tools/perf/,borrow.o event.o regs.o)
+		$(addprefix $(B)/tools/perf/,borrow.o borrow_reply.o event.o regs.o)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
 

@@ -265,8 +265,8 @@ is_active shstk-broker
 point $? 'by the broker that the request has started'
 status_has shstk-broker 'NoNewPrivs:[[:space:]]1'
 point $? 'it can get no new privileges'
-# These are PERFMON, SYS_ADMIN, SETUID, SETGID and KILL.
-status_has shstk-broker 'CapBnd:[[:space:]]00000040002000e0'
+# These are BPF, PERFMON, SYS_ADMIN, SYS_PTRACE, SETUID, SETGID, KILL and DAC_READ_SEARCH.
+status_has shstk-broker 'CapBnd:[[:space:]]000000c0002800e4'
 point $? 'and has no more than the unit gives it'
 work
 record_as_user 'not permitted' --duration=1 -p "$(prop work MainPID)"

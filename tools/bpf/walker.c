@@ -32,6 +32,13 @@ bool walker_started(const struct walker *w)
 	return false;
 }
 
+bool walker_ended(struct walker *w, pid_t pid)
+{
+	(void)w;
+	(void)pid;
+	return false;
+}
+
 int walker_ready(struct walker *w, bool wait, struct reason *why)
 {
 	(void)w;
@@ -121,7 +128,9 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 
 #define WHAT "the BPF walk"
 #define OBJECT "shstk-walk.bpf.o"
+#define LENT_OBJECT "shstk-lend.bpf.o"
 #define MIN_DESCRIPTORS 512
+#define LENT_BYTES (1u << 30) /* of tables that ordinary users' files have */
 
 /**
  * struct walker - the program
@@ -162,7 +171,8 @@ static void keep_own(int socket)
 static int load(struct walker *w, const struct walker_opts *opts, struct reason *why)
 {
 	uint64_t ns_dev, ns_ino;
-	int err = bpf_loaded_open(WHAT, OBJECT, "walk_sample", &w->loaded, why);
+	int err = bpf_loaded_open(WHAT, opts->lent ? LENT_OBJECT : OBJECT,
+				  opts->lent ? "walk_lent" : "walk_sample", &w->loaded, why);
 
 	if (err)
 		return err;
@@ -174,6 +184,7 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 	w->served.next = 1;
 	/* The recorder needs copies of Go's stacks, which lead to goroutines and their labels. */
 	w->served.leaves_go = true;
+	w->served.most_bytes = opts->lent ? LENT_BYTES : 0;
 	w->served.cache = opts->cache ? cache_open(opts->cache) : -1;
 	w->served.told = (struct walk_config){
 		.max = opts->max,
@@ -321,6 +332,15 @@ int walker_start(struct walker *w, struct reason *why)
 bool walker_started(const struct walker *w)
 {
 	return w->server || w->err;
+}
+
+bool walker_ended(struct walker *w, pid_t pid)
+{
+	const bool ret = pid > 0 && w->server == pid;
+
+	if (ret)
+		w->server = 0;
+	return ret;
 }
 
 int walker_ready(struct walker *w, bool wait, struct reason *why)

@@ -11,6 +11,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "bpf/walk.h"
 #include "tools/perf/rings.h"
@@ -24,6 +25,8 @@
  * @records: where a frame may be left by its frame record.
  * @nice: nice value of the process, if that is permitted.
  * @cache: folder in which tables are kept (tools/rules/cache.h), or NULL: none are kept.
+ * @lent: load the program that walks for ordinary users (bpf/lend.bpf.c). It has leases instead of
+ *	@max, @kernel, @both and @records, and no processes that it leaves.
  */
 struct walker_opts {
 	unsigned int max;
@@ -32,6 +35,7 @@ struct walker_opts {
 	enum walk_records records;
 	int nice;
 	const char *cache;
+	bool lent;
 };
 
 struct walker;
@@ -61,6 +65,12 @@ int walker_start(struct walker *w, struct reason *why);
 
 /* Returns whether walker_start() was called. */
 bool walker_started(const struct walker *w);
+
+/*
+ * Returns whether @pid, a child of this process that has ended, was the process that makes tables. From
+ * then on the program has no more tables than it has.
+ */
+bool walker_ended(struct walker *w, pid_t pid);
 
 /**
  * walker_ready() - find out whether the program is loaded

@@ -8,6 +8,9 @@
  * time. A user also cannot make this process close a file of the user's, which may take as long as
  * the user wants: descriptors that were sent are dropped by the child, which closes the connection
  * last.
+ *
+ * This process itself keeps the leases by which stacks are walked in the kernel (leases.c). The child
+ * that answers a user passes requests for these on. It is trusted with nothing but that user's name.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -26,8 +29,10 @@
 #include <unistd.h>
 
 #include "tools/broker/held_events.h"
+#include "tools/broker/leases.h"
 #include "tools/broker/lend.h"
 #include "tools/perf/borrow_protocol.h"
+#include "tools/perf/borrow_reply.h"
 #include "tools/perf/rings.h"
 #include "tools/rules/notify.h"
 #include "tools/shstk.h"
@@ -38,6 +43,7 @@
 #define BACKLOG 128
 #define NEW ".new" /* suffix of a socket's name while it is made */
 #define LOOK_MS 1000 /* interval in which children are checked for their deadline */
+#define IDLE 600 /* default of --idle */
 
 /**
  * struct user - a user who was answered, and may hold events
@@ -45,10 +51,12 @@
  * @set: the set of the user's events (held_events.h).
  * @child: the process that answers the user now, or 0.
  * @deadline: time when @child is killed, CLOCK_MONOTONIC in ns.
+ * @asks: socket by which @child asks for leases, or -1.
  */
 struct user {
 	uid_t uid;
 	int set;
+	int asks;
 	pid_t child;
 	uint64_t deadline;
 };
@@ -61,9 +69,17 @@ struct user {
  * @signals: descriptor that reads the signals to end and those of children that ended.
  * @users: the users.
  * @nr_users: number of users in @users.
+ * @no_walk: lend no walks of stacks.
+ * @idle: seconds after which the broker ends when nobody has anything of it, if systemd starts it again.
+ * @used: CLOCK_MONOTONIC in ns, when somebody had last been seen to have something.
+ * @leases: what is lent of them.
  */
 struct broker {
 	const char *path;
+	bool no_walk;
+	unsigned int idle;
+	uint64_t used;
+	struct leases leases;
 	struct lend_opts opts;
 	int socket;
 	int signals;
@@ -71,7 +87,7 @@ struct broker {
 	unsigned int nr_users;
 };
 
-enum { OPT_SOCKET = 256, OPT_EVENTS, OPT_KERNEL_TIME };
+enum { OPT_SOCKET = 256, OPT_EVENTS, OPT_KERNEL_TIME, OPT_NO_WALK, OPT_IDLE };
 
 static const struct argp_option options[] = {
 	{ "socket", OPT_SOCKET, "PATH", 0, "listen on this socket (/run/shstk/broker)", 0 },
@@ -79,6 +95,10 @@ static const struct argp_option options[] = {
 	  "open at most N events at a time for a user on each CPU (128)", 0 },
 	{ "kernel-time", OPT_KERNEL_TIME, NULL, 0,
 	  "sample also while the kernel works for a thread, with the stack of user space", 0 },
+	{ "no-walk", OPT_NO_WALK, NULL, 0,
+	  "load no BPF program that walks stacks of users' processes in the kernel", 0 },
+	{ "idle", OPT_IDLE, "SECONDS", 0,
+	  "end after so long without users, if systemd starts the broker again (600)", 0 },
 	{ 0 },
 };
 
@@ -95,6 +115,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 		return 0;
 	case OPT_KERNEL_TIME:
 		b->opts.kernel_time = true;
+		return 0;
+	case OPT_IDLE:
+		b->idle = parse_number(state, "idle", arg, 1, 1000000000);
+		return 0;
+	case OPT_NO_WALK:
+		b->no_walk = true;
 		return 0;
 	case ARGP_KEY_ARG:
 		argp_failure(state, EXIT_USAGE, 0, "unexpected argument '%s'", arg);
@@ -151,7 +177,7 @@ static struct user *find_user(struct broker *b, uid_t uid)
 	if (b->nr_users == MAX_USERS)
 		return NULL;
 	u = &b->users[b->nr_users];
-	*u = (struct user){ .uid = uid, .set = held_create() };
+	*u = (struct user){ .uid = uid, .set = held_create(), .asks = -1 };
 	b->nr_users += u->set >= 0;
 	return u->set >= 0 ? u : NULL;
 }
@@ -172,9 +198,10 @@ static void await_parent(const int pair[2])
 	close(pair[0]);
 }
 
-static _Noreturn void be_child(const struct broker *b, int socket, const int pair[2],
+static _Noreturn void be_child(const struct broker *b, int socket, const int pair[2], int asks,
 			       const struct ucred *peer, const struct user *u, int error)
 {
+	struct lend_opts opts = b->opts;
 	sigset_t none;
 
 	await_parent(pair);
@@ -182,7 +209,9 @@ static _Noreturn void be_child(const struct broker *b, int socket, const int pai
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (error)
 		lend_refuse(socket, error);
-	lend(socket, peer, u->set, &b->opts);
+	opts.program = asks < 0 ? 0 : leases_program(&b->leases);
+	opts.leases = asks;
+	lend(socket, peer, u->set, &opts);
 }
 
 /* Returns an errno that says why the user is refused now, or 0. Root needs no broker. */
@@ -195,13 +224,38 @@ static int refusal(const struct user *u, const struct ucred *peer)
 	return u->child ? EBUSY : 0;
 }
 
+/*
+ * Makes the sockets by which a child asks for leases: @ret[0] is for this process, @ret[1] for the
+ * child. Both are -1 if no walks are lent.
+ */
+static void make_asks(const struct broker *b, int ret[2])
+{
+	ret[0] = ret[1] = -1;
+	if (leases_program(&b->leases) &&
+	    socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ret))
+		ret[0] = ret[1] = -1;
+}
+
+static void close_any(int fd)
+{
+	if (fd >= 0)
+		close(fd);
+}
+
+static void begin_child(struct user *u, pid_t child, int asks)
+{
+	u->child = child;
+	u->asks = asks;
+	u->deadline = now_ns(CLOCK_MONOTONIC) + LEND_SECONDS * 1000000000ull;
+}
+
 /* Answers a connection. It is closed here first, and then by the child. */
 static void serve(struct broker *b, int socket)
 {
 	struct ucred peer = { .pid = 0 };
 	socklen_t size = sizeof(peer);
 	struct user *u = NULL;
-	int pair[2], error;
+	int pair[2], asks[2] = { -1, -1 }, error;
 	pid_t child;
 
 	if (!getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &size) && peer.uid)
@@ -211,23 +265,56 @@ static void serve(struct broker *b, int socket)
 		close(socket);
 		return;
 	}
+	if (!error)
+		make_asks(b, asks);
 	child = fork();
 	if (!child)
-		be_child(b, socket, pair, &peer, u, error);
+		be_child(b, socket, pair, asks[1], &peer, u, error);
 	close(socket);
 	close(pair[0]);
 	close(pair[1]);
-	if (child < 0 || error)
+	close_any(asks[1]);
+	if (child > 0 && !error)
+		begin_child(u, child, asks[0]);
+	else
+		close_any(asks[0]);
+}
+
+static void end_asks(struct user *u)
+{
+	close_any(u->asks);
+	u->asks = -1;
+}
+
+/* Answers a request for a lease or its output, which the user's child passes on. */
+static void answer_child(struct broker *b, struct user *u)
+{
+	struct broker_reply reply = { .version = BROKER_VERSION };
+	struct broker_request r;
+	int ret;
+
+	if (recv(u->asks, &r, sizeof(r), MSG_DONTWAIT) != sizeof(r)) {
+		end_asks(u);
 		return;
-	u->child = child;
-	u->deadline = now_ns(CLOCK_MONOTONIC) + LEND_SECONDS * 1000000000ull;
+	}
+	ret = leases_answer(&b->leases, u->uid, &r, &reply.lease);
+	reply.error = ret < 0 ? -ret : 0;
+	if (!broker_send(u->asks, &reply, ret))
+		end_asks(u);
+	close_any(ret);
 }
 
 static void forget_child(struct broker *b, pid_t child)
 {
-	for (unsigned int i = 0; i < b->nr_users; i++)
-		if (b->users[i].child == child)
-			b->users[i].child = 0;
+	for (unsigned int i = 0; i < b->nr_users; i++) {
+		if (b->users[i].child != child)
+			continue;
+		b->users[i].child = 0;
+		end_asks(&b->users[i]);
+	}
+	if (leases_lost(&b->leases, child))
+		complain(
+			"the process that makes tables of unwind rules has ended: no stacks are walked until the broker begins anew");
 }
 
 static void reap_children(struct broker *b)
@@ -244,6 +331,24 @@ static void reap_children(struct broker *b)
 
 /* ---- Start and end ---- */
 
+/*
+ * Returns whether nobody had anything of the broker for so long that it is to end. Then the kernel's
+ * memory for tables is free, and the next broker, which the next connection starts, has room for
+ * others. Looks at users only after that time without a connection.
+ */
+static bool is_idle(struct broker *b)
+{
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (b->path || now - b->used < b->idle * 1000000000ull)
+		return false;
+	forget_users(b);
+	if (!b->nr_users && !leases_any(&b->leases))
+		return true;
+	b->used = now;
+	return false;
+}
+
 /* Reads signals. Returns false if the broker is to end. */
 static bool take_signals(const struct broker *b)
 {
@@ -255,21 +360,38 @@ static bool take_signals(const struct broker *b)
 	return on;
 }
 
+enum { POLL_SOCKET, POLL_SIGNALS, POLL_ASKS };
+
+/* Waits until there is something to do. @p receives what happened, the users' part in their order. */
+static void await(const struct broker *b, struct pollfd *p)
+{
+	p[POLL_SOCKET] = (struct pollfd){ .fd = b->socket, .events = POLLIN };
+	p[POLL_SIGNALS] = (struct pollfd){ .fd = b->signals, .events = POLLIN };
+	for (unsigned int i = 0; i < b->nr_users; i++)
+		p[POLL_ASKS + i] = (struct pollfd){ .fd = b->users[i].asks, .events = POLLIN };
+	poll(p, POLL_ASKS + b->nr_users, LOOK_MS);
+}
+
 static void loop(struct broker *b)
 {
-	struct pollfd p[] = {
-		{ .fd = b->socket, .events = POLLIN },
-		{ .fd = b->signals, .events = POLLIN },
-	};
+	static struct pollfd p[POLL_ASKS + MAX_USERS];
 
 	while (take_signals(b)) {
 		int socket;
 
-		poll(p, 2, LOOK_MS);
+		await(b, p);
+		for (unsigned int i = 0; i < b->nr_users; i++)
+			if (p[POLL_ASKS + i].revents)
+				answer_child(b, &b->users[i]);
 		reap_children(b);
-		socket = p[0].revents ? accept4(b->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
-		if (socket >= 0)
+		leases_tidy(&b->leases);
+		socket = p[POLL_SOCKET].revents ? accept4(b->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
+		if (socket >= 0) {
+			b->used = now_ns(CLOCK_MONOTONIC);
 			serve(b, socket);
+		} else if (is_idle(b)) {
+			return;
+		}
 	}
 }
 
@@ -344,9 +466,18 @@ static int open_socket(struct broker *b)
 	return b->socket < 0 ? EXIT_FAILED : 0;
 }
 
+/* Loads what walks stacks. Without it events are lent all the same. */
+static void begin_leases(struct broker *b)
+{
+	struct reason why;
+
+	if (!b->no_walk && leases_begin(&b->leases, &why))
+		complain("stacks are not walked in the kernel, but copied: %s", why.text);
+}
+
 int cmd_broker(int argc, char **argv)
 {
-	static struct broker b = { .opts = { .events = EVENTS } };
+	static struct broker b = { .idle = IDLE, .opts = { .events = EVENTS } };
 
 	command_parse(&broker_argp, argc, argv, &b);
 	if (geteuid()) {
@@ -357,14 +488,17 @@ int cmd_broker(int argc, char **argv)
 	if (open_socket(&b))
 		return EXIT_FAILED;
 	perf_more_files();
+	begin_leases(&b);
 	b.signals = open_signals();
 	if (b.signals < 0) {
 		complain("%s", strerror(errno));
 		return EXIT_FAILED;
 	}
+	b.used = now_ns(CLOCK_MONOTONIC);
 	notify_state("READY=1");
 	loop(&b);
 	notify_state("STOPPING=1");
+	leases_end(&b.leases);
 	if (b.path)
 		unlink(b.path);
 	return EXIT_OK;

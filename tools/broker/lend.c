@@ -26,6 +26,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -35,6 +36,7 @@
 #include "tools/broker/held_events.h"
 #include "tools/broker/lend.h"
 #include "tools/perf/borrow_protocol.h"
+#include "tools/perf/borrow_reply.h"
 #include "tools/perf/rings.h"
 #include "tools/seccomp.h"
 
@@ -54,7 +56,7 @@
 #endif
 
 /* Descriptors of this process; it has no others except while it answers a request. */
-enum { SOCKET = 3, SET, COUNTS, PEER };
+enum { SOCKET = 3, SET, COUNTS, PEER, PROGRAM, ASKED };
 
 /**
  * struct lender - what is known while one connection is answered
@@ -99,21 +101,35 @@ static int become(const struct ucred *peer)
 	return set_rights(0);
 }
 
-/*
- * Closes all descriptors but the standard ones, SOCKET, SET and COUNTS. COUNTS lists the set with
- * the number SET.
- */
-static int arrange(int socket, int set)
+/* Closes all descriptors but the standard ones and those that are to stay. */
+static int close_others(bool walks)
 {
-	/* These numbers do not collide with the final ones. */
-	int from[2] = { fcntl(socket, F_DUPFD_CLOEXEC, 100), fcntl(set, F_DUPFD_CLOEXEC, 100) };
-	int counts;
-
-	for (int i = 0; i < 2; i++)
-		if (from[i] < 0 || dup3(from[i], SOCKET + i, O_CLOEXEC) < 0)
-			return -errno;
-	if (syscall(SYS_close_range, COUNTS, ~0u, 0))
+	if (syscall(SYS_close_range, COUNTS, PEER, 0) ||
+	    syscall(SYS_close_range, walks ? ASKED + 1 : PROGRAM, ~0u, 0))
 		return -errno;
+	return 0;
+}
+
+/*
+ * Closes all descriptors but the standard ones, SOCKET, SET and COUNTS, and PROGRAM and ASKED if walks
+ * are lent. COUNTS lists the set with the number SET.
+ */
+static int arrange(int socket, int set, const struct lend_opts *opts)
+{
+	const bool walks = opts->program;
+	const int given[] = { socket, set, opts->program, opts->leases };
+	const int to[] = { SOCKET, SET, PROGRAM, ASKED };
+	int from[4], counts, err;
+
+	/* These numbers do not collide with the final ones. */
+	for (int i = 0; i < (walks ? 4 : 2); i++)
+		from[i] = fcntl(given[i], F_DUPFD_CLOEXEC, 100);
+	for (int i = 0; i < (walks ? 4 : 2); i++)
+		if (from[i] < 0 || dup3(from[i], to[i], O_CLOEXEC) < 0)
+			return -errno;
+	err = close_others(walks);
+	if (err)
+		return err;
 	counts = held_open(SET);
 	return counts == COUNTS ? 0 : counts < 0 ? counts : -EBADF;
 }
@@ -209,6 +225,7 @@ static int filter_calls(void)
 		FILTER_CALL(getuid),
 		FILTER_CALL(capset),
 		FILTER_CALL_WITHOUT(perf_event_open, 4, (uint32_t)~PERF_FLAG_FD_CLOEXEC),
+		FILTER_CALL_WITH(ioctl, 1, PERF_EVENT_IOC_SET_BPF),
 		FILTER_CALL(epoll_ctl),
 		FILTER_CALL(read),
 		FILTER_CALL(lseek),
@@ -283,18 +300,47 @@ static int check_thread(const struct lender *l, const struct broker_request *r, 
 	return check_namespaces(l, folder);
 }
 
-static int check_request(const struct broker_request *r)
+/* Checks a request for an event. */
+static int check_event(const struct broker_request *r)
 {
-	if (r->version != BROKER_VERSION)
-		return -EPROTO;
-	if (r->kind >= BROKER_KINDS || r->zero ||
-	    r->flags & ~(BROKER_ON_EXEC | BROKER_TELLS | BROKER_NO_KERNEL))
+	if (r->flags & ~BROKER_EVENT_FLAGS)
 		return -EINVAL;
 	if (r->tid < 1 || r->proof < 0 || r->cpu >= BROKER_MAX_CPUS || !r->freq ||
 	    r->freq > BROKER_MAX_FREQ || r->copy > BROKER_MAX_COPY || r->copy % 8 ||
 	    r->max_stack > UINT16_MAX)
 		return -EINVAL;
 	return 0;
+}
+
+/* Checks a request for a lease or for its output. */
+static int check_lease(const struct broker_request *r)
+{
+	const bool output = r->kind == BROKER_OUTPUT;
+
+	if (r->tid || r->proof || r->freq || r->copy)
+		return -EINVAL;
+	if (output)
+		return r->flags || r->max_stack || r->cpu >= BROKER_MAX_CPUS || !r->lease ?
+			       -EINVAL :
+			       0;
+	return r->flags & ~BROKER_LEASE_FLAGS || r->cpu || r->lease || !r->max_stack ||
+			       r->max_stack > UINT16_MAX ?
+		       -EINVAL :
+		       0;
+}
+
+static bool is_about_lease(const struct broker_request *r)
+{
+	return r->kind == BROKER_LEASE || r->kind == BROKER_OUTPUT;
+}
+
+static int check_request(const struct broker_request *r)
+{
+	if (r->version != BROKER_VERSION)
+		return -EPROTO;
+	if (r->kind >= BROKER_KINDS)
+		return -EINVAL;
+	return is_about_lease(r) ? check_lease(r) : check_event(r);
 }
 
 /* ---- The event ---- */
@@ -335,6 +381,7 @@ static void make_attr(const struct lender *l, const struct broker_request *r,
 	attr->exclude_callchain_kernel = 1;
 	attr->exclude_hv = 1;
 	attr->disabled = 1;
+	attr->config1 = r->lease;
 }
 
 /*
@@ -399,6 +446,8 @@ static int open_checked(struct lender *l, const struct broker_request *r, int fo
 	if (fd < 0)
 		return fd;
 	err = check_thread(l, r, folder);
+	if (!err && r->lease && ioctl(fd, PERF_EVENT_IOC_SET_BPF, PROGRAM))
+		err = -errno;
 	if (!err)
 		err = keep_count(l, fd, r->cpu);
 	if (!err)
@@ -407,12 +456,29 @@ static int open_checked(struct lender *l, const struct broker_request *r, int fo
 	return err;
 }
 
-static int answer(struct lender *l, const struct broker_request *r)
+/*
+ * Has the broker answer a request about a lease. Returns the descriptor that it sends, or a negative
+ * errno. @number receives the number of a new lease.
+ */
+static int ask_broker(const struct broker_request *r, uint32_t *number)
 {
-	int err = check_request(r), folder;
+	struct iovec vec = { .iov_base = (void *)r, .iov_len = sizeof(*r) };
+	const struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
+	struct broker_reply reply;
+	int fd;
 
-	if (!err)
-		err = may_have_more(l, r->cpu);
+	if (sendmsg(ASKED, &msg, MSG_NOSIGNAL) != sizeof(*r))
+		return -EPIPE;
+	fd = broker_receive(ASKED, &reply);
+	*number = fd < 0 ? 0 : reply.lease;
+	return fd;
+}
+
+/* Answers a request for an event. Returns its descriptor or a negative errno. */
+static int answer_event(struct lender *l, const struct broker_request *r)
+{
+	int err = may_have_more(l, r->cpu), folder;
+
 	if (err)
 		return err;
 	folder = open_folder(r->tid);
@@ -423,34 +489,23 @@ static int answer(struct lender *l, const struct broker_request *r)
 	return err;
 }
 
-/* ---- The connection ---- */
-
 /*
- * Sends a reply without waiting: a client that does not read gets none. Returns whether it was
- * sent.
+ * Answers a request. Returns a descriptor or a negative errno. @number receives the number of a new
+ * lease, or 0.
  */
-static bool reply(int socket, int error, uint32_t flags, int event)
+static int answer(struct lender *l, const struct broker_request *r, uint32_t *number)
 {
-	struct broker_reply text = { .version = BROKER_VERSION, .error = error, .flags = flags };
-	struct iovec vec = { .iov_base = &text, .iov_len = sizeof(text) };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control = { 0 };
-	struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
+	const int err = check_request(r);
 
-	if (event >= 0) {
-		control.head = (struct cmsghdr){
-			.cmsg_level = SOL_SOCKET,
-			.cmsg_type = SCM_RIGHTS,
-			.cmsg_len = CMSG_LEN(sizeof(int)),
-		};
-		memcpy(CMSG_DATA(&control.head), &event, sizeof(event));
-		msg.msg_control = &control;
-		msg.msg_controllen = sizeof(control);
-	}
-	return sendmsg(socket, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(text);
+	*number = 0;
+	if (err)
+		return err;
+	if ((is_about_lease(r) || r->lease) && !l->opts->program)
+		return -EOPNOTSUPP;
+	return is_about_lease(r) ? ask_broker(r, number) : answer_event(l, r);
 }
+
+/* ---- The connection ---- */
 
 /*
  * Receives a request. Descriptors that were sent with it are not taken. Returns false if there are
@@ -465,11 +520,28 @@ static bool receive(struct broker_request *ret)
 	       !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
 }
 
+/* Answers one request after the other. */
+static void answer_all(struct lender *l)
+{
+	struct broker_request request;
+	bool sent = true;
+
+	while (sent && receive(&request)) {
+		struct broker_reply reply = { .version = BROKER_VERSION };
+		int ret = answer(l, &request, &reply.lease);
+
+		reply.error = ret < 0 ? -ret : 0;
+		reply.flags = is_user_only(l, &request) ? BROKER_USER_ONLY : 0;
+		sent = broker_send(SOCKET, &reply, ret);
+		if (ret >= 0)
+			close(ret);
+	}
+}
+
 _Noreturn void lend(int socket, const struct ucred *peer, int set, const struct lend_opts *opts)
 {
 	static struct lender l;
-	struct broker_request request;
-	int ret = arrange(socket, set);
+	int ret = arrange(socket, set, opts);
 
 	alarm(LEND_SECONDS);
 	l.opts = opts;
@@ -483,22 +555,14 @@ _Noreturn void lend(int socket, const struct ucred *peer, int set, const struct 
 		ret = filter_calls();
 	if (ret)
 		lend_refuse(SOCKET, -ret);
-	while (receive(&request)) {
-		bool sent;
-
-		ret = answer(&l, &request);
-		sent = reply(SOCKET, ret < 0 ? -ret : 0,
-			     is_user_only(&l, &request) ? BROKER_USER_ONLY : 0, ret);
-		if (ret >= 0)
-			close(ret);
-		if (!sent)
-			break;
-	}
+	answer_all(&l);
 	_exit(0);
 }
 
 _Noreturn void lend_refuse(int socket, int error)
 {
-	reply(socket, error, 0, -1);
+	const struct broker_reply reply = { .version = BROKER_VERSION, .error = error };
+
+	broker_send(socket, &reply, -1);
 	_exit(0);
 }

@@ -16,10 +16,15 @@
  * @events: most events on each CPU at a time.
  * @kernel_time: clocks also take samples while the kernel works for the thread; as always, without
  *	addresses of the kernel's.
+ * @program: BPF program that runs at events of leases (leases.h); 0: no walks are lent.
+ * @leases: socket by which the broker is asked for leases and outputs, in packets as those that a
+ *	user sends; it matters only with @program.
  */
 struct lend_opts {
 	unsigned int events;
 	bool kernel_time;
+	int program;
+	int leases;
 };
 
 /**
@@ -31,7 +36,9 @@ struct lend_opts {
  *
  * It first takes on the user's identity. Of root's rights it keeps only the right to open perf
  * events, which is in effect only while one is opened. So everything that is looked up in /proc is
- * what the kernel shows to that user. It closes all other descriptors.
+ * what the kernel shows to that user. It closes all other descriptors. It has no right to BPF: it can
+ * only put the program at events that it opens, and which lease these belong to matters to the user
+ * alone, as the program walks nobody else.
  */
 _Noreturn void lend(int socket, const struct ucred *peer, int set, const struct lend_opts *opts);
 

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "tools/perf/borrow_protocol.h"
+#include "tools/perf/borrow_reply.h"
 #include "tools/perf/borrow.h"
 
 #define PATIENCE 15 /* seconds, more than the broker has for a connection */
@@ -82,53 +83,6 @@ int borrow_proof(pid_t tid)
 	return fd >= 0 ? fd : errno == ENOENT ? -ESRCH : -errno;
 }
 
-/* Returns the event's file descriptor that came with a message, or -1. */
-static int descriptor_of(struct msghdr *msg)
-{
-	struct cmsghdr *head = CMSG_FIRSTHDR(msg);
-	int fd;
-
-	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS ||
-	    head->cmsg_len != CMSG_LEN(sizeof(fd)))
-		return -1;
-	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
-	return fd;
-}
-
-/* Receives the broker's answer. Returns the event's file descriptor or a negative errno. */
-static int receive(int broker, struct broker_reply *ret)
-{
-	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
-	union {
-		struct cmsghdr head;
-		char bytes[CMSG_SPACE(sizeof(int))];
-	} control;
-	struct msghdr msg = {
-		.msg_iov = &vec,
-		.msg_iovlen = 1,
-		.msg_control = &control,
-		.msg_controllen = sizeof(control),
-	};
-	ssize_t n = recvmsg(broker, &msg, MSG_CMSG_CLOEXEC);
-	int fd;
-
-	/*
-	 * If the broker has closed the connection without reading the request, the first call
-	 * reports that, and the second one receives the answer.
-	 */
-	if (n < 0 && errno == ECONNRESET)
-		n = recvmsg(broker, &msg, MSG_CMSG_CLOEXEC);
-	fd = n < 0 ? -1 : descriptor_of(&msg);
-
-	if (n < 0)
-		return -errno;
-	if (n == sizeof(*ret) && ret->version == BROKER_VERSION && !ret->error == (fd >= 0))
-		return ret->error ? -ret->error : fd;
-	if (fd >= 0)
-		close(fd);
-	return n ? -EPROTO : -EPIPE;
-}
-
 /*
  * Sends a request and receives its answer, which may be there though the broker has closed the
  * connection meanwhile. Returns the event's file descriptor or a negative errno.
@@ -139,7 +93,7 @@ static int ask(int broker, const struct broker_request *r, struct broker_reply *
 
 	if (n != sizeof(*r) && errno != EPIPE && errno != ECONNRESET)
 		return -errno;
-	return receive(broker, ret);
+	return broker_receive(broker, ret);
 }
 
 /*
@@ -166,8 +120,36 @@ static int ask_until(int broker, const struct broker_request *r, struct broker_r
 	return fd;
 }
 
+int borrow_lease(int broker, const struct perf_walk *walk, uint32_t *ret)
+{
+	const struct broker_request request = {
+		.version = BROKER_VERSION,
+		.kind = BROKER_LEASE,
+		.flags = walk->guesses ? BROKER_GUESSES : 0,
+		.max_stack = walk->max,
+	};
+	struct broker_reply reply;
+	int fd = ask_until(broker, &request, &reply);
+
+	*ret = fd < 0 ? 0 : reply.lease;
+	return fd;
+}
+
+int borrow_output(int broker, uint32_t lease, int cpu)
+{
+	const struct broker_request request = {
+		.version = BROKER_VERSION,
+		.kind = BROKER_OUTPUT,
+		.cpu = cpu,
+		.lease = lease,
+	};
+	struct broker_reply reply;
+
+	return ask_until(broker, &request, &reply);
+}
+
 int borrow_event(int broker, const struct perf_opts *opts, int which, pid_t tid, int proof, int cpu,
-		 bool *user_only)
+		 uint32_t lease, bool *user_only)
 {
 	struct broker_request request = {
 		.version = BROKER_VERSION,
@@ -180,6 +162,7 @@ int borrow_event(int broker, const struct perf_opts *opts, int which, pid_t tid,
 		.freq = opts->freq,
 		.copy = opts->copy,
 		.max_stack = opts->max_stack,
+		.lease = lease,
 	};
 	struct broker_reply reply;
 	int fd = ask_until(broker, &request, &reply);

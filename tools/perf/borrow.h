@@ -37,6 +37,27 @@ int borrow_begin(void);
 int borrow_proof(pid_t tid);
 
 /**
+ * borrow_lease() - have the stacks of events that follow walked in the kernel
+ * @broker: connection made by borrow_begin().
+ * @walk: how they are walked.
+ * @ret: receives the number of the lease.
+ *
+ * Return: a file descriptor, with whose last close the lease ends; or a negative errno: -EOPNOTSUPP or
+ * -EINVAL if the broker lends no walks.
+ */
+int borrow_lease(int broker, const struct perf_walk *walk, uint32_t *ret);
+
+/**
+ * borrow_output() - have the broker open the event that receives the chains of a lease
+ * @broker: connection made by borrow_begin().
+ * @lease: number of the lease.
+ * @cpu: number of the CPU.
+ *
+ * Return: the event's file descriptor or a negative errno.
+ */
+int borrow_output(int broker, uint32_t lease, int cpu);
+
+/**
  * borrow_event() - have the broker open an event
  * @broker: connection made by borrow_begin().
  * @opts: how the event is opened; its targets are not looked at.
@@ -44,12 +65,13 @@ int borrow_proof(pid_t tid);
  * @tid: the thread, which is sampled with all that it starts.
  * @proof: file descriptor from borrow_proof().
  * @cpu: number of the CPU.
+ * @lease: number of the lease by which stacks are walked, or 0.
  * @user_only: set to true if only user mode is sampled.
  *
  * Return: the event's file descriptor or a negative errno.
  */
 int borrow_event(int broker, const struct perf_opts *opts, int which, pid_t tid, int proof, int cpu,
-		 bool *user_only);
+		 uint32_t lease, bool *user_only);
 
 /* Returns a text that says why the broker did not open an event, by the errno @error. */
 const char *borrow_error(int error);

@@ -4,7 +4,7 @@
  *
  * A Unix socket of packets (SOCK_SEQPACKET). Each packet to the broker is one struct
  * broker_request. The broker answers each with one struct broker_reply, and sends the descriptor of
- * the event (SCM_RIGHTS) if its @error is 0. Any other packet ends the connection.
+ * the event, or of a lease (SCM_RIGHTS), if its @error is 0. Any other packet ends the connection.
  */
 #ifndef TOOLS_PERF_BORROW_PROTOCOL_H
 #define TOOLS_PERF_BORROW_PROTOCOL_H
@@ -23,11 +23,20 @@
  * @BROKER_CPU_CLOCK: PERF_COUNT_SW_CPU_CLOCK.
  * @BROKER_TASK_CLOCK: PERF_COUNT_SW_TASK_CLOCK.
  * @BROKER_SWITCHES: each switch away from the CPU.
+ * @BROKER_LEASE: nothing: the request is for a lease, see below.
+ * @BROKER_OUTPUT: nothing: the request is for the event that receives the chains of a lease on a CPU.
+ *
+ * Where the broker lends walks of stacks in the kernel, a recorder first asks for a lease, then for
+ * events of threads with the lease's number, whose stacks are walked, and for the output of each CPU. A
+ * sample of these events that was walked to the end of its stack is not taken; instead the output
+ * has a record with the chain (PERF_SAMPLE_RAW: struct walk_chain of bpf/walk.h).
  */
 enum broker_kind {
 	BROKER_CPU_CLOCK,
 	BROKER_TASK_CLOCK,
 	BROKER_SWITCHES,
+	BROKER_LEASE,
+	BROKER_OUTPUT,
 	BROKER_KINDS,
 };
 
@@ -43,20 +52,31 @@ enum broker_kind {
  * them.
  */
 #define BROKER_NO_KERNEL 4u
+/* Flag of a request for a lease: walks follow frame records in code of no file. */
+#define BROKER_GUESSES 8u
+/* Flag of a request for a lease: all chains are written, and all samples taken, to be compared. */
+#define BROKER_BOTH 16u
+
+/* The flags that belong to a kind of requests. */
+#define BROKER_EVENT_FLAGS (BROKER_ON_EXEC | BROKER_TELLS | BROKER_NO_KERNEL)
+#define BROKER_LEASE_FLAGS (BROKER_GUESSES | BROKER_BOTH)
 
 /**
  * struct broker_request - asks for one event of a thread and all threads that it starts, on one CPU
  * @version: BROKER_VERSION.
  * @kind: enum broker_kind.
- * @flags: BROKER_ON_EXEC, BROKER_TELLS, BROKER_NO_KERNEL.
+ * @flags: BROKER_ON_EXEC, BROKER_TELLS, BROKER_NO_KERNEL; of a lease: BROKER_GUESSES, BROKER_BOTH.
  * @tid: the thread.
  * @proof: number of a descriptor in the process that asks, which has /proc/TID/mem open; it is not
  *	sent along. The kernel opens that file only for processes that may trace the thread.
  * @cpu: number of the CPU.
  * @freq: samples a second of a clock.
  * @copy: bytes of the stack to copy with each sample; 0: neither stack nor registers are copied.
- * @max_stack: most entries of a callchain.
- * @zero: 0.
+ * @max_stack: most entries of a callchain, also of one that is walked.
+ * @lease: number of the lease by which stacks are walked, or 0.
+ *
+ * A request for a lease has only @version, @kind, @flags and @max_stack; one for an output only
+ * @version, @kind, @cpu and @lease. All others are 0 there.
  */
 struct broker_request {
 	uint32_t version;
@@ -68,7 +88,7 @@ struct broker_request {
 	uint32_t freq;
 	uint32_t copy;
 	uint32_t max_stack;
-	uint32_t zero;
+	uint32_t lease;
 };
 
 /* Flag of a reply: the event takes no samples in the kernel. */
@@ -80,15 +100,18 @@ struct broker_request {
  * @error: 0, or an errno. EPERM: the thread may not be traced, or is of another namespace. ESRCH:
  *	the thread does not exist any more. EDQUOT: the user has as many events as are permitted.
  *	EBUSY: another process of the user is being answered. EPROTO: another version. Others are
- *	those of perf_event_open(2).
+ *	those of perf_event_open(2). Of a lease: EOPNOTSUPP: no walks are lent; EDQUOT: the user has as
+ *	many leases as are permitted now. Of an output: EPERM: there is no such lease of the user's;
+ *	EEXIST: it was given before.
  * @flags: BROKER_USER_ONLY.
- * @zero: 0.
+ * @lease: number of the lease that was asked for, which lasts until the descriptor that came with it
+ *	is closed by all who have it; or 0.
  */
 struct broker_reply {
 	uint32_t version;
 	int32_t error;
 	uint32_t flags;
-	uint32_t zero;
+	uint32_t lease;
 };
 
 _Static_assert(sizeof(struct broker_request) == 40, "no holes");

@@ -43,6 +43,7 @@
 #define AHEAD 512 /* bytes of the next record that are prefetched: all but most of the stack */
 #define LINE 64
 #define WALKED PERF_WHICH /* the walker's records, of no event that one can ask for */
+#define USER_ONLY 2 /* kernel.perf_event_paranoid, from which on users may sample user mode only */
 #define OTHER_WORDS 16 /* words of a sample beside callchain, registers and stack */
 
 /**
@@ -86,6 +87,8 @@ struct perf_rings {
 	bool user_only;
 	int broker; /* connection to the broker while it opens events, or -1 */
 	bool borrowed; /* the broker opened the events */
+	uint32_t lease; /* number of the broker's lease by which stacks are walked, or 0 */
+	int token; /* with whose close the lease ends, or -1 */
 	int walker; /* BPF program that walks stacks, of perf_rings_walk(); 0: none */
 	bool walks_all; /* it runs at the samples of all events, not of PERF_MAIN alone */
 	uint64_t looked; /* CLOCK_MONOTONIC in ns of the last look into the rings */
@@ -408,6 +411,18 @@ static int probe_kernel(const struct perf_opts *opts, bool *user_only, struct re
 	return 0;
 }
 
+/**
+ * struct loan - what the broker lends to rings
+ * @broker: connection to it, while it opens events; negative: it does not.
+ * @lease: number of the lease by which stacks are walked, or 0.
+ * @token: with whose close the lease ends; negative: there is none.
+ */
+struct loan {
+	int broker;
+	uint32_t lease;
+	int token;
+};
+
 static bool is_refusal(int error)
 {
 	return error == -EACCES || error == -EPERM;
@@ -443,7 +458,7 @@ static int probe_thread(const struct perf_opts *opts, int broker, pid_t tid, boo
 	for (int which = 0; which < PERF_WHICH && ret >= 0; which++) {
 		if (!is_wanted(opts, which))
 			continue;
-		ret = borrow_event(broker, opts, which, tid, proof, first_cpu(), user_only);
+		ret = borrow_event(broker, opts, which, tid, proof, first_cpu(), 0, user_only);
 		if (ret >= 0)
 			close(ret);
 	}
@@ -552,14 +567,10 @@ static int connect_ring(struct perf_rings *r, struct cpu_ring *ring, int fd)
 	return 0;
 }
 
-/*
- * Opens an event by which the walker's records of a CPU come into that CPU's ring. Returns its file
- * descriptor or a negative errno.
- */
-static int open_walked(struct perf_rings *r, struct cpu_ring *ring)
+void perf_output_attr(struct perf_event_attr *attr)
 {
-	struct perf_event_attr attr = {
-		.size = sizeof(attr),
+	*attr = (struct perf_event_attr){
+		.size = sizeof(*attr),
 		.type = PERF_TYPE_SOFTWARE,
 		.config = PERF_COUNT_SW_BPF_OUTPUT,
 		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
@@ -570,18 +581,43 @@ static int open_walked(struct perf_rings *r, struct cpu_ring *ring)
 		.use_clockid = 1,
 		.clockid = CLOCK_MONOTONIC,
 	};
-	bool user_only;
-	int fd = open_event(&attr, -1, ring->cpu, 0, &user_only), ret;
+}
 
-	if (fd < 0)
-		return fd;
-	ret = keep_fd(r, fd, WALKED, -1);
-	if (ret)
-		return ret;
-	ret = connect_ring(r, ring, fd);
+/*
+ * Has what is written to the event @fd, or is a negative errno, come into the ring. Returns @fd, which
+ * is kept, or a negative errno.
+ */
+static int keep_walked(struct perf_rings *r, struct cpu_ring *ring, int fd)
+{
+	int ret = fd < 0 ? fd : keep_fd(r, fd, WALKED, -1);
+
+	if (!ret)
+		ret = connect_ring(r, ring, fd);
 	if (!ret)
 		ret = keep_identity(r, fd, WALKED);
 	return ret ? ret : fd;
+}
+
+/*
+ * Opens an event by which the walker's records of a CPU come into that CPU's ring. Returns its file
+ * descriptor or a negative errno.
+ */
+static int open_walked(struct perf_rings *r, struct cpu_ring *ring)
+{
+	struct perf_event_attr attr;
+	bool user_only;
+
+	perf_output_attr(&attr);
+	return keep_walked(r, ring, open_event(&attr, -1, ring->cpu, 0, &user_only));
+}
+
+/* Has the records of the walks that are lent come into the rings; where that fails stacks are copied. */
+static void take_outputs(struct perf_rings *r)
+{
+	for (size_t i = 0; i < r->nr_rings && r->lease; i++)
+		if (r->rings[i].page)
+			keep_walked(r, &r->rings[i],
+				    borrow_output(r->broker, r->lease, r->rings[i].cpu));
 }
 
 /*
@@ -595,7 +631,8 @@ static int open_or_borrow(struct perf_rings *r, const struct perf_opts *opts, in
 	bool cgroup = opts->cgroup >= 0;
 
 	if (r->broker >= 0)
-		return borrow_event(r->broker, opts, which, pid, proof, cpu, &r->user_only);
+		return borrow_event(r->broker, opts, which, pid, proof, cpu, r->lease,
+				    &r->user_only);
 	perf_rings_attr(opts, which, &attr);
 	return open_event(&attr, cgroup ? opts->cgroup : pid, cpu,
 			  cgroup ? PERF_FLAG_PID_CGROUP : 0, &r->user_only);
@@ -757,7 +794,7 @@ static uint64_t rate_of(const struct perf_opts *opts)
 	return opts->freq * (opts->copy + 8 * words) * (1 + opts->nr_more);
 }
 
-static int open_rings(const struct perf_opts *opts, size_t ring_size, int broker,
+static int open_rings(const struct perf_opts *opts, size_t ring_size, const struct loan *loan,
 		      struct perf_rings **ret, struct reason *why)
 {
 	struct perf_rings *r = calloc(1, sizeof(*r));
@@ -775,9 +812,13 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, int broker
 		if (event && opts->count && perf_event_by_kernel(event))
 			r->periods[which] = opts->count;
 	}
-	r->broker = broker;
-	r->borrowed = broker >= 0;
+	r->broker = loan->broker;
+	r->borrowed = loan->broker >= 0;
+	r->lease = loan->lease;
+	r->token = -1;
 	error = open_all(r, opts, why);
+	if (!error)
+		take_outputs(r);
 	r->broker = -1;
 	if (error) {
 		perf_rings_close(r);
@@ -811,35 +852,74 @@ static size_t bounded_ring(size_t ring)
 }
 
 /*
- * Opens the events and rings, with smaller rings if the kernel does not permit the size. @broker:
- * the connection to the broker that opens the events, or -1.
+ * Opens the events and rings, with smaller rings if the kernel does not permit the size. The rings
+ * get the token of @loan.
  */
-static int open_with(const struct perf_opts *opts, int broker, struct perf_rings **ret,
+static int open_with(const struct perf_opts *opts, const struct loan *loan, struct perf_rings **ret,
 		     struct reason *why)
 {
 	size_t ring = opts->may_shrink ? bounded_ring(opts->ring_size) : opts->ring_size;
 	int error;
 
 	for (;;) {
-		error = open_rings(opts, ring, broker, ret, why);
+		error = open_rings(opts, ring, loan, ret, why);
+		if (!error)
+			(*ret)->token = loan->token;
 		if (error != -ENOBUFS || !opts->may_shrink || ring <= MIN_RING)
 			return error;
 		ring /= 2;
 	}
 }
 
+/*
+ * Connects to the broker, and asks for a lease if stacks are to be walked. Returns whether there is a
+ * broker; @ret says what it lends.
+ */
+static bool begin_loan(const struct perf_opts *opts, struct loan *ret)
+{
+	*ret = (struct loan){ .broker = borrow_begin(), .token = -1 };
+	if (ret->broker >= 0 && opts->walk.max)
+		ret->token = borrow_lease(ret->broker, &opts->walk, &ret->lease);
+	return ret->broker >= 0;
+}
+
+/* Ends the connection, and the lease if there are no rings that have it, as @failed tells. */
+static void end_loan(const struct loan *loan, bool failed)
+{
+	close(loan->broker);
+	if (failed && loan->token >= 0)
+		close(loan->token);
+}
+
+/* Opens rings whose stacks are walked by what the broker lends. Returns whether that was possible. */
+static bool open_lent(const struct perf_opts *opts, struct perf_rings **ret)
+{
+	struct reason unused;
+	struct loan loan;
+	int error;
+
+	if (!begin_loan(opts, &loan))
+		return false;
+	error = loan.lease ? open_with(opts, &loan, ret, &unused) : -EOPNOTSUPP;
+	end_loan(&loan, error);
+	return !error;
+}
+
 int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why)
 {
-	int error = open_with(opts, -1, ret, why), broker, lent;
+	const struct loan none = { .broker = -1, .token = -1 };
 	struct reason unused;
+	struct loan loan;
+	int error, lent;
 
-	if (!is_refusal(error) || !borrow_possible(opts))
+	if (opts->walk.max && borrow_possible(opts) && paranoia() >= USER_ONLY &&
+	    open_lent(opts, ret))
+		return 0;
+	error = open_with(opts, &none, ret, why);
+	if (!is_refusal(error) || !borrow_possible(opts) || !begin_loan(opts, &loan))
 		return error;
-	broker = borrow_begin();
-	if (broker < 0)
-		return error;
-	lent = open_with(opts, broker, ret, &unused);
-	close(broker);
+	lent = open_with(opts, &loan, ret, &unused);
+	end_loan(&loan, lent);
 	if (lent)
 		explain_broker(lent, why);
 	return lent ? error : 0;
@@ -946,6 +1026,8 @@ void perf_rings_close(struct perf_rings *r)
 			munmap(r->rings[i].page, sysconf(_SC_PAGESIZE) + r->ring_size);
 	for (size_t i = 0; i < r->nr_fds; i++)
 		close(r->fds[i]);
+	if (r->token >= 0)
+		close(r->token);
 	free(r->rings);
 	free(r->heap);
 	free(r->fds);
@@ -963,6 +1045,11 @@ bool perf_rings_user_only(const struct perf_rings *r)
 bool perf_rings_borrowed(const struct perf_rings *r)
 {
 	return r->borrowed;
+}
+
+bool perf_rings_lent(const struct perf_rings *r)
+{
+	return r->lease;
 }
 
 bool perf_rings_lost(const struct perf_rings *r, uint64_t *ret)

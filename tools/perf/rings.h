@@ -35,6 +35,16 @@ enum perf_which {
 #define PERF_MORE (PERF_WHICH - PERF_FIRST_MORE)
 
 /**
+ * struct perf_walk - how the broker is asked to have stacks walked in the kernel
+ * @max: maximum number of entries in a chain; 0: it is not asked.
+ * @guesses: walks follow frame records in code of no file.
+ */
+struct perf_walk {
+	unsigned int max;
+	bool guesses;
+};
+
+/**
  * struct perf_opts - what to open
  * @main: event to sample, or NULL.
  * @more: further events to sample at the same time.
@@ -58,6 +68,8 @@ enum perf_which {
  * @on_exec: begin when the process executes a program.
  * @program: file descriptor of a BPF program that runs at each sample; 0: none.
  * @borrow: ask the broker (borrow.h) if the kernel refuses events of @pids.
+ * @walk: with @borrow: have stacks walked by what the broker lends, if it does. Then it is also asked
+ *	where the kernel itself permits no more than the broker, which is user mode.
  */
 struct perf_opts {
 	const struct perf_event *main;
@@ -79,6 +91,7 @@ struct perf_opts {
 	bool on_exec;
 	int program;
 	bool borrow;
+	struct perf_walk walk;
 };
 
 /**
@@ -120,6 +133,9 @@ struct perf_event_attr;
 
 /* Fills @attr as the event @which (enum perf_which) is opened, if the kernel is not too old. */
 void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_attr *attr);
+
+/* Fills @attr as an event is opened that only has what a BPF program writes to it. */
+void perf_output_attr(struct perf_event_attr *attr);
 
 /**
  * perf_probe() - find out whether such events may be opened at all
@@ -196,6 +212,9 @@ bool perf_rings_user_only(const struct perf_rings *rings);
 
 /* Returns whether the broker opened the events. */
 bool perf_rings_borrowed(const struct perf_rings *rings);
+
+/* Returns whether stacks are walked in the kernel by what the broker lends. */
+bool perf_rings_lent(const struct perf_rings *rings);
 
 /*
  * Writes to @ret how many records were lost so far because a ring was full. Returns false if the

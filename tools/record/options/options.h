@@ -43,6 +43,8 @@
  * @walk: with VIA_COPIES: a BPF program walks the stacks, and a stack is copied where the walk does
  *	not reach its end.
  * @may_walk: the same, if the kernel accepts that program. sampler_choose() sets it.
+ * @lent: with @walk or by itself: the broker is asked for that program, as this user may not load it.
+ *	sampler_choose() sets it.
  * @why: why nothing better than the agent was chosen, or NULL. sampler_choose() sets it.
  * @targets: the running processes or threads that are recorded.
  * @cgroup: path of the cgroup that is recorded, or NULL.
@@ -87,6 +89,7 @@ struct record_opts {
 	enum via via;
 	bool walk;
 	bool may_walk;
+	bool lent;
 	const char *why;
 	struct targets targets;
 	const char *cgroup;

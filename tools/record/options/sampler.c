@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "tools/bpf/walker.h"
 #include "tools/proc/shadow.h"
@@ -156,13 +157,13 @@ static bool kernel_has_names(void)
 }
 
 /*
- * Returns whether stacks may be walked by a BPF program, if this kernel loads it: where nothing
+ * Returns whether stacks are better walked by a BPF program, if there can be one: where nothing
  * ranks higher than copies, and the module takes no callchains from shadow stacks beside them. Not
  * with --perf-data, as above.
  */
-static bool may_walk(const struct record_opts *o)
+static bool is_better_walked(const struct record_opts *o)
 {
-	return o->via == VIA_COPIES && !o->perf_data && !module_loaded() && walker_possible();
+	return o->via == VIA_COPIES && !o->perf_data && !module_loaded();
 }
 
 void sampler_choose(struct record_opts *o, const struct backend **ret)
@@ -172,7 +173,10 @@ void sampler_choose(struct record_opts *o, const struct backend **ret)
 		return;
 	if (o->via == VIA_AUTO) {
 		o->via = choose_sampler(o);
-		o->may_walk = may_walk(o);
+		o->may_walk = is_better_walked(o) && walker_possible();
+		o->lent = is_better_walked(o) && !o->may_walk && geteuid();
+	} else {
+		o->lent = o->walk && geteuid() && !walker_possible();
 	}
 	*ret = o->via == VIA_AGENT ? &backend_agent : &backend_perf;
 	o->kernel_alone = o->via == VIA_COPIES && kernel_has_names();

@@ -159,6 +159,7 @@ static struct perf_opts event_options(const struct record_opts *o)
 		.nr_pids = o->targets.nr_pids + o->targets.nr_tids +
 			   (o->command && !o->all && !o->cgroup),
 		.borrow = true,
+		.walk = { .max = o->lent ? o->depth : 0, .guesses = o->walk },
 	};
 
 	for (unsigned int i = 1; i < o->nr_events; i++)
@@ -198,10 +199,10 @@ static bool may_see_all(struct perf_opts opts)
 	return !perf_probe(&opts, &user_only, &why) && !user_only;
 }
 
-/* Returns a text that says where the stacks come from. */
-static const char *how(const struct record_opts *o)
+/* Returns a text that says where the stacks come from. @walked: some are walked by BPF. */
+static const char *how(const struct record_opts *o, bool walked)
 {
-	if (o->walk)
+	if (walked)
 		return "stacks walked by unwind rules in the kernel (BPF), or copied and unwound here";
 	if (o->via == VIA_COPIES)
 		return module_loaded() ?
@@ -242,7 +243,7 @@ static bool start_walker(const struct recording *r, struct walker **ret)
 
 	if (o->may_walk)
 		*ret = walker_plan(&opts);
-	if (!o->walk || !walker_create(&opts, ret, &why))
+	if (!o->walk || o->lent || !walker_create(&opts, ret, &why))
 		return true;
 	complain("--via=bpf: %s", why.text);
 	return false;
@@ -269,7 +270,7 @@ static struct languages *start_languages(const struct record_opts *o, struct wal
 
 	if (o->perf_data)
 		return NULL;
-	all = languages_create(o->walk ? walker_loaded(walker) : NULL);
+	all = languages_create(o->walk && walker ? walker_loaded(walker) : NULL);
 	/* An event has room for one program: that of the walker, if there is to be one. */
 	if (all && walker && !o->walk)
 		languages_load_by(all, load_walker, walker);
@@ -355,6 +356,18 @@ static bool choose_targets(const struct record_opts *o, const struct target *tar
 	return !o->cgroup || opts->rings.cgroup >= 0;
 }
 
+/*
+ * Returns whether stacks are walked as far as that was asked for. If not, it prints the reason.
+ */
+static bool walks_as_asked(const struct record_opts *o, const struct perf_recording *perf)
+{
+	if (!o->walk || !o->lent || perf_recording_lent(perf))
+		return true;
+	complain(
+		"--via=bpf: not permitted: be root, or have CAP_BPF and CAP_PERFMON; or ask for a user's own processes where root runs a broker that lends walks (see shstk-broker(1))");
+	return false;
+}
+
 /* Begins to record. @target is the command, which waits to be executed, or NULL. */
 static int start(struct recording *r, const struct target *target)
 {
@@ -379,10 +392,13 @@ static int start(struct recording *r, const struct target *target)
 		complain("%s", why.text);
 		return EXIT_OWN;
 	}
+	if (!walks_as_asked(r->opts, state->perf))
+		return EXIT_OWN;
 	if (r->opts->quiet)
 		return 0;
 	complain("sampling by perf events%s, %s%s",
-		 perf_recording_borrowed(state->perf) ? BY_BROKER : "", how(r->opts),
+		 perf_recording_borrowed(state->perf) ? BY_BROKER : "",
+		 how(r->opts, r->opts->walk || perf_recording_lent(state->perf)),
 		 perf_recording_user_only(state->perf) ?
 			 "; user mode only (kernel.perf_event_paranoid)" :
 			 "");
@@ -610,7 +626,9 @@ static void report_walks(struct recording *r, const struct walker *walker, uint6
 	char text[256] = "";
 	int len = 0;
 
-	walker_cuts(walker, add_cut, &cuts);
+	/* What the broker lends does not tell. */
+	if (walker)
+		walker_cuts(walker, add_cut, &cuts);
 	for (int i = 0; i < CUTS_NAMED && cuts.most[i].count; i++)
 		len += snprintf(text + len, sizeof(text) - len, "%s%s %llu", i ? ", " : "",
 				cuts.most[i].name, (unsigned long long)cuts.most[i].count);

@@ -415,6 +415,11 @@ bool perf_recording_borrowed(const struct perf_recording *d)
 	return perf_rings_borrowed(d->rings);
 }
 
+bool perf_recording_lent(const struct perf_recording *d)
+{
+	return perf_rings_lent(d->rings);
+}
+
 void perf_recording_count(const struct perf_recording *d, struct sample_counts *ret,
 			  struct perf_counts *more)
 {

@@ -175,6 +175,9 @@ int perf_recording_unsampled(struct perf_recording *d, int which, uint64_t value
 /* Returns whether the broker opened the events. */
 bool perf_recording_borrowed(const struct perf_recording *d);
 
+/* Returns whether stacks are walked in the kernel by what the broker lends. */
+bool perf_recording_lent(const struct perf_recording *d);
+
 /* Fills in the counts of this profile so far. @more may be NULL. */
 void perf_recording_count(const struct perf_recording *d, struct sample_counts *ret,
 			  struct perf_counts *more);

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * lend.bpf.c - a BPF program at perf events that takes callchains of ordinary users' own processes.
+ *
+ * It makes the same walk as walk.bpf.c. The broker (tools/broker/) puts it on events that it lends.
+ * The chain goes to the event that the broker gave with the lease, whose ring the user reads. It has
+ * nothing that the sample itself, which has registers and a copy of the stack, would not have.
+ *
+ * If the task is not, with all its identities, of the user whose lease it is, nothing is written, and
+ * the kernel decides about the sample as without this program.
+ */
+#include "lend.h"
+#define OUTPUTS (LEASES * LEASE_CPUS)
+#include "program.h"
+#include "walk_user.h"
+#include "write_chain.h"
+
+char LICENSE[] SEC("license") = "GPL";
+
+#define PERF_CONTEXT_USER (-512ull)
+
+/* The leases by LEASE_SLOT(). */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LEASES);
+	__type(key, u32);
+	__type(value, struct walk_lease);
+} leases SEC(".maps");
+
+/* CLOCK_MONOTONIC in ns, until which no walk is made on this CPU. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u64);
+} pauses SEC(".maps");
+
+/* Returns the lease of the event, or NULL if it has ended. */
+static noinline const struct walk_lease *find_lease(void *ctx)
+{
+	const struct bpf_perf_event_data_kern *data = ctx;
+	const u32 number = BPF_CORE_READ(data, event, attr.config1);
+	const struct walk_lease *lease;
+	u32 slot = LEASE_SLOT(number);
+
+	lease = bpf_map_lookup_elem(&leases, &slot);
+	return lease && number && lease->number == number ? lease : NULL;
+}
+
+/* Returns whether the task has no other identity than the user @uid. */
+static noinline bool is_of(u32 uid)
+{
+	const struct cred *cred = BPF_CORE_READ(current, cred);
+
+	return BPF_CORE_READ(cred, uid.val) == uid && BPF_CORE_READ(cred, euid.val) == uid &&
+	       BPF_CORE_READ(cred, suid.val) == uid;
+}
+
+/* Walks, and keeps walks to a part of this CPU's time, whatever stacks and rates users choose. */
+static __always_inline bool walk_in_time(struct walk *w)
+{
+	const u64 begin = bpf_ktime_get_ns();
+	u32 zero = 0;
+	u64 *pause = bpf_map_lookup_elem(&pauses, &zero), end;
+
+	if (!pause || begin < *pause)
+		return false;
+	walk_on(w);
+	end = bpf_ktime_get_ns();
+	*pause = end + LEASE_PAUSE * (end - begin);
+	return true;
+}
+
+/* Returns 1 if the sample itself is to be taken, else 0. */
+SEC("perf_event")
+int walk_lent(struct bpf_perf_event_data *ctx)
+{
+	u32 zero = 0;
+	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
+	struct walk *w = bpf_map_lookup_elem(&MAP(walks), &zero);
+	const struct walk_lease *lease = find_lease(ctx);
+	u64 at;
+
+	if (!c || !w || !lease || !is_of(lease->uid))
+		return 1;
+	if (!begin_walk(w, c, lease->max))
+		return 1;
+	w->records = lease->records;
+	w->entry[0] = PERF_CONTEXT_USER;
+	w->entry[1] = w->frame.pc;
+	w->first = 2;
+	if (!walk_in_time(w) || (!lease->both && !is_whole(w)))
+		return 1;
+	at = LEASE_OUTPUT(LEASE_SLOT(lease->number), bpf_get_smp_processor_id() % LEASE_CPUS);
+	return !write_chain(w, ctx, ctx->sample_period, at) || lease->both;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/* write_chain.h - writes the chain of a walk to an event, whose ring the recorder reads. */
+#ifndef BPF_WRITE_CHAIN_H
+#define BPF_WRITE_CHAIN_H
+
+#include "program.h"
+
+/* Returns the identifier that samples of the event have: threads inherit events. */
+static __always_inline u64 event_id(void *ctx)
+{
+	const struct bpf_perf_event_data_kern *data = ctx;
+	const struct perf_event *event = BPF_CORE_READ(data, event);
+	const struct perf_event *parent = BPF_CORE_READ(event, parent);
+
+	return parent ? BPF_CORE_READ(parent, id) : BPF_CORE_READ(event, id);
+}
+
+/* Writes the chain to the event @at in the map "output". Returns true if it was written. */
+static __always_inline bool write_chain(struct walk *w, void *ctx, u64 period, u64 at)
+{
+	u64 size;
+
+	w->chain.end = w->end;
+	w->chain.nr = w->first + w->nr;
+	w->chain.period = period;
+	w->chain.id = event_id(ctx);
+	size = sizeof(w->chain) - sizeof(w->chain.size) + 8 * MASKED(w->chain.nr, WALK_ENTRIES);
+	if (!bpf_perf_event_output(ctx, &output, at, &w->chain.end, size))
+		return true;
+	walk_count(COUNT_UNSENT);
+	return false;
+}
+
+#endif /* BPF_WRITE_CHAIN_H */

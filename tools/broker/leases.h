@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/*
+ * leases.h - lends walks of stacks in the kernel: a BPF program that root loaded (bpf/lend.bpf.c) runs
+ * at events that the broker opens for ordinary users.
+ *
+ * A user gets a lease, which is a number that the user's events have, and for each CPU an event into
+ * whose ring the chains go, its output. Users get neither the program nor its maps. A lease lasts as
+ * long as somebody holds the token that was handed over with it, which is an end of a pipe. No user
+ * has more leases than half as many as are left.
+ */
+#ifndef TOOLS_BROKER_LEASES_H
+#define TOOLS_BROKER_LEASES_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "bpf/lend.h"
+#include "tools/bpf/walker.h"
+#include "tools/perf/borrow_protocol.h"
+#include "tools/reason.h"
+
+/**
+ * struct lease - a lease
+ * @number: its number; 0: the place is free, or rests.
+ * @rests: CLOCK_MONOTONIC in ns, when it ended, as long as a walk for it may still go on; else 0.
+ * @uid: the user.
+ * @token: this end of its pipe.
+ * @given: a bit for each CPU whose output was given.
+ */
+struct lease {
+	uint32_t number;
+	uint64_t rests;
+	uid_t uid;
+	int token;
+	uint64_t given[BROKER_MAX_CPUS / 64];
+};
+
+/**
+ * struct leases - all leases
+ * @walker: the program, and the process that makes its tables; NULL: nothing is lent.
+ * @round: counts how often a number was given, so that no number is given twice.
+ * @rested: CLOCK_MONOTONIC in ns, when places that rest were last made free.
+ * @all: the leases, by LEASE_SLOT().
+ */
+struct leases {
+	struct walker *walker;
+	uint32_t round;
+	uint64_t rested;
+	struct lease all[LEASES];
+};
+
+/*
+ * Loads the program, and starts the process that makes tables. Returns 0, or a negative errno if
+ * nothing can be lent.
+ */
+int leases_begin(struct leases *l, struct reason *why);
+
+/* Ends everything, also the leases that there are. */
+void leases_end(struct leases *l);
+
+/* Returns the descriptor of the program, which runs at events of leases; 0: nothing is lent. */
+int leases_program(const struct leases *l);
+
+/**
+ * leases_answer() - answer a request of kind BROKER_LEASE or BROKER_OUTPUT
+ * @l: the leases.
+ * @uid: the user who asks.
+ * @r: the request, which may be anything.
+ * @ret: receives the number of a new lease.
+ *
+ * Return: a descriptor for the user, to be closed here when it was sent; or a negative errno.
+ */
+int leases_answer(struct leases *l, uid_t uid, const struct broker_request *r, uint32_t *ret);
+
+/* Returns whether somebody has a lease. */
+bool leases_any(const struct leases *l);
+
+/* Ends the leases whose tokens are closed. Called again and again. */
+void leases_tidy(struct leases *l);
+
+/* Takes note that the child @pid ended. Returns whether it was the one that makes tables. */
+bool leases_lost(struct leases *l, pid_t pid);
+
+#endif

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* borrow_reply.c - send and receive replies of the broker. See borrow_reply.h. */
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "tools/perf/borrow_reply.h"
+
+bool broker_send(int socket, const struct broker_reply *reply, int fd)
+{
+	struct iovec vec = { .iov_base = (void *)reply, .iov_len = sizeof(*reply) };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control = { 0 };
+	struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
+
+	if (fd >= 0) {
+		control.head = (struct cmsghdr){
+			.cmsg_level = SOL_SOCKET,
+			.cmsg_type = SCM_RIGHTS,
+			.cmsg_len = CMSG_LEN(sizeof(int)),
+		};
+		memcpy(CMSG_DATA(&control.head), &fd, sizeof(fd));
+		msg.msg_control = &control;
+		msg.msg_controllen = sizeof(control);
+	}
+	return sendmsg(socket, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*reply);
+}
+
+/* Returns the descriptor that came with a message, or -1. */
+static int descriptor_of(struct msghdr *msg)
+{
+	struct cmsghdr *head = CMSG_FIRSTHDR(msg);
+	int fd;
+
+	if (!head || head->cmsg_level != SOL_SOCKET || head->cmsg_type != SCM_RIGHTS ||
+	    head->cmsg_len != CMSG_LEN(sizeof(fd)))
+		return -1;
+	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
+	return fd;
+}
+
+int broker_receive(int socket, struct broker_reply *ret)
+{
+	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(int))];
+	} control;
+	struct msghdr msg = {
+		.msg_iov = &vec,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+	ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+	int fd;
+
+	/*
+	 * If the broker has closed the connection without reading the request, the first call
+	 * reports that, and the second one receives the answer.
+	 */
+	if (n < 0 && errno == ECONNRESET)
+		n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+	fd = n < 0 ? -1 : descriptor_of(&msg);
+
+	if (n < 0)
+		return -errno;
+	if (n == sizeof(*ret) && ret->version == BROKER_VERSION && !ret->error == (fd >= 0))
+		return ret->error ? -ret->error : fd;
+	if (fd >= 0)
+		close(fd);
+	return n ? -EPROTO : -EPIPE;
+}
