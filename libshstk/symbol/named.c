@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "export.h"
+#include "hex.h"
 #include "htlhash.h"
 #include "store.h"
 
@@ -55,22 +56,13 @@ void shstk_named_deinit(struct shstk_profile *profile)
 	HASH_CLEAR(hh, profile->named_procs);
 }
 
-/* Returns the value of a hexadecimal digit; -1: it is none. OpenTelemetry's may be capital letters. */
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' :
-	       c >= 'a' && c <= 'f' ? c - 'a' + 10 :
-	       c >= 'A' && c <= 'F' ? c - 'A' + 10 :
-				      -1;
-}
-
 /* Returns the bytes of a text of @size pairs of digits, of the pool; NULL when memory runs out. */
 static uint8_t *bytes_of(struct shstk_profile *profile, const char *hex, size_t size)
 {
 	uint8_t *ret = shstk_pool_alloc(profile->text, size);
 
 	for (size_t i = 0; ret && i < size; i++)
-		ret[i] = digit(hex[2 * i]) << 4 | digit(hex[2 * i + 1]);
+		ret[i] = shstk_hex_digit(hex[2 * i]) << 4 | shstk_hex_digit(hex[2 * i + 1]);
 	return ret;
 }
 

@@ -11,6 +11,7 @@
 #include <sys/utsname.h>
 
 #include "builder.h"
+#include "hex.h"
 #include "htlhash.h"
 #include "language.h"
 #include "lives.h"
@@ -497,11 +498,6 @@ static int32_t stack_number(struct otlp_builder *b, const struct shstk_record *r
 	return id;
 }
 
-static int digit(char c)
-{
-	return c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
 /* Reads an id that is written in hexadecimal digits. Returns whether it is one, and not 0. */
 static bool read_id(const char *text, uint8_t *id, size_t size)
 {
@@ -510,7 +506,7 @@ static bool read_id(const char *text, uint8_t *id, size_t size)
 	if (!text || strlen(text) != 2 * size)
 		return false;
 	for (size_t i = 0; i < size; i++) {
-		int high = digit(text[2 * i]), low = digit(text[2 * i + 1]);
+		int high = shstk_hex_digit(text[2 * i]), low = shstk_hex_digit(text[2 * i + 1]);
 
 		if (high < 0 || low < 0)
 			return false;

@@ -348,6 +348,19 @@ struct spool_waiting spool_waiting(const struct spool *spool)
 }
 
 /*
+ * Returns whether a time is more than so many ns before @now. It may be any number: a file system has
+ * what it was given.
+ */
+static bool is_earlier(const struct timespec *time, const struct timespec *now, int64_t ns)
+{
+	const int64_t bound = (int64_t)now->tv_sec * 1000000000 + now->tv_nsec - ns;
+
+	if (time->tv_sec != bound / 1000000000)
+		return time->tv_sec < bound / 1000000000;
+	return time->tv_nsec < bound % 1000000000;
+}
+
+/*
  * Any change of the folder gives it another time, but clocks of file systems are coarse: what changes
  * right after it was read may give it the same time again. So only a folder that was at rest before is
  * trusted.
@@ -356,7 +369,6 @@ struct spool_waiting spool_waiting_again(const struct spool *spool, struct spool
 {
 	struct timespec now;
 	struct stat st;
-	int64_t rest;
 
 	clock_gettime(CLOCK_REALTIME, &now);
 	if (fstat(spool->dir, &st))
@@ -364,9 +376,7 @@ struct spool_waiting spool_waiting_again(const struct spool *spool, struct spool
 	if (seen->settled && st.st_mtim.tv_sec == seen->changed.tv_sec &&
 	    st.st_mtim.tv_nsec == seen->changed.tv_nsec)
 		return seen->waiting;
-	rest = ((int64_t)now.tv_sec - st.st_mtim.tv_sec) * 1000000000 + now.tv_nsec -
-	       st.st_mtim.tv_nsec;
-	seen->settled = rest > SETTLED_NS;
+	seen->settled = is_earlier(&st.st_mtim, &now, SETTLED_NS);
 	seen->changed = st.st_mtim;
 	seen->waiting = spool_waiting(spool);
 	return seen->waiting;
