@@ -6,6 +6,7 @@
  * Thread-Local Reference Data".
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "otlp.pb-c.h"
@@ -30,16 +31,45 @@ static bool is_known(const char *schema)
 	return !strcmp(schema, "tls_v1") || !strcmp(schema, "tlsdesc_v1_dev");
 }
 
-static void take_keys(const Shstk__Otlp__AnyValue *value, struct shstk_otlp_process *ret)
+static const Shstk__Otlp__TextList *list_of(const Shstk__Otlp__AnyValue *value)
 {
-	const Shstk__Otlp__TextList *list;
+	return value && value->value_case == SHSTK__OTLP__ANY_VALUE__VALUE_ARRAY_VALUE ?
+		       value->array_value :
+		       NULL;
+}
 
-	if (!value || value->value_case != SHSTK__OTLP__ANY_VALUE__VALUE_ARRAY_VALUE)
-		return;
-	list = value->array_value;
-	ret->nr_keys = list->n_values < SHSTK_OTLP_KEYS ? list->n_values : SHSTK_OTLP_KEYS;
-	for (unsigned int i = 0; i < ret->nr_keys; i++)
-		ret->keys[i] = list->values[i]->string_value;
+/*
+ * Copies the names of attributes. The message itself is not kept: what a program made of 64 KiB can
+ * take many times as much when it is unpacked. Returns 0 or -ENOMEM.
+ */
+static int take_keys(const Shstk__Otlp__TextList *list, struct shstk_otlp_process *ret)
+{
+	const unsigned int nr = list->n_values < SHSTK_OTLP_KEYS ? list->n_values : SHSTK_OTLP_KEYS;
+	size_t size = 1;
+	char *at;
+
+	for (unsigned int i = 0; i < nr; i++)
+		size += strlen(list->values[i]->string_value) + 1;
+	at = malloc(size);
+	if (!at)
+		return -ENOMEM;
+	free(ret->names);
+	ret->names = at;
+	ret->nr_keys = nr;
+	for (unsigned int i = 0; i < nr; i++) {
+		ret->keys[i] = at;
+		at = stpcpy(at, list->values[i]->string_value) + 1;
+	}
+	return 0;
+}
+
+static int take_attribute(const Shstk__Otlp__KeyValue *it, struct shstk_otlp_process *ret)
+{
+	const Shstk__Otlp__TextList *list = list_of(it->value);
+
+	if (!strcmp(it->key, SCHEMA))
+		ret->threads = is_known(text_of(it->value));
+	return !strcmp(it->key, KEYS) && list ? take_keys(list, ret) : 0;
 }
 
 int shstk_otlp_process_read(const void *bytes, size_t size, struct shstk_otlp_process *ret)
@@ -48,23 +78,21 @@ int shstk_otlp_process_read(const void *bytes, size_t size, struct shstk_otlp_pr
 		size <= SHSTK_OTLP_PROCESS_MAX ?
 			shstk__otlp__process_context__unpack(NULL, size, bytes) :
 			NULL;
+	int err = 0;
 
 	if (!from)
 		return -EINVAL;
-	*ret = (struct shstk_otlp_process){ .message = from };
-	for (size_t i = 0; i < from->n_attributes; i++) {
-		const Shstk__Otlp__KeyValue *it = from->attributes[i];
-
-		if (!strcmp(it->key, SCHEMA))
-			ret->threads = is_known(text_of(it->value));
-		else if (!strcmp(it->key, KEYS))
-			take_keys(it->value, ret);
-	}
-	return 0;
+	*ret = (struct shstk_otlp_process){ .names = NULL };
+	for (size_t i = 0; !err && i < from->n_attributes; i++)
+		err = take_attribute(from->attributes[i], ret);
+	shstk__otlp__process_context__free_unpacked(from, NULL);
+	if (err)
+		shstk_otlp_process_free(ret);
+	return err;
 }
 
 void shstk_otlp_process_free(struct shstk_otlp_process *process)
 {
-	shstk__otlp__process_context__free_unpacked(process->message, NULL);
-	*process = (struct shstk_otlp_process){ .message = NULL };
+	free(process->names);
+	*process = (struct shstk_otlp_process){ .names = NULL };
 }

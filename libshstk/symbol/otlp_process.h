@@ -14,13 +14,13 @@
 
 /**
  * struct shstk_otlp_process - a process context
- * @message: memory of the names.
+ * @names: memory of the names, which is smaller than the message.
  * @threads: threads publish contexts in the variable otel_thread_ctx_v1.
  * @nr_keys: number of @keys.
  * @keys: names of the attributes of threads' contexts, by their numbers.
  */
 struct shstk_otlp_process {
-	void *message;
+	char *names;
 	bool threads;
 	unsigned int nr_keys;
 	const char *keys[SHSTK_OTLP_KEYS];
@@ -32,7 +32,7 @@ struct shstk_otlp_process {
  * @size: its size; a larger one than SHSTK_OTLP_PROCESS_MAX is refused.
  * @ret: receives the context, to be released by shstk_otlp_process_free().
  *
- * Return: 0 or -EINVAL. Then there is nothing to be released.
+ * Return: 0, -EINVAL or -ENOMEM. Then there is nothing to be released.
  */
 int shstk_otlp_process_read(const void *bytes, size_t size, struct shstk_otlp_process *ret);
 void shstk_otlp_process_free(struct shstk_otlp_process *process);

@@ -29,7 +29,7 @@ static void judge(const char *labels, size_t size)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	struct shstk_otlp_process process = { .message = NULL };
+	struct shstk_otlp_process process = { .names = NULL };
 	struct context_record record;
 	size_t of_record = size ? *data : 0;
 	uint8_t *attributes;

@@ -277,8 +277,8 @@ static void forget_variables(struct context_watch *w)
 	memset(w->told.variables, 0, sizeof(w->told.variables));
 }
 
-/* Finds the process context, and reads it. Returns whether there is one. */
-static bool find_process(struct context_watch *w)
+/* Looks through the mappings of the process for its context, and reads that. */
+static bool search_process(struct context_watch *w)
 {
 	struct mapping m;
 	struct maps maps;
@@ -286,10 +286,24 @@ static bool find_process(struct context_watch *w)
 
 	if (maps_open(w->pid, "maps", &maps))
 		return false;
-	while (!ret && maps_next(&maps, &m))
+	while (!ret && maps_next_named(&maps, "OTEL_CTX", &m))
 		if (is_process_context(m.path))
 			ret = read_process(w, m.start);
 	maps_close(&maps);
+	return ret;
+}
+
+/* The same, as long as the process's account has time. Returns whether there is a context. */
+static bool find_process(struct context_watch *w)
+{
+	struct shstk_account *account = w->files->account(w->files->arg, w->pid);
+	bool ret = false;
+
+	if (!account)
+		return false;
+	if (shstk_account_begin(account))
+		ret = search_process(w);
+	shstk_account_end(account);
 	return ret;
 }
 

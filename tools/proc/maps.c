@@ -58,6 +58,14 @@ bool maps_next(struct maps *maps, struct mapping *ret)
 	return false;
 }
 
+bool maps_next_named(struct maps *maps, const char *text, struct mapping *ret)
+{
+	while (read_line(maps))
+		if (strstr(maps->line, text) && parse(maps->line, ret))
+			return true;
+	return false;
+}
+
 /* Returns whether a line such as "VmFlags: rd ex mr" has the flag. */
 static bool has_flag(const char *line, const char *flag)
 {

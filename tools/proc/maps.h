@@ -70,6 +70,18 @@ int maps_open(pid_t pid, const char *file, struct maps *ret);
 bool maps_next(struct maps *maps, struct mapping *ret);
 
 /**
+ * maps_next_named() - read the next mapping whose line has a text
+ * @maps: the file.
+ * @text: the text, such as a part of a path.
+ * @ret: receives the mapping, as maps_next() has it.
+ *
+ * Other lines cost little.
+ *
+ * Return: false if there are no more such mappings.
+ */
+bool maps_next_named(struct maps *maps, const char *text, struct mapping *ret);
+
+/**
  * maps_next_flagged() - read the next mapping that has a flag in smaps
  * @maps: an smaps file.
  * @flag: two letters, as in the file's lines "VmFlags:", such as "ss".
