@@ -24,6 +24,7 @@
 #include "gonames.h"
 #include "hash.h"
 #include "htlhash.h"
+#include "known_names.h"
 #include "object_names.h"
 #include "plt.h"
 #include "pool.h"
@@ -41,7 +42,7 @@ struct segment {
 struct named_address {
 	UT_hash_handle hh;
 	uint64_t addr;
-	struct shstk_resolved resolved;
+	const struct shstk_resolved *names;
 };
 
 /*
@@ -76,6 +77,9 @@ struct named_symbol {
  * @has_htlhash: it could be.
  * @htlhash: OpenTelemetry's id of the file.
  * @loaded: load() was called.
+ * @recognised: @has_known_file and @known_file were set.
+ * @has_known_file: names of the file may be known from stores before this one.
+ * @known_file: what tells it from other files.
  * @debug_fd: descriptor of the separate debug file, or -1.
  * @debug: the separate debug file, or NULL.
  * @mini_image: unpacked .gnu_debugdata, or NULL.
@@ -107,6 +111,9 @@ struct shstk_object {
 	bool has_htlhash;
 	uint8_t htlhash[SHSTK_HTLHASH];
 	bool loaded;
+	bool recognised;
+	bool has_known_file;
+	struct shstk_known_file known_file;
 	int debug_fd;
 	Elf *debug;
 	void *mini_image;
@@ -428,21 +435,16 @@ size_t shstk_object_missing(const struct shstk_object *object, const char **firs
 	return object->dwarf ? shstk_dwarf_missing(object->dwarf, first) : 0;
 }
 
-const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
+/* Reads the object's names of an address. Returns NULL when memory runs out. */
+static const struct shstk_resolved *read_names(struct shstk_object *object, uint64_t addr)
 {
+	struct shstk_resolved *ret = shstk_pool_alloc(object->pool, sizeof(*ret));
 	struct shstk_symframe frames[SHSTK_FRAMES_MAX];
-	struct named_address *answer;
-	struct shstk_resolved *ret;
 
-	HASH_FIND(hh, object->answers, &addr, sizeof(addr), answer);
-	if (answer)
-		return &answer->resolved;
+	if (!ret)
+		return NULL;
 	if (!object->loaded)
 		load(object);
-	answer = shstk_pool_alloc(object->pool, sizeof(*answer));
-	if (!answer)
-		return NULL;
-	ret = &answer->resolved;
 	frames[0] = (struct shstk_symframe){ 0 };
 	ret->frames = frames;
 	ret->nr = resolve(object, addr, ret);
@@ -450,7 +452,44 @@ const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, u
 	if (!ret->nr || !ret->frames)
 		return NULL;
 	memcpy(ret->frames, frames, ret->nr * sizeof(*frames));
+	return ret;
+}
+
+/* Returns the same, which stores before this one may know already. */
+static const struct shstk_resolved *known_names(struct shstk_object *object, uint64_t addr)
+{
+	struct shstk_known_names *known = object->opts->known;
+	const struct shstk_resolved *ret;
+
+	if (known && !object->recognised) {
+		object->has_known_file = shstk_known_file(object->fd, &object->known_file);
+		object->recognised = true;
+	}
+	if (!object->has_known_file)
+		return read_names(object, addr);
+	ret = shstk_known_names_find(known, &object->known_file, addr, object->pool);
+	if (ret)
+		return ret;
+	ret = read_names(object, addr);
+	if (ret)
+		shstk_known_names_add(known, &object->known_file, addr, ret);
+	return ret;
+}
+
+const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
+{
+	struct named_address *answer;
+
+	HASH_FIND(hh, object->answers, &addr, sizeof(addr), answer);
+	if (answer)
+		return answer->names;
+	answer = shstk_pool_alloc(object->pool, sizeof(*answer));
+	if (!answer)
+		return NULL;
+	answer->names = known_names(object, addr);
+	if (!answer->names)
+		return NULL;
 	answer->addr = addr;
 	HASH_ADD(hh, object->answers, addr, sizeof(answer->addr), answer);
-	return ret;
+	return answer->names;
 }

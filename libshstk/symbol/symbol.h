@@ -28,6 +28,7 @@
 #include <stdint.h>
 
 struct shstk_debug;
+struct shstk_known_names;
 struct shstk_symbols;
 struct shstk_symproc;
 
@@ -48,6 +49,7 @@ struct shstk_symproc;
  * @time: CPU time that reading files may take, in ns; 0: a default.
  * @full_names: show C++ names with all arguments of templates, also with those that are defaults of
  *	the standard library.
+ * @known: names that stores before this one found, with the same options (known_names.h); or NULL.
  */
 struct shstk_symbols_opts {
 	const char *debug_dirs;
@@ -58,6 +60,7 @@ struct shstk_symbols_opts {
 	bool full_names;
 	uint64_t memory;
 	uint64_t time;
+	struct shstk_known_names *known;
 };
 
 /**

@@ -364,6 +364,19 @@ static void verdict(bool good, const char *name)
 	failed += !good;
 }
 
+/* Records for @ms by a command line that has @argc words. */
+static bool record_by(char **argv, int argc, void (*tick)(unsigned int), unsigned int ms)
+{
+	int status;
+
+	m = (struct machine){ .time = BEGIN, .end = BEGIN + ms * MS, .tick = tick };
+	status = cmd_record(argc, argv);
+	printf("# %u ms, ring of %zu KiB: %llu samples, %llu lost, %u naps, status %d\n", ms,
+	       m.size >> 10, (unsigned long long)m.written, (unsigned long long)m.lost, m.nr_naps,
+	       status);
+	return !status;
+}
+
 /* Records the command for @ms, with a ring of @kib and one more option. */
 static bool record(void (*tick)(unsigned int), unsigned int ms, unsigned int kib,
 		   const char *option)
@@ -371,15 +384,19 @@ static bool record(void (*tick)(unsigned int), unsigned int ms, unsigned int kib
 	char buffer[32];
 	char *argv[] = { "record", "-q",	   "-F999", "--via=copies", "-orhythm.txt",
 			 buffer,   (char *)option, "--",    "command",	    NULL };
-	int status;
 
 	snprintf(buffer, sizeof(buffer), "--buffer=%u", kib);
-	m = (struct machine){ .time = BEGIN, .end = BEGIN + ms * MS, .tick = tick };
-	status = cmd_record(9, argv);
-	printf("# %u ms, ring of %zu KiB: %llu samples, %llu lost, %u naps, status %d\n", ms,
-	       m.size >> 10, (unsigned long long)m.written, (unsigned long long)m.lost, m.nr_naps,
-	       status);
-	return !status;
+	return record_by(argv, 9, tick, ms);
+}
+
+/* Records the machine for two seconds, as the last option says. */
+static bool record_machine(const char *option)
+{
+	char *argv[] = { "record",	 "-q", "-F999",		"--via=copies",
+			 "-orhythm.txt", "-a", "--buffer=8192", "--duration=2",
+			 (char *)option, NULL };
+
+	return record_by(argv, 9, waits, 5000);
 }
 
 /*
@@ -447,6 +464,15 @@ static void test_end(void)
 		"with --every rings are read every 20 ms");
 }
 
+static void test_machine(void)
+{
+	verdict(record_machine("--depth=64") && naps_are(LONG, EARLY + 2 * SHORT, 1880) &&
+			m.time <= BEGIN + (2000 + SHORT) * MS,
+		"of a whole machine rings are read every 100 ms, and the end is not later than 20 ms");
+	verdict(record_machine("--every=0.05") && naps_are(SHORT, 0, 1880),
+		"where the next profile is near, they are read every 20 ms");
+}
+
 /* Removes the test's own folder, to which profiles were written. */
 static void remove_folder(const char *folder)
 {
@@ -462,7 +488,7 @@ int main(void)
 	char folder[] = "/tmp/rhythm.XXXXXX";
 
 	setvbuf(stdout, NULL, _IOLBF, 0);
-	puts("KTAP version 1\n1..10");
+	puts("KTAP version 1\n1..12");
 	if (!mkdtemp(folder) || chdir(folder)) {
 		puts("Bail out! no folder");
 		return 1;
@@ -473,6 +499,7 @@ int main(void)
 	test_small_rings(wakes_up, "nor when it begins to work while the recorder sleeps");
 	test_filling();
 	test_end();
+	test_machine();
 	remove_folder(folder);
 	return !!failed;
 }

@@ -54,6 +54,7 @@
  * @nr_kept: number of profiles so far.
  * @writer: the child process that writes the previous profile (series.h), or 0.
  * @left: the file that it finishes.
+ * @known: names that the profiles before this one needed, or NULL.
  * @pusher: sends profiles, if they are to be sent.
  * @going: the back end has begun to record.
  * @again: the recording ends because another one with changed options follows (reload.h).
@@ -85,6 +86,7 @@ struct recording {
 	unsigned long nr_kept;
 	pid_t writer;
 	struct shstk_left left;
+	struct shstk_known_names *known;
 	struct pusher pusher;
 	bool going;
 	bool again;

@@ -205,17 +205,35 @@ static void note_memory(struct recording *r)
 		r->shared = shared;
 }
 
+/* Returns whether something that is due so many seconds after a time is due during a long sleep. */
+static bool is_near(uint64_t now, uint64_t since, double seconds)
+{
+	return seconds > 0 && now - since + CALM_NS >= seconds * 1e9;
+}
+
+/* Returns whether nothing but what the back end records needs the short sleep. */
+static bool may_sleep_long(const struct recording *r, uint64_t now)
+{
+	const struct record_opts *o = r->opts;
+
+	if (o->live || now - r->began < EARLY_NS)
+		return false;
+	if (r->pid)
+		return !(o->duration > 0) && !(o->every > 0);
+	/* The end of a process that was given does not end the sleep. */
+	return (o->all || o->cgroup) && !is_near(now, r->began, o->duration) &&
+	       !is_near(now, r->part, o->every);
+}
+
 /*
  * Returns how long to sleep. Each wake-up finds cold caches and costs as much as three samples. The
- * end of the command ends the sleep early. With options whose events do not end the sleep, it is
- * always the short one.
+ * end of the command ends the sleep early.
  */
 static struct timespec nap(const struct recording *r)
 {
-	const struct record_opts *o = r->opts;
-	bool early = now_ns(CLOCK_MONOTONIC) - r->began < EARLY_NS;
-	bool calm = r->pid && !early && !o->live && !(o->duration > 0) && !(o->every > 0) &&
-		    r->backend->calm && r->backend->calm(r, CALM_NS);
+	const struct backend *backend = r->backend;
+	bool calm = may_sleep_long(r, now_ns(CLOCK_MONOTONIC)) && backend->calm &&
+		    backend->calm(r, CALM_NS);
 
 	return (struct timespec){ .tv_nsec = calm ? CALM_NS : LOOK_NS };
 }
@@ -438,8 +456,10 @@ static int run(struct recording *r)
  */
 static int begin(struct recording *r)
 {
-	int err = r->backend->begin(r);
+	int err;
 
+	series_prepare(r);
+	err = r->backend->begin(r);
 	if (!err)
 		return 0;
 	complain("cannot set up recording: %s", strerror(-err));

@@ -47,6 +47,7 @@ int samples_begin(struct recording *r)
 		.no_lines = !output_wants_lines(&o->output),
 		.kernel = o->kernel || o->kernel_alone,
 		.full_names = o->output.full_names,
+		.known = r->known,
 	};
 
 	read_limit_apply(&o->read_limit, &names);

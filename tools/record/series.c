@@ -12,6 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "libshstk/symbol/known_names.h"
 #include "tools/record/metrics.h"
 #include "tools/record/series.h"
 #include "tools/shstk.h"
@@ -107,6 +108,12 @@ static void set_beginning(struct recording *r)
 	shstk_profile_set_origin(r->profile, r->started);
 }
 
+void series_prepare(struct recording *r)
+{
+	if (r->opts->every > 0)
+		r->known = shstk_known_names_create();
+}
+
 void series_begin(struct recording *r)
 {
 	set_beginning(r);
@@ -189,6 +196,8 @@ static int start_writer(struct recording *r)
 		setpgid(0, 0);
 		/* Nor must it end because a reader closes a pipe: that is an error to report. */
 		signal(SIGPIPE, SIG_IGN);
+		/* The one before it has ended: nobody else uses them now. */
+		shstk_known_names_use(r->known);
 		write_part(r);
 	}
 	return r->writer < 0 ? -ENOMEM : 0;
@@ -219,6 +228,7 @@ static int keep_last(struct recording *r)
 
 void series_forget(struct recording *r)
 {
+	shstk_known_names_destroy(r->known);
 	for (unsigned long i = 0; r->kept && i < r->opts->keep; i++)
 		free(r->kept[i]);
 	free(r->kept);

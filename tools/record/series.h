@@ -7,6 +7,9 @@
 
 #include "tools/record/backend.h"
 
+/* Makes what the profiles of a recording share, before the first one is made. */
+void series_prepare(struct recording *r);
+
 /**
  * series_next() - write the profile and begin the next one
  * @r: the recording.
