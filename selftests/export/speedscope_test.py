@@ -20,7 +20,8 @@ from npm import npm_package  # noqa: E402
 from symbol_test import compile_c  # noqa: E402
 
 PERIOD = 10**6
-SPEEDSCOPE = 'speedscope', '1.25.0'
+SPEEDSCOPE = ('speedscope', '1.25.0', 'sha512-cpf9HWTZf1ijLXBJrk87Ve/54tnYx6rlf0gUThvn3ook6h63hLXV'
+              'OQiMf44PT+XoV503cPfvfiT5gP5vojp6Ag==')
 # By whom speedscope gets a file: its command writes a script that calls this function.
 LOAD = 'speedscope.loadFileFromBase64({}, {})'
 # The rows of the table of functions: the cells' texts.

@@ -15,7 +15,8 @@ from browser import Browser, find_browser  # noqa: E402
 from cases import Driver, Skip, case, equal, main  # noqa: E402
 from npm import npm_package  # noqa: E402
 
-PLAYWRIGHT = 'playwright-core', '1.64.1'
+PLAYWRIGHT = ('playwright-core', '1.64.1', 'sha512-BC4s8y6SEVA6Q1rSxZTto8hI1KUI3xXlHGZgvGqP4IqPdI/'
+              'a6FX9H29IDNz7vKo9l21b6LfYosScPL6M3xxyDQ==')
 LIMIT = 450     # seconds until the walk counts as hung: the machine may be very slow
 WALK = os.path.join(SELFTESTS, 'page', 'walk.js')
 MS = 10**6
