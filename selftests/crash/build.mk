@@ -7,18 +7,38 @@ CRASH_B		:= $(B)/selftests/crash
 CRASH_FLAGS	:= $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
 	-fno-optimize-sibling-calls -fno-stack-protector -Wno-infinite-recursion -pthread
 
-$(CRASH_B)/crasher: selftests/crash/crasher.c
+CRASHER_SRC	:= selftests/crash/crasher.c selftests/crash/crash_ways.c
+
+$(CRASH_B)/crasher: $(CRASHER_SRC) selftests/crash/crash_ways.h
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(CRASH_FLAGS) -fno-omit-frame-pointer -o $@ $<
+	$(call say,CC,$@)$(CC) $(CRASH_FLAGS) -fno-omit-frame-pointer -o $@ $(CRASHER_SRC)
 # Return addresses are not signed: one that is written over is to be the shadow stack's to find.
-$(CRASH_B)/arm64/crasher: selftests/crash/crasher.c
+$(CRASH_B)/arm64/crasher: $(CRASHER_SRC) selftests/crash/crash_ways.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(arm64_CC) $(CRASH_FLAGS) -fno-omit-frame-pointer \
-		-mbranch-protection=bti -o $@ $<
+		-mbranch-protection=bti -o $@ $(CRASHER_SRC)
 
 selftests/crash/crash_test.py: | $(CRASH_B)/crasher all
 
 CHECK	+= selftests/crash/crash_test.py
+
+# Other builds of the same program, for make check-crash: with the ways of crasher.c and
+# crash_ways.c these are more than 100 programs.
+CRASH_BUILDS	:= plain optimised small static clang
+crash_plain	:= $(CC) -O0
+crash_optimised	:= $(CC) -O2 -fno-ipa-icf -fno-ipa-cp -fno-ipa-sra -fcf-protection
+crash_small	:= $(CC) -Os -fno-ipa-icf -fno-ipa-cp -fno-ipa-sra -no-pie
+crash_static	:= $(CC) -O1 -static
+crash_clang	:= clang -O2
+
+$(CRASH_BUILDS:%=$(CRASH_B)/crasher-%): $(CRASH_B)/crasher-%: $(CRASHER_SRC) selftests/crash/crash_ways.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(firstword $(crash_$*)) $(CRASH_FLAGS) $(wordlist 2,9,$(crash_$*)) -o $@ $(CRASHER_SRC)
+
+.PHONY: check-crash
+check-crash: $(CRASH_BUILDS:%=$(CRASH_B)/crasher-%) selftests/crash/crash_test.py
+	$(Q)for build in $(CRASH_BUILDS); do echo "# crasher-$$build"; \
+		CRASHER=$(CRASH_B)/crasher-$$build selftests/crash/crash_test.py names_what_crashed || exit 1; done
 
 $(CRASH_B)/catcher: selftests/crash/catcher.c $(B)/libshstk-crash.so
 	$(call say,CC,$@)$(CC) $(CRASH_FLAGS) -Ilibshstk -o $@ $< -L$(B) -lshstk-crash \

@@ -18,10 +18,11 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
     HERE, LIMIT, SHSTK, TMP, Process, Skip, check, equal, main, one_line, run, test)
-from ways import WAYS  # noqa: E402
+from ways import CALLERS, WAYS  # noqa: E402
 
-CRASHER = os.path.join(HERE, 'crasher')
+CRASHER = os.path.abspath(os.environ.get('CRASHER', os.path.join(HERE, 'crasher')))
 CORES = {}
+OWN = {function for function, _ in WAYS.values()}
 
 
 def core(way, *command, **env):
@@ -56,10 +57,9 @@ def names_what_crashed():
     for way, (function, cause) in WAYS.items():
         done = run(SHSTK, 'crash', core(way))
         head, stack = done.stdout.split('\n')[0], first_stack(done.stdout)
-        own = [name for name in stack if name in
-               ('null', 'guard', 'overflow', 'jump', 'divide', 'undefined', 'aborts', 'on_signal',
-                'truncated', 'child')]
-        if done.returncode or done.stderr or own[:1] != [function] or not re.fullmatch(
+        own = [name for name in stack if name in OWN]
+        if done.returncode or done.stderr or own[:1] != [function] or \
+                CALLERS.get(way, function) not in stack or not re.fullmatch(
                 rf'process \d+ \([^)]*\) ended by {cause}', head):
             wrong.append(f'{way}: {done.returncode} {head} {stack[:6]} {done.stderr}')
     check(not wrong, '\n'.join(wrong))
@@ -77,47 +77,124 @@ fn main() {
 GO = """
 package main
 
+import "os"
+
 //go:noinline
 func crashHere(p *int) {
 	*p = 1
 }
 func main() {
+	if len(os.Args) > 1 {
+		done := make(chan int)
+		go func() {
+			crashHere(nil)
+			done <- 1
+		}()
+		<-done
+	}
 	crashHere(nil)
 }
 """
 
 
-def made(name, text, *command):
-    """Path of a program in another language; None if no compiler for it works here."""
+CXX = """
+#include <stdexcept>
+[[gnu::noinline]] void throws(int n) { throw std::runtime_error(n ? "one" : "none"); }
+struct base {
+    base() { calls(); }
+    [[gnu::noinline]] void calls() { pure(); }
+    virtual void pure() = 0;
+};
+struct derived : base { void pure() override {} };
+[[gnu::noinline]] void promises(int n) noexcept { throws(n); }
+int main(int argc, char **argv)
+{
+    switch (argc > 1 ? *argv[1] : 0) {
+    case 'p': { derived d; break; }
+    case 'n': promises(argc); break;
+    default: throws(argc);
+    }
+    return 0;
+}
+"""
+JAVA = """
+import sun.misc.Unsafe;
+
+public class Java {
+    static void crashHere(Unsafe unsafe) {
+        unsafe.putAddress(16, 1);
+    }
+    public static void main(String[] args) throws Exception {
+        var field = Unsafe.class.getDeclaredField("theUnsafe");
+        field.setAccessible(true);
+        crashHere((Unsafe) field.get(null));
+    }
+}
+"""
+PYTHON = """
+import ctypes, os, threading
+def crash_here():
+    %s
+%s
+"""
+
+
+def compiled(name, text, *command):
+    """Path of a source without its suffix, after a compiler has taken it; None if none works here."""
     if not shutil.which(command[0]):
         return None
     source = os.path.join(TMP, name)
     with open(source, 'w', encoding='utf-8') as file:
         file.write(text)
-    program = os.path.splitext(source)[0]
-    done = run(*command, '-o', program, source,
-               env=dict(os.environ, GOFLAGS='', GOCACHE=os.path.join(TMP, 'go')))
-    return None if done.returncode else program
+    done = run(*command, source, env=dict(os.environ, GOFLAGS='', GOCACHE=os.path.join(TMP, 'go')))
+    return None if done.returncode else os.path.splitext(source)[0]
+
+
+def made(name, text, *command):
+    """Path of a program in another language; None if no compiler for it works here."""
+    return compiled(name, text, *command, '-o', os.path.join(TMP, os.path.splitext(name)[0]))
+
+
+def programs():
+    """(name, command, function) of programs in languages that can be compiled or run here. The
+    function is that of the program, or the one of the interpreter's that it crashed in."""
+    rust = made('rusty.rs', RUST, 'rustc', '-g')
+    go = made('going.go', GO, 'go', 'build')
+    cxx = made('plus.cc', CXX, 'g++', '-g', '-O1')
+    java = compiled('Java.java', JAVA, 'javac', '-nowarn', '-d', TMP) and shutil.which('java')
+    python = shutil.which('python3', path='/usr/bin:/bin')
+    small = ('-Xmx16m', '-XX:+UseSerialGC', '-XX:TieredStopAtLevel=1', '-XX:+CreateCoredumpOnCrash',
+             f'-XX:ErrorFile={TMP}/hs_err')
+    return [(name, command, function) for name, command, function in (
+        ('rust', [rust], 'rusty::crash_here'),
+        ('go', [go], 'main.crashHere'),
+        ('go-goroutine', [go, 'goroutine'], 'main.crashHere'),
+        ('c++-exception', [cxx], 'throws(int)'),
+        ('c++-noexcept', [cxx, 'n'], 'promises(int)'),
+        ('c++-pure', [cxx, 'p'], 'base::calls()'),
+        ('java', [java, *small, '-cp', TMP, 'Java'], 'Unsafe_Put'),
+        ('python', [python, '-c', PYTHON % ('ctypes.string_at(16)', 'crash_here()')], 'strlen'),
+        ('python-thread', [python, '-c', PYTHON % (
+            'ctypes.string_at(16)', 't = threading.Thread(target=crash_here); t.start(); t.join()')],
+         'strlen'),
+        ('python-abort', [python, '-c', PYTHON % ('os.abort()', 'crash_here()')], 'abort'),
+    ) if command[0]]
 
 
 @test
 def other_languages():
-    """programs in Rust and Go, and the interpreter of Python, have their function, too"""
-    seen = []
-    rust = made('rusty.rs', RUST, 'rustc', '-g')
-    go = made('going.go', GO, 'go', 'build')
-    python = shutil.which('python3', path='/usr/bin:/bin')
-    for name, command, function in (
-            ('rust', [rust], 'rusty::crash_here'), ('go', [go], 'main.crashHere'),
-            ('python', [python, '-c', 'import ctypes; ctypes.string_at(16)'], 'strlen')):
-        if not command[0]:
-            continue
+    """programs in C++, Rust and Go, and those of Java's machine and Python, have their function, too"""
+    wrong, seen = [], 0
+    for name, command, function in programs():
         # Go's runtime raises the signal again for a core file only if it is asked to.
         text = run(SHSTK, 'crash', core(name, *command, GOTRACEBACK='crash')).stdout
-        check(any(function in frame for frame in first_stack(text)), f'{name}: {text}')
-        seen.append(name)
+        seen += 1
+        if not any(function in frame for frame in re.findall(r'^  #.*', text.split('\n\n')[1], re.M)):
+            wrong.append(f'{name}: {text[:3000]}')
+        os.remove(CORES[name])
+    check(not wrong, '\n'.join(wrong))
     if not seen:
-        raise Skip('no compiler for Rust or Go, and no Python of the system')
+        raise Skip('no compiler and no interpreter of another language')
 
 
 @test
@@ -197,6 +274,27 @@ def memory_of_the_process():
     check(re.search(rf'^command +{re.escape(CRASHER)} stop$', text, re.M), text)
     check('stop' in text and text.count(' waits') == 1 and 'ends here' not in text, text)
     check('build id' in text, text)
+
+
+@test
+def first_thread_has_ended():
+    """a process whose first thread has ended is read by another one of its threads"""
+    fixed = ('setarch', '-R', CRASHER, 'first-ends')
+    maps = [run('setarch', '-R', 'head', '-n1', '/proc/self/maps') for _ in range(3)]
+    if maps[0].returncode or len({one.stdout for one in maps}) > 1:
+        raise Skip('addresses can not be made the same here (setarch -R)')
+    with open(core('first-ends-fixed', *fixed), 'rb') as file:
+        data = without_memory(file.read())
+    with Process(fixed, stdout=subprocess.PIPE,
+                 env=dict(os.environ, CRASHER_STANDS='1')) as target:
+        equal(target.stdout.readline(), b'ready\n', 'the other one')
+        done = crash(target.pid, data, '-o', '-')
+        target.kill()
+    text = done.stdout.decode()
+    equal((done.returncode, done.stderr), (0, b''), 'status')
+    equal(first_stack(text)[:2], ['null', 'crash_alone'], text)
+    check('[guess]' not in text.split('\n\n')[1], text)
+    check(re.search(r'^command +.*crasher first-ends$', text, re.M), text)
 
 
 @test

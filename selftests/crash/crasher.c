@@ -11,8 +11,11 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "crash_ways.h"
 
 #define FN __attribute__((noinline))
 #define KEEP __asm__ volatile("" ::: "memory")
@@ -150,6 +153,69 @@ FN static void child_and_parent(void)
 	null();
 }
 
+/* Waits until the first thread of the process has ended. */
+static void await_end_of_first(void)
+{
+	char path[64], state = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	while (state != 'Z') {
+		FILE *in = fopen(path, "r");
+
+		if (!in || fscanf(in, "%*d (%*[^)]) %c", &state) != 1)
+			exit(77);
+		fclose(in);
+		usleep(1000);
+	}
+}
+
+/* A process that crashed stands, as it does while the kernel has its core file read. */
+static void stand(int signo)
+{
+	(void)signo;
+	if (write(STDOUT_FILENO, "ready\n", 6) != 6)
+		_exit(77);
+	for (;;)
+		pause();
+}
+
+static void stand_when_crashed(void)
+{
+	static char other_stack[65536];
+	const stack_t stack = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
+	struct sigaction act = { .sa_handler = stand, .sa_flags = SA_ONSTACK };
+
+	if (sigaltstack(&stack, NULL) || sigaction(SIGSEGV, &act, NULL))
+		exit(77);
+}
+
+static void *crash_alone(void *arg)
+{
+	if (getenv("CRASHER_STANDS"))
+		stand_when_crashed();
+	await_end_of_first();
+	null();
+	return arg;
+}
+
+/*
+ * The first thread ends, and another one crashes. Its stack is at the same address in each process
+ * whose addresses are not random.
+ */
+FN static void first_ends(void)
+{
+	static char stack[256 << 10] __attribute__((aligned(4096)));
+	pthread_attr_t attr;
+	pthread_t t;
+
+	pthread_attr_init(&attr);
+	if (pthread_attr_setstack(&attr, stack, sizeof(stack)) ||
+	    pthread_create(&t, &attr, crash_alone, NULL))
+		exit(77);
+	/* pthread_exit() wants a library that guests do not have. */
+	syscall(SYS_exit, 0);
+}
+
 FN static void stop(void)
 {
 	puts("ready");
@@ -176,6 +242,7 @@ static const struct {
 	{ "thread", thread },
 	{ "thread-overflow", thread_overflow },
 	{ "child-and-parent", child_and_parent },
+	{ "first-ends", first_ends },
 	{ "stop", stop },
 };
 
@@ -218,5 +285,7 @@ int main(int argc, char **argv)
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (argc > 1 && !strcmp(argv[1], ways[i].name))
 			ways[i].crash();
+	if (argc > 1)
+		crash_in_way(argv[1]);
 	return 0;
 }

@@ -13,5 +13,45 @@ WAYS = {
     'handler': ('on_signal', 'SIGSEGV: address 0x0 is not mapped'),
     'truncated': ('truncated', 'SIGBUS: address 0x[0-9a-f]+ has no memory behind it, .*'),
     'child': ('child', 'SIGSEGV: address 0x0 is not mapped'),
+    'first-ends': ('null', 'SIGSEGV: address 0x0 is not mapped'),
     'thread': ('null', 'SIGSEGV: address 0x0 is not mapped'),
+    # In the C library, which was called with what is wrong.
+    'length': ('length', 'SIGSEGV: address 0x10 is not mapped'),
+    'copies': ('copies', 'SIGSEGV: address 0x[0-9a-f]+ is not mapped'),
+    'prints': ('prints', 'SIGSEGV: address 0x10 is not mapped'),
+    'asserts': ('asserts', 'SIGABRT: by itself'),
+    'frees': ('frees', 'SIGABRT: by itself'),
+    'quits': ('quits', 'SIGQUIT: by itself'),
+    # Called by the C library.
+    'sorts': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    'ends': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    'once': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    'thread-ends': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    # Code that is none.
+    'runs-data': ('call', 'SIGSEGV: address 0x[0-9a-f]+ may not be used in this way'),
+    'runs-no-more': ('call', 'SIGSEGV: address 0x[0-9a-f]+ is not mapped'),
+    'writes-code': ('writes_code', 'SIGSEGV: address 0x[0-9a-f]+ may not be used in this way'),
+    # Stacks.
+    'other-stack': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    'nested': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    'switches': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    'jumps-back': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+    # Another process.
+    'forks': ('store', 'SIGSEGV: address 0x10 is not mapped'),
+}
+
+# Who called that, where it is not the function that the way is named after.
+CALLERS = {
+    'first-ends': 'crash_alone',
+    'thread': 'crash_in_thread',
+    'sorts': 'compare',
+    'ends': 'at_end',
+    'thread-ends': 'on_thread_end',
+    'runs-data': 'runs_data',
+    'runs-no-more': 'runs_no_more',
+    'other-stack': 'on_other_stack',
+    'nested': 'raises',
+    'switches': 'coroutine',
+    'jumps-back': 'jumps_back',
+    'forks': 'forks',
 }

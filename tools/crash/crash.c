@@ -199,32 +199,33 @@ static int write_report(const struct crash_opts *o, struct core *core)
 	return status;
 }
 
-/* Tells whether a process sees other files than this one. */
-static bool has_other_files(int pid)
+/* Tells whether a thread sees other files than this process. */
+static bool has_other_files(int tid)
 {
 	char path[64];
 	struct stat theirs, ours;
 
-	snprintf(path, sizeof(path), "/proc/%d/root", pid);
+	snprintf(path, sizeof(path), "/proc/%d/root", tid);
 	if (stat(path, &theirs) || stat("/", &ours))
 		return false;
 	if (theirs.st_dev != ours.st_dev || theirs.st_ino != ours.st_ino)
 		return true;
-	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
+	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", tid);
 	return !stat(path, &theirs) && !stat("/proc/self/ns/mnt", &ours) &&
 	       theirs.st_ino != ours.st_ino;
 }
 
 /*
  * Opens the memory of the process. This comes before its core file is read: until then it exists, and
- * another process that gets its number cannot be taken for it. Returns a descriptor or -1.
+ * another process that gets its number cannot be taken for it. A first thread that has ended leads to
+ * no memory any more, but the others do. Returns a descriptor or -1.
  */
 static int open_memory(int pid)
 {
 	char path[64];
 	int fd;
 
-	snprintf(path, sizeof(path), "/proc/%d/mem", pid);
+	snprintf(path, sizeof(path), "/proc/%d/mem", tasks_living(pid));
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		complain("memory of process %d cannot be read: %s", pid, strerror(errno));
@@ -234,7 +235,7 @@ static int open_memory(int pid)
 /* Reports a process whose registers are in @head and whose memory is @memory. */
 static int report_living(struct crash_opts *o, const struct crash_head *head, int memory)
 {
-	int fd = fcntl(head->fd, F_DUPFD_CLOEXEC, 0), status;
+	int fd = fcntl(head->fd, F_DUPFD_CLOEXEC, 0), tid = tasks_living(o->pid), status;
 	char root[64];
 	struct reason why;
 	struct core *core;
@@ -243,10 +244,10 @@ static int report_living(struct crash_opts *o, const struct crash_head *head, in
 		complain("%s", fd < 0 ? strerror(errno) : why.text);
 		return EXIT_FAILED;
 	}
-	snprintf(root, sizeof(root), "/proc/%d/root", o->pid);
+	snprintf(root, sizeof(root), "/proc/%d/root", tid);
 	core->memory = memory;
 	core->living = o->pid;
-	if (has_other_files(o->pid))
+	if (has_other_files(tid))
 		o->trace.sysroot = root;
 	status = write_report(o, core);
 	core_close(core);

@@ -9,6 +9,7 @@
 #include "tools/crash/crash.h"
 #include "tools/elf/image.h"
 #include "tools/proc/about.h"
+#include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 
 #define SEGV_CPERR_ 10 /* newer than the C library's headers */
@@ -103,7 +104,7 @@ static void find_about(const struct core *core, struct crash_about *a)
 	time_t now = time(NULL);
 	struct tm tm;
 
-	a->size = core->memory < 0 ? 0 : about_process(core->living, a->labels);
+	a->size = core->memory < 0 ? 0 : about_process(tasks_living(core->living), a->labels);
 	if (!core_signal_name(core->signal.signo ? core->signal.signo : core->threads[0].signo,
 			      a->signal))
 		strcpy(a->signal, "no signal");
