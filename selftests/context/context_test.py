@@ -75,12 +75,17 @@ def find_fault_at_work(labels, n):
     return None
 
 
+def is_torn(labels):
+    """Whether ids are not those of one context."""
+    k, second = int(labels['trace_id'][:16], 16), int(labels['trace_id'][16:], 16)
+    return second != k * 0x9e3779b97f4a7c15 & MASK or \
+        int(labels['span_id'], 16) != k * 0xc2b2ae3d27d4eb4f & MASK
+
+
 def find_fault(style, labels, functions):
     """What is wrong with a sample, or None."""
     if labels['trace_id']:
-        k, second = int(labels['trace_id'][:16], 16), int(labels['trace_id'][16:], 16)
-        if second != k * 0x9e3779b97f4a7c15 & MASK or \
-                int(labels['span_id'], 16) != k * 0xc2b2ae3d27d4eb4f & MASK:
+        if is_torn(labels):
             return 'the context is torn'
         if style == 'valid' and 'fill' in functions:
             return 'a context while the record is being changed'
@@ -195,6 +200,46 @@ def elsewhere():
 def walked():
     """stacks that a BPF program walks have their contexts, too"""
     judge('pointer', None, '--via=bpf')
+
+
+def find_fault_of_ids(labels, functions):
+    """What is wrong with the ids of a sample, or None."""
+    if labels['trace_id'] and is_torn(labels):
+        return 'the context is torn'
+    if not functions[-1].startswith('work_'):
+        return None
+    if not labels['trace_id']:
+        return 'no context'
+    return None if int(labels['trace_id'][:16], 16) % 8 == int(functions[-1][5:]) else \
+        'it is the context of another function'
+
+
+def judge_agent(style, *before):
+    """Judges the ids in a recording by the agent. before: what starts the program."""
+    done = shstk('record', '--via=agent', '-F', '999', '-o', OUT, '--', *before,
+                 os.path.join(HERE, 'publish'), style, str(SWITCHES), input='\n\n')
+    check(done.returncode == 0 and done.stdout == 'ready\ndone\n', done.stderr)
+    found = list(stacks())
+    compared = [stack for stack in found if stack[1][-1].startswith('work_')]
+    wrong = [(fault, *stack) for stack in found for fault in [find_fault_of_ids(*stack)] if fault]
+    print(f'# {len(found)} samples, {len(compared)} of them in the functions, {len(wrong)} wrong',
+          flush=True)
+    check(not wrong, f'{wrong[:3]} {done.stderr}')
+    if not compared:
+        raise Skip(f'no samples: {done.stderr.strip()}')
+
+
+@test
+def by_the_agent():
+    """in recordings by the agent samples have the ids, too, of the program's variable"""
+    judge_agent('pointer')
+    judge_agent('valid')
+
+
+@test
+def by_the_agent_in_a_library():
+    """and of the variable of a library that is loaded with the program"""
+    judge_agent('pointer', 'env', 'LD_PRELOAD=' + os.path.join(HERE, 'initial.so'))
 
 
 if __name__ == '__main__':

@@ -22,6 +22,7 @@ from harness import HERE, main, test  # noqa: E402
 CACHE = os.environ.get('SHSTK_CACHE') or os.path.expanduser('~/.cache/shstk')
 AGENT = os.path.join(HERE, 'arm64', 'libshstk-agent.so')
 TARGET = os.path.join(HERE, 'arm64', 'target')
+PUBLISH = os.path.join(HERE, 'arm64', 'publish')
 ROOT = '/usr/aarch64-linux-gnu'
 PERIOD = 1001001            # ns
 SLOTS, RING, DEPTH = 64, 262144, 256
@@ -45,10 +46,12 @@ def emulator():
 
 class Recording:
     """One run of the target: exit status, text of the maps, samples by thread, and what its
-    functions used.
+    functions used. With labels, they are (innermost address, labels) of each sample.
     """
 
-    def __init__(self, *args):
+    def __init__(self, *args, program=TARGET, labels=False):
+        self.program = program
+        self.labels = []
         truth = os.memfd_create('truth')
         os.dup2(truth, TRUTH)
         size = RINGS_AT + SLOTS * RING
@@ -58,12 +61,12 @@ class Recording:
         cookie = int.from_bytes(os.urandom(8), 'little')
         os.pwrite(file, struct.pack(
             '<QIIIIIII4xQQQQIII', 0x306b747368736873, VERSION, SLOTS, RING, DEPTH, 0, 0,
-            os.getpid(), cookie, PERIOD, SLOTS_AT, RINGS_AT, 0, IN_TIME, 0), 0)
+            os.getpid(), cookie, PERIOD, SLOTS_AT, RINGS_AT, labels, IN_TIME, 0), 0)
         where = f'/proc/{os.getpid()}/fd/{file} {cookie:x}'
         self.status = subprocess.run(
             [emulator(), '-L', ROOT, '-E', 'LD_PRELOAD=' + AGENT,
-             '-E', 'SHSTK_RECORD=' + where, TARGET, *args],
-            timeout=400, check=False, pass_fds=(TRUTH,)).returncode
+             '-E', 'SHSTK_RECORD=' + where, program, *args], input=b'\n\n',
+            stdout=subprocess.DEVNULL, timeout=400, check=False, pass_fds=(TRUTH,)).returncode
         self.truth = {}
         for line in os.pread(truth, 1 << 20, 0).decode().splitlines():
             function, used = line.split()
@@ -97,12 +100,22 @@ class Recording:
                     '<QQIH', self.memory, place + 8)
                 pcs = struct.unpack_from(f'<{number}Q', self.memory, place + 48)
                 self.threads.setdefault(tid, []).append((weight, how, pcs))
+                self.read_labels(place, pcs)
             place += size
+
+    def read_labels(self, place, pcs):
+        """Reads the labels of a sample, whose entries have a byte of marks each behind them."""
+        length, = struct.unpack_from('<I', self.memory, place + 40)
+        if pcs:
+            at = place + 48 + 9 * len(pcs)
+            words = self.memory[at:at + length].decode().split('\0')[:-1]
+            self.labels.append((pcs[0], dict(zip(words[::2], words[1::2]))))
 
     def base(self):
         """Returns the address at which the target's file is mapped."""
+        name = os.path.basename(self.program)
         for line in self.maps.split('\n'):
-            found = re.match(r'([0-9a-f]+)-\S+ \S+ ([0-9a-f]+) .*/target$', line)
+            found = re.match(rf'([0-9a-f]+)-\S+ \S+ ([0-9a-f]+) .*/{name}$', line)
             if found:
                 return int(found[1], 16) - int(found[2], 16)
         raise AssertionError(f'the target is not in the maps: {self.maps}')
@@ -111,14 +124,18 @@ class Recording:
         """Returns the samples of all threads."""
         return [s for thread in self.threads.values() for s in thread]
 
-    def seconds(self, function):
-        """Returns the CPU time of the samples that have a function of the target, in seconds."""
-        text = subprocess.run(['readelf', '-sW', TARGET], text=True, check=True,
+    def place(self, function):
+        """Returns where a function of the target begins and ends."""
+        text = subprocess.run(['readelf', '-sW', self.program], text=True, check=True,
                               capture_output=True).stdout
         found = re.search(r':\s+([0-9a-f]+)\s+(\d+) FUNC.* ' + function + '\n',
                           text)
         start = int(found[1], 16) + self.base()
-        end = start + int(found[2])
+        return start, start + int(found[2])
+
+    def seconds(self, function):
+        """Returns the CPU time of the samples that have a function of the target, in seconds."""
+        start, end = self.place(function)
         return sum(weight for weight, _, pcs in self.samples()
                    if any(start < pc <= end or pc == start for pc in pcs)) / 1e9
 
@@ -153,6 +170,20 @@ def threads():
     assert len(run.threads) == 7, f'{len(run.threads)} threads'
     got, used = run.seconds('thread_work'), run.truth['thread_work']
     assert abs(got - used) < 0.2, f'{got}, not {used} s'
+
+
+@test
+def trace_contexts():
+    """samples have the trace's ids under which their function runs (selftests/context/publish.c)"""
+    run = Recording('valid', '200000', program=PUBLISH, labels=True)
+    assert run.status == 0, f'status {run.status}'
+    places = [run.place(f'work_{n}') for n in range(8)]
+    found = [(n, labels) for pc, labels in run.labels for n, (start, end) in enumerate(places)
+             if start <= pc < end]
+    wrong = [one for one in found
+             if set(one[1]) != {'trace_id', 'span_id'} or int(one[1]['trace_id'][:16], 16) % 8 != one[0]]
+    print(f'# {len(found)} samples in the functions, {len(wrong)} wrong')
+    assert found and not wrong, f'{len(found)}: {wrong[:3]}'
 
 
 def missing():

@@ -271,7 +271,12 @@ $(RECORD_ARM64)/target: $(TARGET_SRC)
 $(RECORD_ARM64)/deep: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<
-selftests/record/arm64_test.py: | $(RECORD_ARM64)/libshstk-agent.so $(RECORD_ARM64)/target
+$(RECORD_ARM64)/publish: selftests/context/publish.c selftests/context/variable.c selftests/context/variable.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(WARN) -D_GNU_SOURCE -I. -O1 -g -rdynamic -pthread \
+		-o $@ $(filter %.c,$^) -ldl
+selftests/record/arm64_test.py: | $(RECORD_ARM64)/libshstk-agent.so $(RECORD_ARM64)/target \
+		$(RECORD_ARM64)/publish
 
 CHECK	+= selftests/record/arm64_test.py
 

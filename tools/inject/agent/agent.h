@@ -7,6 +7,7 @@
  *   handler.c       the handler of the agent's signal
  *   calls.c         how much of the time in the kernel system calls get
  *   sample.c        captures a stack into the ring
+ *   context.c       the trace context of the sampled thread, as labels
  *   settle.c        accounts for the time of a thread that no signal reported
  *   ring.c          reserves room for a record in the ring
  *   thread_event.c  a clock that does not depend on the tick, where perf events are permitted
@@ -492,6 +493,16 @@ void sample_place(struct agent_thread *t, uint64_t periods, enum rec_place place
 struct rec_sample *sample_new(struct agent_thread *t, uint64_t periods, uint32_t room);
 void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, uint64_t periods,
 		 const struct shstk_info *info);
+#define CONTEXT_ROOM 80 /* bytes of the labels that context_labels() writes, at most */
+
+/* Looks whether threads of the program publish trace contexts (context.c). */
+void context_find(void);
+/*
+ * Writes the trace context of the calling thread as labels. Returns their bytes, 0 if there is none.
+ * Async-signal-safe.
+ */
+uint32_t context_labels(char *to);
+
 /* Sets the size of a sample whose marks are followed by @labels bytes of labels. */
 void sample_set_labels(struct rec_sample *s, uint32_t labels);
 void sample_put(struct agent_thread *t, uint32_t size);

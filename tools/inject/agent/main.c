@@ -412,6 +412,7 @@ __attribute__((constructor)) static void agent_start(void)
 	children_resolve();
 	if (!env)
 		return;
+	context_find();
 	fd = open_memory(env, &cookie, &tracer);
 	if (fd < 0) {
 		if (fd == -EPERM)

@@ -61,13 +61,18 @@ void sample_set_labels(struct rec_sample *s, uint32_t labels)
 	s->record.size = rec_sample_size(s->nr, labels);
 }
 
-/* Adds the labels of the goroutine; the record has room for them. */
+/* Adds the labels of the goroutine and of the trace; the record has room for them. */
 static void add_labels(struct rec_sample *s)
 {
 	char *to = (char *)&s->pcs[s->nr] + s->nr;
+	uint32_t labels;
 
-	if (agent.header->labels && !agent.sandboxed)
-		sample_set_labels(s, shstk_golabels(s->pcs, s->nr, to, REC_MAX_LABELS));
+	if (!agent.header->labels || agent.sandboxed)
+		return;
+	labels = shstk_golabels(s->pcs, s->nr, to, REC_MAX_LABELS);
+	if (labels <= REC_MAX_LABELS - CONTEXT_ROOM)
+		labels += context_labels(to + labels);
+	sample_set_labels(s, labels);
 }
 
 void sample_put(struct agent_thread *t, uint32_t size)
@@ -231,6 +236,7 @@ void agent_open_wait(const void *function)
 		ring_commit(t, 0);
 		sample_fill(stack.s, REC_SAMPLE, stack.nr, stack.marks, 0, &stack.info);
 		stack.s->folded = stack.folded;
+		add_labels(stack.s);
 		atomic_store_explicit(&t->open, true, memory_order_relaxed);
 		atomic_store_explicit(&t->slot->wait_since, stack.s->time, memory_order_release);
 	}
