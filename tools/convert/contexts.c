@@ -30,7 +30,7 @@
 #define MAX_APART 1000000000 /* ns between a context and its sample, at most */
 #define SOON 20000000 /* ns until a process is looked at again, at least */
 #define LATE 30000000000 /* ns, at most */
-#define PUBLISHED 1000000000 /* ns, if it publishes */
+#define PUBLISHED 200000000 /* ns, if it publishes: its header may have moved */
 #define PART 2 /* otherwise, this part of the time since it was first looked at */
 #define TRIES 3 /* of reading what may be changing */
 #define FILES 512 /* that were looked through and are remembered */
