@@ -33,8 +33,8 @@ struct shstk_value_type {
 };
 
 /**
- * struct shstk_location - an address of a stack
- * @hh: link in the profile's table; the key is the members from @map to @generated.
+ * struct shstk_location - an address of a stack; the key of a profile's table are the members from
+ * @map to @generated
  * @map: the mapping that held the address at the time of the sample.
  * @pc: the address as it was captured.
  * @how: enum shstk_symaddr.
@@ -45,7 +45,6 @@ struct shstk_value_type {
  *	up.
  */
 struct shstk_location {
-	UT_hash_handle hh;
 	const struct shstk_symmap *map;
 	uint64_t pc;
 	uint32_t how;
@@ -101,8 +100,11 @@ struct shstk_record {
 /* Returns the name of the frame of an enum shstk_note, such as "[truncated]". */
 const char *shstk_note_name(int note);
 
+/* Number of threads whose last sample a profile remembers: as many as run at the same time. */
+#define SHSTK_LAST_THREADS 256
+
 /**
- * struct shstk_last - the entries of the sample that was added last
+ * struct shstk_last - the entries of the sample of a thread that was added last
  * @proc: the process of that sample.
  * @changes: value of @changes of @proc at that time, which tells whether its mappings are still the
  *	same.
@@ -122,6 +124,25 @@ struct shstk_last {
 		uint16_t guessed;
 		uint32_t location;
 	} * entries;
+};
+
+/**
+ * struct shstk_location_table - finds locations by their keys
+ * @slots: a location and the hash of its key, in the first slot that was free from the place on that
+ *	the hash chooses; NULL if free.
+ * @nr: number of slots in use, at most half of them.
+ * @max: number of slots, a power of two, or 0.
+ *
+ * A table of many CPUs' processes is larger than the cache, so a search is as fast as few cache lines
+ * are fetched: mostly one of @slots, and the location itself.
+ */
+struct shstk_location_table {
+	struct shstk_location_slot {
+		struct shstk_location *location;
+		uint32_t hash;
+	} * slots;
+	size_t nr;
+	size_t max;
 };
 
 struct shstk_keep;
@@ -184,7 +205,7 @@ struct shstk_named_proc {
  * @origin: time of samples at which the recording began, 0: not known.
  * @scratch: record that is compared with those in @table.
  * @max_scratch: bytes in @scratch.
- * @last: entries of the sample that was added last.
+ * @last: the last samples of threads, each in the place that process and thread choose.
  */
 struct shstk_profile {
 	struct shstk_symbols *symbols;
@@ -208,7 +229,7 @@ struct shstk_profile {
 	size_t max_records;
 	struct shstk_labels *label_table;
 	uint64_t serial;
-	struct shstk_location *location_table;
+	struct shstk_location_table location_table;
 	struct shstk_location **locations;
 	size_t nr_locations;
 	size_t max_locations;
@@ -228,7 +249,7 @@ struct shstk_profile {
 	uint64_t origin;
 	struct shstk_record *scratch;
 	size_t max_scratch;
-	struct shstk_last last;
+	struct shstk_last last[SHSTK_LAST_THREADS];
 };
 
 /* Returns the sum of two values, which stays at the limit instead of wrapping around. */

@@ -36,12 +36,18 @@ int shstk_profile_create(struct shstk_symbols *symbols, struct shstk_profile **r
 	return 0;
 }
 
+static void clear_table(struct shstk_location_table *table)
+{
+	free(table->slots);
+	*table = (struct shstk_location_table){ 0 };
+}
+
 void shstk_profile_destroy(struct shstk_profile *profile)
 {
 	if (!profile)
 		return;
 	HASH_CLEAR(hh, profile->table);
-	HASH_CLEAR(hh, profile->location_table);
+	clear_table(&profile->location_table);
 	HASH_CLEAR(hh, profile->label_table);
 	shstk_named_deinit(profile);
 	shstk_pool_deinit(&profile->pool);
@@ -52,14 +58,15 @@ void shstk_profile_destroy(struct shstk_profile *profile)
 	free(profile->comments);
 	free(profile->cautions);
 	free(profile->scratch);
-	free(profile->last.entries);
+	for (size_t i = 0; i < SHSTK_LAST_THREADS; i++)
+		free(profile->last[i].entries);
 	free(profile);
 }
 
 void shstk_profile_reset(struct shstk_profile *profile)
 {
 	HASH_CLEAR(hh, profile->table);
-	HASH_CLEAR(hh, profile->location_table);
+	clear_table(&profile->location_table);
 	HASH_CLEAR(hh, profile->label_table);
 	shstk_named_deinit(profile);
 	shstk_pool_deinit(&profile->pool);
@@ -69,7 +76,8 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	profile->nr_locations = 0;
 	shstk_moments_reset(&profile->moments);
 	profile->nr_lives = 0;
-	profile->last.nr = 0;
+	for (size_t i = 0; i < SHSTK_LAST_THREADS; i++)
+		profile->last[i].nr = 0;
 	memset(profile->totals, 0, sizeof(profile->totals));
 	memset(profile->guessed, 0, sizeof(profile->guessed));
 }
@@ -223,15 +231,69 @@ struct shstk_location *shstk_location_add(struct shstk_profile *profile,
 	return new;
 }
 
-static struct shstk_location *add_location(struct shstk_profile *profile,
-					   const struct shstk_location *key)
+static uint32_t hash_location(const struct shstk_location *location)
 {
-	struct shstk_location *new = shstk_location_add(profile, key);
+	return shstk_hash(&location->map, LOCATION_KEY_SIZE);
+}
 
-	if (!new)
+static void fill_slot(struct shstk_location_table *table, const struct shstk_location_slot *slot)
+{
+	size_t at = slot->hash;
+
+	while (table->slots[at & (table->max - 1)].location)
+		at++;
+	table->slots[at & (table->max - 1)] = *slot;
+	table->nr++;
+}
+
+/* Makes room for one more location. Returns false when memory runs out. */
+static bool grow_table(struct shstk_location_table *table)
+{
+	struct shstk_location_table more = { .max = table->max ? 2 * table->max : 256 };
+
+	if (table->nr < table->max / 2)
+		return true;
+	more.slots = calloc(more.max, sizeof(*more.slots));
+	if (!more.slots)
+		return false;
+	for (size_t i = 0; i < table->max; i++)
+		if (table->slots[i].location)
+			fill_slot(&more, &table->slots[i]);
+	free(table->slots);
+	*table = more;
+	return true;
+}
+
+/* Returns the location with the same key as @key, whose hash is @hash, or NULL. */
+static struct shstk_location *find_location(const struct shstk_profile *profile,
+					    const struct shstk_location *key, uint32_t hash)
+{
+	const struct shstk_location_table *table = &profile->location_table;
+	const struct shstk_location_slot *slot;
+
+	/* There is always a free slot. */
+	for (size_t at = hash; table->max; at++) {
+		slot = &table->slots[at & (table->max - 1)];
+		if (!slot->location)
+			break;
+		if (slot->hash == hash &&
+		    !memcmp(&slot->location->map, &key->map, LOCATION_KEY_SIZE))
+			return slot->location;
+	}
+	return NULL;
+}
+
+static struct shstk_location *add_location(struct shstk_profile *profile,
+					   const struct shstk_location *key, uint32_t hash)
+{
+	struct shstk_location_slot slot = { .hash = hash };
+
+	if (!grow_table(&profile->location_table))
 		return NULL;
-	HASH_ADD(hh, profile->location_table, map, LOCATION_KEY_SIZE, new);
-	return new->hh.tbl ? new : NULL;
+	slot.location = shstk_location_add(profile, key);
+	if (slot.location)
+		fill_slot(&profile->location_table, &slot);
+	return slot.location;
 }
 
 /* Returns how entry @i of a sample is looked up: enum shstk_symaddr. */
@@ -278,11 +340,24 @@ static struct shstk_location *get_location(struct shstk_profile *profile,
 		.symbol = function,
 	};
 	struct shstk_location *found;
+	uint32_t hash;
 
 	if (timed && !function)
 		key.generated = find_generated(key.map, pc, how);
-	HASH_FIND(hh, profile->location_table, &key.map, LOCATION_KEY_SIZE, found);
-	return found ? found : add_location(profile, &key);
+	hash = hash_location(&key);
+	found = find_location(profile, &key, hash);
+	return found ? found : add_location(profile, &key, hash);
+}
+
+/*
+ * Returns the place of the thread's last sample. Another thread may have the same place: what is there
+ * is right for any sample with the same addresses in the same process.
+ */
+static struct shstk_last *last_of(struct shstk_profile *profile, const struct shstk_sample *sample)
+{
+	const uint64_t key[] = { (uintptr_t)sample->proc, (uint32_t)sample->tid };
+
+	return &profile->last[shstk_hash(key, sizeof(key)) % SHSTK_LAST_THREADS];
 }
 
 /* Returns how many of the outermost entries are the same as in the sample before. */
@@ -315,13 +390,14 @@ static bool make_room(struct shstk_last *last, unsigned int nr)
 
 /*
  * Fills the locations of a sample; returns false when memory runs out. Most of its outer entries
- * are the same as in the sample before, and are not searched again: each search in the table of all
- * locations fetches memory that no cache has.
+ * are the same as in the thread's sample before, and are not searched again: each search in the
+ * table of all locations fetches memory that no cache has. Where many CPUs are recorded, the sample
+ * before is mostly one of another thread.
  */
 static bool find_locations(struct shstk_profile *profile, const struct shstk_sample *sample,
 			   uint32_t *locations)
 {
-	struct shstk_last *last = &profile->last;
+	struct shstk_last *last = last_of(profile, sample);
 	unsigned int same, i, n;
 
 	if (sample->locations) {
