@@ -57,6 +57,8 @@ void memo_init(struct memo *m, uint8_t *memory)
 	}
 	m->packed.low = (uint32_t *)memory;
 	m->packed.place = (uint16_t *)(memory + MEMO_PACKED * sizeof(*m->packed.low));
+	m->records.low = (struct frame_half *)m->packed.low;
+	m->records.place = m->packed.place;
 	m->last = 0;
 	memo_clear(m);
 }
@@ -206,6 +208,83 @@ no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s, 
 	return !differ(s, j + 1, s->end, out, m->backwards);
 }
 
+/* Returns the word of @a that the frame with the frame pointer @x was entered by. */
+static uint64_t raw_of(const struct memo_again *a, const struct memo_side *s,
+		       const struct memo_fp *x)
+{
+	return a->raw[x->from - (s->first + 1)];
+}
+
+/* Tells whether the frame pointer @x of @a was read from the word below a frame's return address. */
+static bool in_record(const struct memo_again *a, const struct memo_side *s,
+		      const struct memo_fp *x)
+{
+	int i = x->from - (s->first + 1);
+
+	return i >= 0 && i < a->n && x->addr == (uintptr_t)a->anchor + a->slot[i] - 8;
+}
+
+/* Tells whether the record of @x can follow that of x[-1] in a struct frame_records. */
+static bool continues(const struct memo_again *a, const struct memo_side *s,
+		      const struct memo_fp *x)
+{
+	return x->from == x[-1].from + 1 && x->val >> 32 == x[-1].val >> 32 &&
+	       raw_of(a, s, x) >> 32 == raw_of(a, s, x - 1) >> 32;
+}
+
+/* Finds the longest run of @a's frame pointers that struct frame_records can have. */
+static void find_records(const struct memo_again *a, const struct memo_side *s,
+			 const struct memo_fp **from, const struct memo_fp **end)
+{
+	const struct memo_fp *x, *first = a->fps;
+
+	*from = *end = a->fps;
+	for (x = a->fps; x < a->fps_end; x++) {
+		if (!in_record(a, s, x)) {
+			first = x + 1;
+			continue;
+		}
+		if (x > first && (!continues(a, s, x) || x - first == MEMO_PACKED / 2 ||
+				  (x->addr - first->addr) / 8 > UINT16_MAX))
+			first = x;
+		if (x + 1 - first > *end - *from) {
+			*from = first;
+			*end = x + 1;
+		}
+	}
+}
+
+/* Packs @again's frame records, if there are enough. Returns true if it did. */
+static bool pack_records(struct memo *m)
+{
+	const struct memo_side *s = &m->side[m->last];
+	struct memo_again *a = &m->again;
+	struct frame_records *r = &m->records;
+	const struct memo_fp *from, *end, *x;
+	int i, rest = 0;
+
+	find_records(a, s, &from, &end);
+	if (end - from < MEMO_RECORDS || (a->fps_end - a->fps) - (end - from) > MEMO_REST)
+		return false;
+	for (x = a->fps; x < a->fps_end; x++) {
+		if (x < from || x >= end)
+			m->rest[rest++] = *x;
+	}
+	a->fps = m->rest;
+	a->fps_end = m->rest + rest;
+	r->base = (const uint64_t *)(uintptr_t)from->addr;
+	r->high.fp = from->val >> 32;
+	r->high.ra = raw_of(a, s, from) >> 32;
+	for (i = 0, x = from; x < end; i++, x++) {
+		r->place[i] = (x->addr - from->addr) / 8;
+		r->low[i].fp = (uint32_t)x->val;
+		r->low[i].ra = (uint32_t)raw_of(a, s, x);
+	}
+	r->from = from->from - (s->first + 1);
+	r->end = r->from + i;
+	return true;
+}
+
 /* Finds the longest run of @again's return addresses that can be packed. */
 static void find_run(const struct memo_again *a, int *from, int *end)
 {
@@ -242,6 +321,20 @@ static void pack(struct memo *m)
 		p->place[i] = (a->slot[p->from + i] - a->slot[p->from]) / 8;
 		p->low[verify_packed_at(i)] = (uint32_t)a->raw[p->from + i];
 	}
+}
+
+void memo_count_again(struct memo *m)
+{
+	struct memo_again *a = &m->again;
+
+	if (a->seen == MEMO_SEEN || ++a->seen < MEMO_SEEN)
+		return;
+	if (VERIFY_PACKED && verify_is_wide() && pack_records(m))
+		a->way = MEMO_RECORDED;
+	else if (a->way == MEMO_SHORT_FPS)
+		a->way = MEMO_SHORT;
+	else
+		pack(m);
 }
 
 /*
@@ -281,8 +374,7 @@ no_sanitize bool memo_unchanged_again(struct memo *m, uint64_t *out)
 		return !differ_packed(m, out);
 	if (differ_again(a, 0, a->n, out, m->backwards))
 		return false;
-	if (a->seen < MEMO_SEEN && ++a->seen == MEMO_SEEN)
-		pack(m);
+	memo_count_again(m);
 	return true;
 }
 

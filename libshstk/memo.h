@@ -18,6 +18,7 @@
 
 #include "identity.h"
 #include "native.h"
+#include "verify.h"
 
 #define MEMO_ROOM 16384 /* number of frames that a side has room for */
 #define MEMO_START 4096 /* index in a side at which a trace starts */
@@ -32,7 +33,9 @@
  */
 #define MEMO_LONG 256
 #define MEMO_PACKED 4096 /* largest number of words in struct memo_packed */
-#define MEMO_SEEN 4 /* number of times that a long trace is found unchanged before it is packed */
+#define MEMO_SEEN 4 /* number of times that a trace is found unchanged before it is packed */
+#define MEMO_RECORDS 8 /* least number of frame records that are worth struct frame_records */
+#define MEMO_REST 8 /* largest number of other frame pointers beside them */
 /* Number of frames that near_capture() walks at most before it meets the memo. */
 #define MEMO_NEAR 12
 #define MEMO_NEVER INT32_MAX /* a frame number or distance that is larger than any other */
@@ -104,6 +107,14 @@ struct memo_side {
 	int barrier[MEMO_BARRIERS];
 };
 
+/* Which function verifies the frames of struct memo_again. */
+enum memo_way {
+	MEMO_SHORT, /* memo_repeat_short() */
+	MEMO_SHORT_FPS, /* memo_repeat_short(), which counts: there may be many frame records */
+	MEMO_RECORDED, /* memo_repeat_records() */
+	MEMO_ANY, /* memo_repeat_any() */
+};
+
 /**
  * struct memo_again - how to verify the last trace for a capture at the same place
  * @sp: stack pointer of the last trace's innermost frame; 0 if there is no such trace.
@@ -117,7 +128,9 @@ struct memo_side {
  * @n: number of frames behind the innermost one, at least 1.
  * @fps: first of the saved frame pointers on which these frames depend.
  * @fps_end: address behind the last of these frame pointers.
- * @seen: how often a long trace was found unchanged, up to MEMO_SEEN.
+ * @way: which function verifies the frames.
+ * @seen: how often they were found unchanged if they are many or have many frame pointers, up to
+ *	MEMO_SEEN.
  *
  * This is a copy of what the memo says, in the form that the most frequent case needs: a program
  * that is sampled, or allocates, at one place again and again. If @sp, @pc and @fp are equal, only
@@ -134,6 +147,7 @@ struct memo_again {
 	const uint8_t *anchor;
 	int n;
 	const struct memo_fp *fps, *fps_end;
+	enum memo_way way;
 	uint8_t seen;
 };
 
@@ -161,6 +175,9 @@ struct memo_packed {
  * struct memo - a thread's last trace
  * @again: the trace in the form for a capture at the same place.
  * @packed: the words of @again in less memory, if the trace is long.
+ * @records: the frame records of @again in less memory, in the memory of @packed. Valid while
+ *	memo_again.way is MEMO_RECORDED.
+ * @rest: the frame pointers of @again that do not lie in @records.
  * @side: one side holds the last trace, the other is room for the next one.
  * @last: index of the side that holds the last trace.
  * @now: the side that holds the last trace; NULL if near_capture() cannot use it.
@@ -176,6 +193,8 @@ struct memo_packed {
 struct memo {
 	struct memo_again again;
 	struct memo_packed packed;
+	struct frame_records records;
+	struct memo_fp rest[MEMO_REST];
 	struct memo_side side[2];
 	unsigned int last;
 	struct memo_side *now;
@@ -357,6 +376,9 @@ int memo_last_bad(const struct memo_side *s, int j, int n);
  */
 bool memo_unchanged_again(struct memo *m, uint64_t *out);
 
+/* Counts that the frames of @again were found unchanged, and packs them if that is often so. */
+void memo_count_again(struct memo *m);
+
 /* Returns true if all addresses from which frame pointers were restored hold the same values. */
 static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 						  const struct memo_fp *end)
@@ -409,6 +431,14 @@ static inline void memo_hide(struct memo *m)
 	m->again.sp = 0;
 }
 
+/* Returns how @n frames that use @nfp frame pointers are verified first. */
+static inline enum memo_way memo_first_way(int n, int nfp)
+{
+	if (n > MEMO_LONG || !verify_is_wide())
+		return MEMO_ANY;
+	return VERIFY_PACKED && nfp >= MEMO_RECORDS ? MEMO_SHORT_FPS : MEMO_SHORT;
+}
+
 /* Fills memo_again from side @s, which holds the last trace. */
 static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 {
@@ -429,6 +459,7 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 	a->raw = s->raw + j + 1;
 	a->anchor = (const uint8_t *)(uintptr_t)s->anchor;
 	a->n = s->end - (j + 1);
+	a->way = memo_first_way(a->n, s->fp_end - x);
 	a->seen = 0;
 }
 

@@ -36,7 +36,19 @@ static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs,
 	return n;
 }
 
-__attribute__((noinline)) no_sanitize int memo_repeat_any(uint64_t *pcs, struct thread *t)
+/* Does what done() does for frames that may be packed next time. */
+static __attribute__((noinline)) int count(uint64_t *pcs, struct thread *t)
+{
+	memo_count_again(&t->memo);
+	return done(pcs, t);
+}
+
+/*
+ * The function is aligned: with the loop over frame pointers across the end of a cache line, 128 frames
+ * take 109 ns instead of 83 on an EPYC (Zen 4) without AVX2.
+ */
+__attribute__((noinline, aligned(64))) no_sanitize int memo_repeat_any(uint64_t *pcs,
+								       struct thread *t)
 {
 	const struct memo_again *a = &t->memo.again;
 	bool same;
@@ -55,7 +67,22 @@ __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_short(uint64_t
 {
 	const struct memo_again *a = &t->memo.again;
 
-	if (likely(!verify_wide_inline(a->anchor, a->slot, a->raw, pcs + 1, a->n, false) &&
+	if (unlikely(verify_wide_inline(a->anchor, a->slot, a->raw, pcs + 1, a->n, false) ||
+		     !memo_unchanged_fps(a->fps, a->fps_end)))
+		return near_capture(t);
+	if (unlikely(a->way == MEMO_SHORT_FPS))
+		return count(pcs, t);
+	return done(pcs, t);
+}
+
+__attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_records(uint64_t *pcs,
+									  struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	t->memo.backwards ^= a->n > MEMO_LONG;
+	if (likely(!verify_records(a->anchor, a->slot, a->raw, pcs + 1, a->n, &t->memo.records,
+				   t->memo.backwards) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return done(pcs, t);
 	return near_capture(t);

@@ -10,6 +10,7 @@
 #ifndef SHSTK_VERIFY_H
 #define SHSTK_VERIFY_H
 
+#include "frame_records.h"
 #include "native.h"
 
 /*
@@ -143,6 +144,17 @@ static inline int verify_packed_at(int i)
 {
 	return native_packed_at(i);
 }
+
+/*
+ * Does what verify_wide() does, and compares the frame pointers in the frame records of @r, too. They
+ * belong to the frames @r->from to @r->end - 1, which are at least 8.
+ */
+static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize uint64_t
+verify_records(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
+	       int n, const struct frame_records *r, bool backwards)
+{
+	return native_differ_linked(anchor, slot, raw, out, n, r, backwards);
+}
 #else
 #define VERIFY_WIDE
 #define VERIFY_PACKED 0
@@ -164,6 +176,20 @@ static inline uint64_t verify_packed(const uint64_t *base, const uint16_t *place
 static inline int verify_packed_at(int i)
 {
 	return i;
+}
+
+static inline uint64_t verify_records(const uint8_t *anchor, const int32_t *slot,
+				      const uint64_t *raw, uint64_t *out, int n,
+				      const struct frame_records *r, bool backwards)
+{
+	(void)anchor;
+	(void)slot;
+	(void)raw;
+	(void)out;
+	(void)n;
+	(void)r;
+	(void)backwards;
+	return 1;
 }
 
 static inline bool verify_is_wide(void)

@@ -7,7 +7,7 @@
  * another one. At random places it captures twice, with and without the memo of the last trace,
  * sometimes with arrays that are too small, and compares. Some captures are those of a hook, which
  * must also tell the right identity. Then, deep down, where nothing is new, single bits of return
- * addresses are changed.
+ * addresses and of saved frame pointers are changed.
  *
  *	memo_test [SEED [CAPTURES]]
  */
@@ -245,34 +245,42 @@ static volatile uint64_t *find_word(const struct trace *t, int at, uint64_t *sp)
 
 static unsigned int changed, noticed, overlooked;
 
-/* Captures several times, then changes bit @bit of the return address of entry @at. */
-static __attribute__((noinline)) void change_word(int at, unsigned int bit)
+static bool differ(const struct trace *a, const struct trace *b)
 {
-	static struct trace last, memo, walk;
+	return a->n != b->n || memcmp(a->pcs, b->pcs, (size_t)a->n * 8);
+}
+
+/*
+ * Captures several times, then changes bit @bit of the return address of entry @at, or of the word
+ * below it if @below is 1: there code with frame pointers saves them.
+ */
+static __attribute__((noinline)) void change_word(int at, unsigned int bit, unsigned int below)
+{
+	static struct trace last, memo, walk, unchanged;
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	volatile uint64_t *word = NULL;
-	volatile int rounds = 10;
+	volatile int rounds = 11;
 	uint64_t old = 0;
 
 	for (int i = 0; i < rounds; i++) {
-		struct trace *t = i < 8 ? &last : i == 8 ? &memo : &walk;
+		struct trace *t = i < 8 ? &last : i == 8 ? &memo : i == 9 ? &walk : &unchanged;
 
 		if (i == 8) {
 			word = find_word(&last, at, __builtin_frame_address(0));
 			if (!word)
 				return;
+			word -= below;
 			old = *word;
 			*word = old ^ 1ull << bit;
 		}
+		if (i == 10)
+			*word = old;
 		opts.sources = SHSTK_USE_WALK | (i < 9 ? SHSTK_USE_MEMO : 0);
 		t->n = shstk_capture(t->pcs, MAX, &opts, NULL);
 	}
-	*word = old;
 	changed++;
-	if (walk.n != last.n || memcmp(walk.pcs, last.pcs, (size_t)walk.n * 8))
-		noticed++;
-	if (memo.n != walk.n || memcmp(memo.pcs, walk.pcs, (size_t)walk.n * 8))
-		overlooked++;
+	noticed += differ(&walk, &unchanged);
+	overlooked += differ(&memo, &walk) || differ(&last, &unchanged);
 }
 
 static void change_words(struct chain *c)
@@ -280,23 +288,53 @@ static void change_words(struct chain *c)
 	int deep = *(const int *)c->arg;
 
 	for (int i = 0; i < 40; i++)
-		change_word(4 + (int)draw((unsigned int)deep), draw(47));
+		change_word(4 + (int)draw((unsigned int)deep), draw(47), draw(2));
+}
+
+/* Goes through five more functions with frame pointers. */
+static void change_words_further(struct chain *c)
+{
+	struct chain inner = {
+		.fns = chain_fns_fp,
+		.mask = 15,
+		.seed = draw(16),
+		.leaf = change_words,
+		.arg = c->arg,
+	};
+
+	chain_descend(&inner, 5);
+}
+
+/* Does the same behind two functions without, so that there are two runs of frame records. */
+static void change_words_behind(struct chain *c)
+{
+	struct chain inner = {
+		.fns = chain_fns_nofp,
+		.mask = 15,
+		.seed = draw(16),
+		.leaf = change_words_further,
+		.arg = c->arg,
+	};
+
+	chain_descend(&inner, 2);
 }
 
 static void change_long(void)
 {
 	static const int deep[] = { 5, 6, 7, 8, 9, 10, 20, 300, 517, 900 };
+	static const chain_fn *const fns[] = { chain_fns_nofp, chain_fns_nofp1024, chain_fns_fp,
+					       chain_fns_fp };
 
-	for (unsigned int i = 0; i < 20; i++) {
+	for (unsigned int i = 0; i < 40; i++) {
 		struct chain c = {
-			.fns = i & 1 ? chain_fns_nofp1024 : chain_fns_nofp,
-			.mask = i & 1 ? 1023 : 15,
+			.fns = fns[i % 4],
+			.mask = i % 4 == 1 ? 1023 : 15,
 			.seed = draw(1024),
-			.leaf = change_words,
-			.arg = (void *)(uintptr_t)&deep[i / 2],
+			.leaf = i % 4 == 3 ? change_words_behind : change_words,
+			.arg = (void *)(uintptr_t)&deep[i / 4],
 		};
 
-		chain_descend(&c, (unsigned int)deep[i / 2]);
+		chain_descend(&c, (unsigned int)deep[i / 4]);
 	}
 	printf("# %u changes, %u of them changed the trace\n", changed, noticed);
 }
@@ -352,11 +390,79 @@ static VERIFY_WIDE unsigned int packed_overlooks(void)
 	return bad;
 }
 
+/* Random frames with and without frame records, and what is remembered of them. */
+struct remembered {
+	uint64_t stack[65536], out[512], raw[512];
+	int32_t slot[512];
+	uint16_t place[512];
+	struct frame_half low[512];
+	struct frame_records records;
+};
+
+/* Makes 8 to @n frames; some neighbouring ones have records. */
+static void remember(struct remembered *m, int n)
+{
+	struct frame_records *r = &m->records;
+	int many = 8 + (int)draw((unsigned int)n - 7);
+
+	r->from = (int)draw((unsigned int)(n - many) + 1);
+	r->end = r->from + many;
+	r->high = (struct frame_half){ draw(65536), draw(65536) };
+	for (int i = 0; i < n; i++) {
+		int at = 1 + i * 127 + (int)draw(126);
+
+		m->slot[i] = 8 * at;
+		m->stack[at] = m->raw[i] = (uint64_t)r->high.ra << 32 | draw(1u << 31) << 1;
+		if (i < r->from || i >= r->end)
+			continue;
+		if (i == r->from)
+			r->base = m->stack + at - 1;
+		m->place[i - r->from] = (uint16_t)(m->stack + at - 1 - r->base);
+		m->low[i - r->from] = (struct frame_half){ draw(1u << 31), (uint32_t)m->raw[i] };
+		m->stack[at - 1] = (uint64_t)r->high.fp << 32 | m->low[i - r->from].fp;
+	}
+	r->place = m->place;
+	r->low = m->low;
+}
+
+/*
+ * Compares frames of which one word differs in one bit: a return address or the word below it, which
+ * only counts if it is that of a record. Returns the number of mistakes.
+ */
+static VERIFY_WIDE unsigned int records_overlook(void)
+{
+	static struct remembered m;
+	unsigned int bad = 0;
+
+	for (unsigned int round = 0; round < 4096; round++) {
+		int n = 8 + (int)draw(505), at = (int)draw((unsigned int)n);
+		bool below = draw(2), counts;
+		uint64_t *word, same, differs;
+
+		remember(&m, n);
+		counts = !below || (at >= m.records.from && at < m.records.end);
+		word = &m.stack[m.slot[at] / 8 - below];
+		same = verify_records((uint8_t *)m.stack, m.slot, m.raw, m.out, n, &m.records,
+				      round & 1);
+		bad += same != 0 || memcmp(m.out, m.raw, (size_t)n * 8);
+		*word ^= 1ull << draw(64);
+		differs = verify_records((uint8_t *)m.stack, m.slot, m.raw, m.out, n, &m.records,
+					 round & 1);
+		bad += !differs == counts;
+	}
+	return bad;
+}
+
 static bool can_pack(void)
 {
 	return verify_is_wide();
 }
 #else
+static unsigned int records_overlook(void)
+{
+	return 0;
+}
+
 static unsigned int packed_overlooks(void)
 {
 	return 0;
@@ -434,7 +540,7 @@ static bool pays_again(void)
 
 int main(int argc, char **argv)
 {
-	unsigned int bad_packed;
+	unsigned int bad_packed, bad_records;
 	bool pays;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
@@ -448,7 +554,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..6\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..7\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -459,13 +565,16 @@ int main(int argc, char **argv)
 	       reused > compared / 100 ? "ok" : "not ok");
 	printf("%s 3 hooks are told the identity of every trace\n", wrong_ids ? "not ok" : "ok");
 	change_long();
-	printf("%s 4 no changed return address is overlooked\n",
+	printf("%s 4 no changed return address or frame pointer is overlooked\n",
 	       overlooked || noticed < 100 ? "not ok" : "ok");
 	bad_packed = can_pack() ? packed_overlooks() : 0;
 	printf("%s 5 words of a repeated trace are compared bit by bit%s\n",
 	       bad_packed ? "not ok" : "ok", can_pack() ? "" : " # SKIP no AVX2");
 	pays = pays_again();
 	printf("%s 6 a memo that pays again after a while is used again\n", pays ? "ok" : "not ok");
+	bad_records = can_pack() ? records_overlook() : 0;
+	printf("%s 7 frame records of a repeated trace are compared bit by bit%s\n",
+	       bad_records ? "not ok" : "ok", can_pack() ? "" : " # SKIP no AVX2");
 	return wrong || wrong_ids || reused <= compared / 100 || overlooked || noticed < 100 ||
-	       bad_packed || !pays;
+	       bad_packed || bad_records || !pays;
 }

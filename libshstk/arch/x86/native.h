@@ -12,6 +12,7 @@
 
 #include "../plain.h"
 #include "cfi.h"
+#include "frame_records.h"
 #include "rule.h"
 #include "shadow.h"
 
@@ -396,6 +397,91 @@ static inline int native_packed_at(int i)
 	static const uint8_t at[8] = { 0, 1, 4, 5, 2, 3, 6, 7 };
 
 	return (i & ~7) | at[i & 7];
+}
+
+/* Loads the two words at @a and the two at @b. */
+static inline NATIVE_V4 no_sanitize __m256i native_two_pairs(const uint64_t *a, const uint64_t *b)
+{
+	const __m128i first = _mm_loadu_si128((const __m128i *)a);
+
+	return _mm256_inserti128_si256(_mm256_castsi128_si256(first),
+				       _mm_loadu_si128((const __m128i *)b), 1);
+}
+
+/*
+ * Compares four frame records; see struct frame_records. Returns the bits that differ, and writes
+ * the return addresses to @out.
+ */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize __m256i
+native_differ_records4(const uint64_t *base, const uint16_t *place, const struct frame_half *low,
+		       __m256i high, uint64_t *out)
+{
+	__m256i a, b, lows, highs;
+	__m256 fa, fb;
+	uint64_t u;
+
+	/* One load of four places: the number of loads limits the speed. */
+	memcpy(&u, place, sizeof(u));
+	a = native_two_pairs(base + (uint16_t)u, base + _bextr_u64(u, 32, 16));
+	b = native_two_pairs(base + _bextr_u64(u, 16, 16), base + (u >> 48));
+	_mm256_storeu_si256((__m256i *)out, _mm256_unpackhi_epi64(a, b));
+	fa = _mm256_castsi256_ps(a);
+	fb = _mm256_castsi256_ps(b);
+	lows = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0x88));
+	highs = _mm256_castps_si256(_mm256_shuffle_ps(fa, fb, 0xdd));
+	lows = _mm256_xor_si256(lows, _mm256_loadu_si256((const __m256i *)low));
+	return _mm256_or_si256(lows, _mm256_xor_si256(highs, high));
+}
+
+/* Does the same for the records @i to @i + 7 of @r. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize __m256i
+native_differ_records8(const struct frame_records *r, ptrdiff_t i, __m256i high, uint64_t *out)
+{
+	return native_differ_records4(r->base, r->place + i, r->low + i, high, out + i) |
+	       native_differ_records4(r->base, r->place + i + 4, r->low + i + 4, high, out + i + 4);
+}
+
+/* Does the same for all records of @records, at least 8. Some of them may be compared twice. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize __m256i
+native_differ_records(const struct frame_records *records, uint64_t *out, bool backwards)
+{
+	const struct frame_records r = *records;
+	const __m256i high = _mm256_set1_epi64x((int64_t)((uint64_t)r.high.ra << 32 | r.high.fp));
+	ptrdiff_t n = r.end - r.from, step = backwards ? -8 : 8, i = backwards ? n - 8 : 0, left;
+	__m256i d = _mm256_setzero_si256();
+
+	for (left = n >> 3; left > 0; left--, i += step)
+		d |= native_differ_records8(&r, i, high, out);
+	if (n & 7)
+		d |= native_differ_records8(&r, backwards ? 0 : n - 8, high, out);
+	return d;
+}
+
+/* Compares the words @i to @end - 1 like native_differ(). @end is at least 4. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize __m256i
+native_differ_few(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
+		  int i, int end)
+{
+	__m256i d = native_differ_four(anchor, slot + end - 4, raw + end - 4, out + end - 4);
+
+	for (; i < end - 4; i += 4)
+		d |= native_differ_four(anchor, slot + i, raw + i, out + i);
+	return d;
+}
+
+/* Does what verify_records() does. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t
+native_differ_linked(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
+		     int n, const struct frame_records *r, bool backwards)
+{
+	__m256i d = _mm256_setzero_si256();
+
+	if (unlikely(r->from))
+		d |= native_differ_few(anchor, slot, raw, out, 0, max(r->from, 4));
+	if (likely(r->end < n))
+		d |= native_differ_few(anchor, slot, raw, out, r->end, n);
+	d |= native_differ_records(r, out + r->from, backwards);
+	return !_mm256_testz_si256(d, d);
 }
 
 /*
