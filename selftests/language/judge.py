@@ -7,6 +7,7 @@ import os
 
 class Judge:
     file_name = 'functions.py'
+    whole = True    # stacks have the outermost function
 
     def __init__(self, folder):
         self.file = os.path.join(folder, self.file_name)
@@ -37,7 +38,7 @@ class Judge:
         """What is wrong with a stack, or None."""
         nodes = [(name, line) for name, line in frames if '.' not in name]
         inner = [name for name, line in frames if '.' in name]
-        if not nodes or nodes[-1][0] != 'n':
+        if not nodes or (self.whole and nodes[-1][0] != 'n'):
             return 'the outermost function'
         if frames[:len(inner)] != [f for f in frames if '.' in f[0]]:
             return 'the order'

@@ -1,11 +1,19 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program that keeps in a mapped word which of its functions runs.
 
-    program.py FILE FOLDER SECONDS
+    program.py FILE FOLDER SECONDS [WAY]
 
 It writes its functions into FOLDER/functions.py and executes them. Each function's name tells who
 calls it: n_0_2 is called by n_0, at one line only. FOLDER/functions.txt has a line for each:
 name, number, line of the call. At lines that end in "#" the number is about to change.
+
+WAY tells what the functions are, and who runs them:
+
+    plain           functions that call each other
+    tasks           coroutines, in two tasks of asyncio that take turns
+    generators      generators that yield from each other
+    greenlets       plain ones, each in a greenlet of its own
+    subinterpreter  plain ones, in another interpreter of the process
 """
 import functools
 import mmap
@@ -15,6 +23,13 @@ import sys
 import time
 
 FILE, FOLDER, SECONDS = sys.argv[1], sys.argv[2], float(sys.argv[3])
+WAY = (sys.argv[4:] or ['plain'])[0]
+# How a function begins, where it lets others run, and how it is called.
+BEGIN, PAUSE, CALL = {
+    'tasks': ('async def', ' await asyncio.sleep(0) #', 'await {}(n)'),
+    'generators': ('def', ' yield #', 'yield from {}(n)'),
+    'greenlets': ('def', None, 'greenlet.greenlet({}).switch(n)'),
+}.get(WAY, ('def', None, '{}(n)'))
 DEPTH, CHILDREN = 4, 3
 WORK = [
     ['s = 0', 'for j in range(n): s += j * j % 7'],
@@ -37,14 +52,16 @@ def write(name, depth, kind):
     table[name] = [len(table) + 1, 0]
     number = table[name][0]
     children = [f'{name}_{j}' for j in range(CHILDREN)] if depth < DEPTH else []
-    source.extend([f'def {name}(n): #', f' cur[0] = {number} #'])
+    source.extend([f'{BEGIN} {name}(n): #', f' cur[0] = {number} #'])
+    if PAUSE:
+        source.extend([PAUSE, f' cur[0] = {number} #'])
     source.extend(' ' + line for line in WORK[(kind + depth) % len(WORK)])
     calls = []
     for child in children:
-        source.append(f' {child}(n) #')
+        source.append(f' {CALL.format(child)} #')
         calls.append((child, len(source)))
         source.extend([f' cur[0] = {number} #', ' for j in range(n // 4): s += j'])
-    source.append(' return s #')
+    source.append(' return #' if WAY == 'generators' else ' return s #')
     for j, (child, line) in enumerate(calls):
         write(child, depth + 1, kind + j)
         table[child][1] = line
@@ -61,7 +78,54 @@ with open(os.path.join(FOLDER, 'functions.txt'), 'w') as out:
 fd = os.open(FILE, os.O_RDWR | os.O_CREAT)
 os.ftruncate(fd, 4096)
 cur = memoryview(mmap.mmap(fd, 4096)).cast('Q')
-exec(compile('\n'.join(source) + '\n', path, 'exec'))
 end = time.process_time() + SECONDS
-while time.process_time() < end:
+
+
+def run_plain():
+    while time.process_time() < end:
+        n(400)
+
+
+def run_tasks():
+    async def repeat():
+        while time.process_time() < end:
+            await n(400)
+
+    async def both():
+        await asyncio.gather(repeat(), repeat())
+
+    asyncio.run(both())
+
+
+def run_generators():
+    while time.process_time() < end:
+        for _ in n(400):
+            pass
+
+
+def run_subinterpreter():
+    # It has this very mapping of the file: one word is read at one address.
+    address = ctypes.addressof(ctypes.c_char.from_buffer(cur))
+    interpreters.run_string(interpreters.create(), f'''
+import ctypes, functools, re, time
+cur = (ctypes.c_uint64 * 1).from_address({address})
+with open({path!r}) as file:
+    exec(compile(file.read(), {path!r}, 'exec'))
+while time.process_time() < {end}:
     n(400)
+''')
+
+
+if WAY == 'tasks':
+    import asyncio
+elif WAY == 'greenlets':
+    import greenlet
+elif WAY == 'subinterpreter':
+    import ctypes
+    if sys.version_info < (3, 13):
+        import _xxsubinterpreters as interpreters
+    else:
+        import _interpreters as interpreters
+exec(compile('\n'.join(source) + '\n', path, 'exec'))
+{'tasks': run_tasks, 'generators': run_generators,
+ 'subinterpreter': run_subinterpreter}.get(WAY, run_plain)()

@@ -116,6 +116,16 @@ static bool is_place(const struct placing *p, unsigned int i, uint64_t at)
 }
 
 /*
+ * Returns whether the interpreter may have run in the next native entry without a row of frames: inside
+ * the innermost row, where it may have been entered just now; and outside the outermost one, where a
+ * greenlet or another interpreter was begun, whose frames do not lead on to those of its beginner.
+ */
+static bool may_lack_row(const struct placing *p)
+{
+	return !p->found->counted && (!p->next || p->next == p->frames->nr);
+}
+
+/*
  * Puts native entry @i, or the row of frames that it ran, into the order. Returns false if stack and
  * frames are not of one moment.
  */
@@ -125,8 +135,7 @@ static bool place_entry(struct placing *p, unsigned int i)
 
 	if (!is_place(p, i, next_row(p, &end))) {
 		p->order[p->nr++] = (int)i;
-		/* Only inside the innermost row may there be an entry that has no row yet. */
-		return (!p->next && !p->found->counted) || !in_run(p, i);
+		return may_lack_row(p) || !in_run(p, i);
 	}
 	if (!mark_fits(p) || !add_row(p, end))
 		return false;
