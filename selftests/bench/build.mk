@@ -7,6 +7,9 @@
 #   make bench-versus   measure this build of the library and another one (OLD=LIB) in one run
 #   make bench-record   compare samples with the truth and with perf in the same run, and
 #                       measure what samples cost
+#   make bench-names    measure how long the names of a program with 0.7 GB of debug information
+#                       take; the program is built once, in ~/.cache/shstk
+#   make bench-rate     measure what the recorder would take of a machine with 128 CPUs
 #   make bench-shares   measure how far shares of samples are from the truth
 #   make bench-instr    count the instructions of captures and of recording allocations,
 #                       under valgrind
@@ -57,6 +60,16 @@ $(BENCH)/cost.so: $(BENCH)/cost.o
 	$(call say,LD,$@)$(CC) -shared -o $@ $<
 $(BENCH)/cost.o: BENCH_FP := -fPIC
 
+# The recorder with rings that are memory of this program.
+RATE_WRAP := perf_rings_open perf_rings_close perf_rings_lost shstk_profile_add
+$(BENCH)/record_rate: selftests/bench/record_rate.c tools/perf/rings.c selftests/bench/build.mk \
+		$(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(RATE_WRAP:%=-Wl,--wrap=%) -MMD -MP -o $@ $< \
+		$@-shstk.o $(filter-out $(B)/tools/shstk.o $(B)/tools/perf/rings.o,$(filter %.o,$^)) \
+		$(filter %.a,$^) $(TOOL_LIBS)
+
 # This is a test: it compares the memo with the plain walk, on the chains that are measured.
 $(BENCH)/memo_test.o: BENCH_FP := $(BENCH_NOFP) -Ilibshstk/arch/$(ARCH)
 $(BENCH)/memo_test: $(patsubst %,$(BENCH)/%.o,memo_test chain_fp chain_nofp \
@@ -83,7 +96,7 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # Packages are installed first, because a fresh machine could not compile without them.
-bench bench-heap bench-instr bench-record bench-shares bench-versus:
+bench bench-heap bench-instr bench-names bench-rate bench-record bench-shares bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
 
@@ -102,11 +115,17 @@ run-bench-record: all $(B)/selftests/record/truth
 	$(Q)selftests/bench/copies $(B)
 	$(Q)selftests/bench/processes $(B)
 
+run-bench-names: all
+	$(Q)selftests/bench/names $(B) $(SHSTK_CACHE)/big-program
+
+run-bench-rate: $(BENCH)/record_rate
+	$(Q)selftests/bench/rate $(B)
+
 run-bench-shares: all $(B)/selftests/record/sums
 	$(Q)selftests/bench/shares $(B)
 
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
 
-.PHONY: bench-record bench-heap bench-instr bench-shares bench-versus run-bench run-bench-record \
-	run-bench-heap run-bench-instr run-bench-shares run-bench-versus
+.PHONY: bench-record bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
+	run-bench run-bench-names run-bench-rate run-bench-record run-bench-heap run-bench-instr run-bench-shares run-bench-versus
