@@ -392,6 +392,7 @@ static bool be_recorder(void)
 		.magic = HEAP_MAGIC,
 		.version = HEAP_VERSION,
 		.max_depth = REC_MIN_DEPTH,
+		.deepest = 2 * REC_MIN_DEPTH,
 		.cookie = COOKIE,
 		.sample = state == FEW ? 64 : 0,
 		.with_mmap = state != FEW,

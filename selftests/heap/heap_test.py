@@ -319,6 +319,34 @@ def deep_stacks():
 
 
 @test
+def deep_recursions():
+    """stacks that differ only by the depth of a recursion are one, which has both ends"""
+    run = Run(TARGET, 'deeper', options=['--heap-mmap'])
+    found = sorted((frames[frames.index(begun):], value)
+                   for frames, value in run.stacks('inuse_space')
+                   for begun in ('deeper()', 'descend_in_thread')
+                   if begun in frames and 'descend' in frames)
+    repeated, inner = '[recursion of 2 calls]', ['descend', 'fall', 'descend']
+    equal(found, [
+        (['deeper()', repeated, *inner], 210),
+        (['deeper()', 'descend', repeated, *inner[1:], 'fall', 'mmap'], 20 * 4096),
+        (['descend_in_thread', repeated, *inner], 10)], 'stacks')
+    if '4 of ' not in run.err or 'are deeper than 1024 frames' not in run.err:
+        raise AssertionError(f'two of the program, one of its thread, one of its child: {run.err}')
+
+
+@test
+def deep_recursions_are_cut():
+    """so it is with --depth, and where all memory is locked"""
+    for job, options in ('deeper', ['--depth=1024']), ('deeper-locked', []):
+        run = Run(TARGET, job, options=options)
+        found = [frames for frames, _ in run.stacks('inuse_space') if 'descend' in frames]
+        equal({len(frames) - frames.index('[truncated]') - 1 for frames in found}, {1024}, job)
+        equal({'[recursion' in frame for frames in found for frame in frames}, {False}, job)
+        equal('are deeper' in run.err, False, f'{job}: {run.err}')
+
+
+@test
 def code_that_comes_and_goes():
     run = Run(TARGET, 'plugins')
     got = run.leaves('inuse_space')

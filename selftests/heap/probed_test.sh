@@ -267,6 +267,23 @@ holes()
 	point $? 'stacks with pages that were never used are whole'
 }
 
+# The first copies are too small for these stacks.
+recursion()
+{
+	begin steady
+	record --heap-show=alloc_objects -o deep.folded
+	for _ in 1 2 3 4 5 6 7 8 9 10; do
+		order r -
+		sleep 0.2
+	done
+	stop
+	cat deep.folded >>out
+	grep -q ';main;.*;\[recursion of 1 call\];by_recursion;.*by_malloc ' deep.folded &&
+		grep -q 'stacks are deeper than 1024 frames' out
+	point $? 'stacks of a deep recursion have both ends'
+	finish 'deep: it ends as ever'
+}
+
 # Whether the program of 32 bits has begun, or failed to.
 narrow_began()
 {
@@ -349,6 +366,7 @@ all()
 	snapshots
 	another_program
 	holes
+	recursion
 	refusals
 	filtered
 }

@@ -6,6 +6,7 @@
  *   +  allocate some blocks, in each of several functions and threads, and keep them
  *   -  free all that is kept
  *   ~  allocate and free a lot, and change what is kept by realloc()
+ *   r  allocate some blocks in a deep recursion, and keep them
  *   f  let a child do so, whose allocations do not count
  *   x  execute this program again, which answers
  *   s  begin to count
@@ -29,6 +30,7 @@
 #define KEPT 4096
 #define THREADS 3
 #define TIMES 40
+#define DEPTH 1200 /* calls of a deep recursion: more than a profile keeps, and a copy has them */
 
 static struct {
 	void *at;
@@ -79,6 +81,14 @@ __attribute__((noinline)) void by_posix_memalign(int i)
 __attribute__((noinline)) void by_aligned_alloc(int i)
 {
 	keep(aligned_alloc(64, 64 * (1 + i)), 64 * (1 + i));
+}
+
+__attribute__((noinline)) void by_recursion(int depth)
+{
+	if (depth)
+		by_recursion(depth - 1);
+	else
+		by_malloc(0);
 }
 
 static void *allocate(void *arg)
@@ -226,6 +236,10 @@ static void obey(char order, char **argv)
 		break;
 	case '-':
 		drop_all();
+		break;
+	case 'r':
+		for (int i = 0; i < TIMES; i++)
+			by_recursion(DEPTH + i);
 		break;
 	case 'f':
 		in_child();

@@ -473,6 +473,61 @@ static int deep(void)
 	return recursion(600) == 0;
 }
 
+FN void fall(int n);
+
+FN void descend(int n)
+{
+	if (n)
+		fall(n - 1);
+	else
+		use(malloc(10));
+}
+
+FN void fall(int n)
+{
+	if (n)
+		descend(n - 1);
+	else
+		use(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+}
+
+FN void *descend_in_thread(void *)
+{
+	descend(4000);
+	return nullptr;
+}
+
+/* Allocates in recursions that differ by their depth, by what is allocated, or by who began them. */
+static int deeper(void)
+{
+	pthread_t thread;
+	pid_t pid;
+
+	for (int i = 0; i < 20; i++)
+		descend(3000 + 2 * i);
+	for (int i = 0; i < 20; i++)
+		descend(3001 + 2 * (i % 4));
+	require(!pthread_create(&thread, nullptr, descend_in_thread, nullptr), "pthread_create");
+	require(!pthread_join(thread, nullptr), "pthread_join");
+	pid = fork();
+	if (!pid) {
+		in_child();
+		descend(3000);
+		_exit(0);
+	}
+	require(waitpid(pid, nullptr, 0) == pid, "waitpid");
+	return 0;
+}
+
+/* Neither is there room to shorten a stack where all memory is locked. */
+static int deeper_locked(void)
+{
+	/* It may be forbidden, but the agent takes notice of it before. */
+	mlockall(MCL_CURRENT);
+	descend(3000);
+	return 0;
+}
+
 FN void *behind_failures(void)
 {
 	return malloc(4000);
@@ -823,6 +878,8 @@ int main(int argc, char **argv)
 		{ "mappings", mappings },
 		{ "reserves", reserves },
 		{ "deep", deep },
+		{ "deeper", deeper },
+		{ "deeper-locked", deeper_locked },
 		{ "plugins", plugins },
 		{ "stages", stages },
 		{ "failures", failures },

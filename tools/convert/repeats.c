@@ -2,6 +2,7 @@
 /* repeats.c - finds what a deep recursion repeats in a stack. See repeats.h. */
 #include <string.h>
 
+#include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 #include "tools/convert/repeats.h"
 
@@ -90,4 +91,15 @@ unsigned int repeats_shorten(uint64_t *pcs, uint8_t *marks, unsigned int nr, uns
 		return nr;
 	keep_ends(&e, nr, max);
 	return max;
+}
+
+bool repeats_fit(uint64_t *pcs, uint8_t *marks, unsigned int *nr, unsigned int max, uint16_t *end)
+{
+	const unsigned int all = *nr;
+	const unsigned int left = repeats_shorten(pcs, marks, all, max, *end == SHSTK_END_COMPLETE);
+
+	*nr = left < max ? left : max;
+	if (left > max)
+		*end = SHSTK_END_CAPACITY;
+	return left < all;
 }

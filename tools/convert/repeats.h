@@ -2,7 +2,7 @@
 /*
  * repeats.h - finds what a deep recursion repeats in a stack, and shortens the stack by it.
  *
- * The agent has this code, too, and calls it in its signal handler.
+ * The agents have this code, too, and call it in a signal handler and in malloc().
  */
 #ifndef TOOLS_CONVERT_REPEATS_H
 #define TOOLS_CONVERT_REPEATS_H
@@ -54,5 +54,21 @@ bool repeats_find(const uint64_t *pcs, size_t nr, struct repeats *ret);
  */
 unsigned int repeats_shorten(uint64_t *pcs, uint8_t *marks, unsigned int nr, unsigned int max,
 			     bool complete);
+
+/**
+ * repeats_fit() - shorten a stack, and cut what is still too deep at its outer end
+ * @pcs: its entries, which are changed.
+ * @marks: their marks, which are changed along with them.
+ * @nr: number of entries. Receives how many remain, at most @max.
+ * @max: most entries that may remain.
+ * @end: how the stack ended (enum shstk_end). Receives SHSTK_END_CAPACITY if it was cut.
+ *
+ * See repeats_shorten().
+ *
+ * Context: async-signal-safe.
+ *
+ * Return: whether entries stand for others.
+ */
+bool repeats_fit(uint64_t *pcs, uint8_t *marks, unsigned int *nr, unsigned int max, uint16_t *end);
 
 #endif

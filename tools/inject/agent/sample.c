@@ -189,14 +189,9 @@ static bool capture_deep(struct agent_thread *t, struct captured *to, const void
 	capture(to, depth, context);
 	if (depth == max)
 		return true;
-	nr = repeats_shorten(to->s->pcs, to->marks, to->nr, max,
-			     to->info.end == SHSTK_END_COMPLETE);
-	to->folded = nr < (unsigned int)to->nr;
-	if (nr > max) {
-		nr = max;
-		to->info.end = SHSTK_END_CAPACITY;
-	}
-	to->nr = nr;
+	nr = to->nr;
+	to->folded = repeats_fit(to->s->pcs, to->marks, &nr, max, &to->info.end);
+	to->nr = (int)nr;
 	return true;
 }
 

@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # libshstk-heap.so, which `shstk record --heap` preloads into its targets. It contains its own copy
-# of the capture library, and exports nothing but its hooks.
+# of the capture library, and exports nothing but its hooks. It shortens deep stacks as the recorder
+# does.
 
 HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
 	$(addprefix tools/inject/common/,anylibc.c env.c limits.c private.c rawcall.c room.c sandbox_hook.c) \
-	tools/language/python/versions.c
+	tools/language/python/versions.c tools/convert/repeats.c
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
 
 # -fno-builtin-...: the compiler must not turn malloc() followed by memset() into calloc() here.

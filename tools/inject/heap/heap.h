@@ -46,8 +46,16 @@
 #define SHARDS 64
 #define FUNCTIONS 4096 /* of Python, about which the recorder need not be told again */
 #define LIVE_PAGE_SHIFT 12
+#define POOL 64 /* deep captures at a time */
+#define POOL_KNOWN 32 /* shortened stacks that are remembered for each of these */
 
 struct live_slot;
+
+/* A deep stack that was shortened: the hash of all its entries, and its counter. */
+struct known_stack {
+	uint64_t hash;
+	uint32_t counter;
+};
 
 /**
  * struct unshared - the state that is empty in a child
@@ -60,6 +68,7 @@ struct live_slot;
  * @counts: unit of the next free counter; 0: there is none.
  * @shards: bytes in use that change_live() has not added to the common counter yet.
  * @pool_used: bit n is set if buffer n of trace.c is in use.
+ * @known: stacks that were shortened in each of these buffers, for who uses it.
  * @range_lock: guards the list of range.c.
  * @ranges: number of ranges in that list.
  * @functions: functions of Python that the recorder was told of, by their numbers; some of them.
@@ -76,6 +85,7 @@ struct unshared {
 		_Alignas(64) _Atomic int64_t bytes;
 	} shards[SHARDS];
 	_Atomic uint64_t pool_used;
+	struct known_stack known[POOL][POOL_KNOWN];
 	_Atomic int range_lock;
 	uint32_t ranges;
 	_Atomic uint64_t functions[FUNCTIONS];
@@ -93,6 +103,7 @@ struct unshared {
  * @sample: mean number of bytes between two samples, as in the header; 0: every allocation is
  *	recorded.
  * @max_depth: most entries of a stack, as in the header.
+ * @deepest: most entries of a stack that is shortened to so many; at least @max_depth.
  * @per_thread: as in the header.
  * @granule: blocks are at least 1 << granule bytes apart.
  * @salt: changes when code was unmapped.
@@ -112,6 +123,7 @@ struct heap {
 	_Atomic uint64_t used;
 	uint64_t sample;
 	uint32_t max_depth;
+	uint32_t deepest;
 	bool per_thread;
 	unsigned int granule;
 	_Atomic uint32_t salt;

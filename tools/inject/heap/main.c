@@ -26,6 +26,7 @@
 #include "../common/rawcall.h"
 #include "../common/sandbox_hook.h"
 #include "heap.h"
+#include "libshstk/symbol/symbol.h"
 #include "python.h"
 #include "seal.h"
 #include "shstk.h"
@@ -92,7 +93,7 @@ static bool plausible(const struct heap_header *h, uint64_t cookie)
 {
 	return h->magic == HEAP_MAGIC && h->version == HEAP_VERSION && h->cookie == cookie &&
 	       h->max_depth >= REC_MIN_DEPTH && h->max_depth <= REC_MAX_DEPTH &&
-	       !atomic_load(&h->stop);
+	       h->deepest <= HEAP_DEEPEST && !atomic_load(&h->stop);
 }
 
 static bool make_own(void)
@@ -157,6 +158,7 @@ void heap_attach(const char *env)
 		heap.header = h;
 		heap.sample = h->sample;
 		heap.max_depth = h->max_depth;
+		heap.deepest = h->deepest > h->max_depth ? h->deepest : h->max_depth;
 		heap.per_thread = h->per_thread;
 		begin_image(fd, pid);
 	} else if (h) {
@@ -534,8 +536,9 @@ uint32_t maps_number(const uint64_t *pcs, unsigned int nr)
 		return atomic_load(&maps.number);
 	if (atomic_exchange(&maps.stale, false))
 		maps.nr = maps.looks = 0;
-	for (i = 0; i < nr && maps.nr && is_code(pcs[i] - 1, &last); i++)
-		;
+	for (i = 0; i < nr && maps.nr; i++)
+		if (pcs[i] < SHSTK_FUNCTION_BASE && !is_code(pcs[i] - 1, &last))
+			break;
 	if ((!maps.nr || i < nr) && worth_reading())
 		read_maps();
 	atomic_store_explicit(&maps.lock, 0, memory_order_release);

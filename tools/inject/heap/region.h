@@ -34,12 +34,19 @@
 #define HEAP_FIRST 65536u /* offset of the first region in bytes */
 #define HEAP_UNIT 64u /* the size of a record is a multiple of this */
 #define HEAP_ONE 1024 /* one object, where counts are estimated */
+/*
+ * Entries of a stack that is shortened. The library remembers as many of a thread's last stack, so
+ * that only new ones cost much.
+ */
+#define HEAP_DEEPEST 12000
 
 /**
  * struct heap_header - start of the memory
  * @magic: HEAP_MAGIC.
  * @version: HEAP_VERSION.
  * @max_depth: most entries of a stack.
+ * @deepest: most entries of a stack that is shortened to @max_depth entries, so that both ends of a
+ *	recursion remain; 0: deeper stacks are cut at the outer end.
  * @cookie: random number, which is also in the environment.
  * @sample: mean number of bytes between two samples; 0: every allocation is recorded.
  * @with_mmap: mmap() is recorded too.
@@ -52,6 +59,7 @@ struct heap_header {
 	uint64_t magic;
 	uint32_t version;
 	uint32_t max_depth;
+	uint32_t deepest;
 	uint64_t cookie;
 	uint64_t sample;
 	uint32_t with_mmap;
@@ -193,6 +201,8 @@ static inline uint32_t heap_counter_index(uint32_t unit)
  * @nr: number of entries.
  * @end: enum shstk_end.
  * @frames: bytes of what the interpreter ran, a multiple of 8; 0: nothing is known of it.
+ * @folded: 1 if it has entries that stand for others of a deep stack (SHSTK_FUNCTION_LEFT_OUT).
+ * @pad: 0.
  * @pcs: the entries. If @frames is not 0, that many bytes follow: the stack pointer of each entry, a
  *	struct language_moment and its entries. A byte of marks for each entry comes last.
  */
@@ -204,6 +214,8 @@ struct heap_trace {
 	uint32_t nr;
 	uint32_t end;
 	uint32_t frames;
+	uint32_t folded;
+	uint32_t pad;
 	uint64_t pcs[];
 };
 

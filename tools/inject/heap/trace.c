@@ -16,71 +16,115 @@
 #include "heap.h"
 #include "python.h"
 #include "shstk.h"
+#include "tools/convert/repeats.h"
 
 #define SHORT_DEPTH 256 /* entries that are captured to the thread's own stack */
-#define POOL 64 /* deeper captures at a time */
 #define STRIPES 16 /* records of a stack, shared by threads */
 #define TABLE_MIN 4096u /* entries of the first table */
 
-static _Atomic(uint64_t *) pool;
+/**
+ * struct deep_pool - memory for deep captures
+ * @room: entries that a buffer has room for.
+ * @buffers: the buffers: entries, the stack pointer of each, and a mark for each.
+ */
+struct deep_pool {
+	uint32_t room;
+	uint64_t buffers[];
+};
 
-/* Returns the bytes of a buffer: entries, a stack pointer and a mark for each. */
-static uint64_t buffer_bytes(void)
+static _Atomic(struct deep_pool *) pool;
+
+/* Returns the bytes of a buffer. */
+static uint64_t buffer_bytes(uint32_t room)
 {
-	return (heap.max_depth * 17ull + 7) & ~7ull;
+	return (room * 17ull + 7) & ~7ull;
 }
 
-static uint64_t pool_bytes(void)
+static uint64_t pool_bytes(uint32_t room)
 {
-	return buffer_bytes() * POOL;
+	return sizeof(struct deep_pool) + buffer_bytes(room) * POOL;
 }
 
-/* Returns the memory of all buffers, or NULL if there is none. A child has it too. */
-static uint64_t *pool_base(void)
+static struct deep_pool *map_pool(uint32_t room)
 {
-	uint64_t *base = atomic_load(&pool), *none = NULL;
-	long p;
+	long p = sys6(SYS_mmap, 0, pool_bytes(room), PROT_READ | PROT_WRITE,
+		      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 
-	if (base || heap.sandboxed)
-		return base;
-	p = sys6(SYS_mmap, 0, pool_bytes(), PROT_READ | PROT_WRITE,
-		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (p < 0 && p > -4096)
 		return NULL;
-	if (atomic_compare_exchange_strong(&pool, &none, (uint64_t *)p))
-		return (uint64_t *)p;
-	sys2(SYS_munmap, p, pool_bytes());
+	((struct deep_pool *)p)->room = room;
+	return (struct deep_pool *)p;
+}
+
+/*
+ * Returns the memory of all buffers, or NULL if there is none. A child has it too. Locked memory
+ * takes all its size, so then there is no room to shorten stacks, as where addresses are few.
+ */
+static struct deep_pool *find_pool(void)
+{
+	struct deep_pool *is = atomic_load(&pool), *none = NULL, *made = NULL;
+
+	if (is || heap.sandboxed)
+		return is;
+	if (!heap.locked)
+		made = map_pool(heap.deepest);
+	if (!made)
+		made = map_pool(heap.max_depth);
+	if (!made || atomic_compare_exchange_strong(&pool, &none, made))
+		return made;
+	sys2(SYS_munmap, made, pool_bytes(made->room));
 	return none;
 }
 
 void trace_prepare(void)
 {
-	pool_base();
+	find_pool();
 }
 
-/*
- * Takes a buffer for a deep stack. Returns its number, or -1 if there is none. A buffer is held for
- * as long as a capture takes.
+/**
+ * struct deep_buffer - room for a deep stack
+ * @number: number of the buffer.
+ * @room: entries that it has room for.
+ * @pcs: the entries.
+ * @sps: their stack pointers.
+ * @marks: their marks.
+ * @known: stacks that were shortened in this buffer; POOL_KNOWN elements.
  */
-static int pool_take(uint64_t **ret)
+struct deep_buffer {
+	int number;
+	uint32_t room;
+	uint64_t *pcs;
+	uint64_t *sps;
+	uint8_t *marks;
+	struct known_stack *known;
+};
+
+/* Takes a buffer, for as long as a capture takes. Returns false if there is none. */
+static bool pool_take(struct deep_buffer *ret)
 {
-	uint64_t used = atomic_load(&heap.unshared->pool_used), *base = pool_base();
+	uint64_t used = atomic_load(&heap.unshared->pool_used);
+	struct deep_pool *from = find_pool();
 	int i;
 
-	if (!base)
-		return -1;
+	if (!from)
+		return false;
 	do {
 		if (!~used)
-			return -1;
+			return false;
 		i = __builtin_ctzll(~used);
 	} while (!atomic_compare_exchange_weak(&heap.unshared->pool_used, &used, used | 1ull << i));
-	*ret = base + i * (buffer_bytes() / sizeof(*base));
-	return i;
+	ret->number = i;
+	ret->room = from->room;
+	ret->pcs = from->buffers + i * (buffer_bytes(from->room) / sizeof(*from->buffers));
+	ret->sps = ret->pcs + from->room;
+	ret->marks = (uint8_t *)(ret->sps + from->room);
+	ret->known = heap.unshared->known[i];
+	return true;
 }
 
-static void pool_give(int i)
+static void pool_give(const struct deep_buffer *b)
 {
-	atomic_fetch_and(&heap.unshared->pool_used, ~(1ull << i));
+	atomic_fetch_and(&heap.unshared->pool_used, ~(1ull << b->number));
 }
 
 /*
@@ -246,7 +290,9 @@ static void publish_thread(void)
  * @marks: SHSTK_MARK_* of each.
  * @max: entries for which there is room.
  * @nr: number of entries.
- * @frames: what the interpreter ran.
+ * @end: enum shstk_end.
+ * @folded: entries stand for others, which were left out.
+ * @frames: what the interpreter ran; nothing if entries were left out.
  */
 struct stack {
 	uint64_t *pcs;
@@ -254,6 +300,8 @@ struct stack {
 	uint8_t *marks;
 	unsigned int max;
 	unsigned int nr;
+	uint16_t end;
+	bool folded;
 	struct python_size frames;
 };
 
@@ -283,7 +331,7 @@ static void write_stack(const struct stack *s, struct heap_trace *t)
 	python_write(s->frames, moment);
 }
 
-static uint32_t add(uint64_t hash, const struct stack *s, unsigned int end)
+static uint32_t add(uint64_t hash, const struct stack *s)
 {
 	uint32_t maps = maps_number(s->pcs, s->nr), counter;
 	const uint64_t size = heap_trace_size(s->nr, frames_bytes(s));
@@ -303,7 +351,8 @@ static uint32_t add(uint64_t hash, const struct stack *s, unsigned int end)
 	t->counter = counter;
 	t->maps = maps;
 	t->tid = heap.per_thread ? local.tid : 0;
-	t->end = end;
+	t->end = s->end;
+	t->folded = s->folded;
 	write_stack(s, t);
 	heap_publish(&t->record, HEAP_TRACE, size);
 	insert(hash, counter);
@@ -337,12 +386,11 @@ static inline int capture(struct shstk_hook *hook, uint64_t *pcs, unsigned int m
 }
 
 /*
- * Returns the hash of a stack. It depends on more than the identity of its entries: the same trace
- * may be of another thread, of other code at the same addresses, or of another function of Python.
+ * Returns the hash of a stack whose entries have an identity. It depends on more: the same trace may
+ * be of another thread, or of other code at the same addresses.
  */
-static inline uint64_t hash_of(const struct shstk_hook *hook, const void *leaf)
+static inline uint64_t hash_from(uint64_t id, const void *leaf)
 {
-	uint64_t id = has_frames(hook) ? hook->id ^ python_sum() : hook->id;
 	uint64_t seed = (uint64_t)atomic_load_explicit(&heap.salt, memory_order_relaxed) << 32;
 
 	if (unlikely(heap.per_thread || !*heap.single)) {
@@ -355,11 +403,19 @@ static inline uint64_t hash_of(const struct shstk_hook *hook, const void *leaf)
 	return likely(id) ? id : 1;
 }
 
+/* Returns the hash of a stack that was captured, and of the functions of Python in it. */
+static inline uint64_t hash_of(const struct shstk_hook *hook, const void *leaf)
+{
+	return hash_from(has_frames(hook) ? hook->id ^ python_sum() : hook->id, leaf);
+}
+
 /*
- * Captures a stack again, with marks, and adds it. Marks, and stack pointers for what the interpreter
- * ran, are needed only for new stacks. @s has room for them.
+ * Captures a stack again, with marks, shortens it if it has more entries than @most, and adds it.
+ * Marks, and stack pointers for what the interpreter ran, are needed only for new stacks. @s has room
+ * for them.
  */
-static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t hash, struct stack *s)
+static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t hash, struct stack *s,
+			 unsigned int most)
 {
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	unsigned int first = !!leaf;
@@ -374,15 +430,19 @@ static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t has
 	n = shstk_hook_capture(hook, s->pcs + first, s->max - first, &opts);
 	if (n < 0)
 		return 0;
+	s->nr = n;
+	s->end = hook->end;
+	if (s->nr > most - first)
+		s->folded = repeats_fit(s->pcs + first, opts.marks, &s->nr, most - first, &s->end);
 	if (leaf) {
 		s->pcs[0] = (uintptr_t)leaf;
 		s->sps[0] = hook->sp;
 		s->marks[0] = SHSTK_MARK_PC;
 	}
-	s->nr = n + first;
-	if (!s->nr)
+	s->nr += first;
+	if (!s->nr || s->folded)
 		s->frames = (struct python_size){ 0, 0 };
-	return add(hash, s, hook->end);
+	return add(hash, s);
 }
 
 static __attribute__((noinline)) uint32_t take_short(struct shstk_hook *hook, const void *leaf,
@@ -392,30 +452,67 @@ static __attribute__((noinline)) uint32_t take_short(struct shstk_hook *hook, co
 	uint8_t marks[SHORT_DEPTH];
 	struct stack s = { .pcs = pcs, .sps = sps, .marks = marks, .max = max };
 
-	return take_new(hook, leaf, hash, &s);
+	return take_new(hook, leaf, hash, &s, max);
+}
+
+/* Returns a stack that the buffer has room for. */
+static struct stack stack_in(const struct deep_buffer *b)
+{
+	return (struct stack){ .pcs = b->pcs, .sps = b->sps, .marks = b->marks, .max = b->room };
+}
+
+/*
+ * Finds the counter of a stack of more entries than are kept, of which the buffer has @n. Stacks
+ * that differ only by the depth of a recursion have one counter, which is found by the hash of what
+ * remains. To shorten a stack takes long, so some are remembered by the hash of all their entries.
+ */
+static uint32_t take_folded(const struct deep_buffer *b, struct shstk_hook *hook, const void *leaf,
+			    unsigned int n)
+{
+	const uint64_t all = hash_from(hook->id, leaf);
+	struct known_stack *known = &b->known[all % POOL_KNOWN];
+	struct stack s = stack_in(b);
+	uint16_t end = hook->end;
+	uint32_t counter;
+	uint64_t hash;
+
+	if (known->hash == all)
+		return known->counter;
+	repeats_fit(b->pcs, b->marks, &n, heap.max_depth - !!leaf, &end);
+	hash = hash_from(shstk_trace_id(b->pcs, n), leaf);
+	counter = find(hash);
+	if (!counter)
+		counter = take_new(hook, leaf, hash, &s, heap.max_depth);
+	if (counter)
+		*known = (struct known_stack){ all, counter };
+	return counter;
+}
+
+/* Finds the counter of a stack that a buffer has room for, and that needs not be shortened. */
+static uint32_t take_whole(const struct deep_buffer *b, struct shstk_hook *hook, const void *leaf)
+{
+	const uint64_t hash = hash_of(hook, leaf);
+	struct stack s = stack_in(b);
+	uint32_t counter = find(hash);
+
+	return counter ? counter : take_new(hook, leaf, hash, &s, heap.max_depth);
 }
 
 static __attribute__((noinline)) uint32_t take_deep(struct shstk_hook *hook, const void *leaf)
 {
-	struct stack s = { .max = heap.max_depth };
+	struct deep_buffer b;
 	uint32_t counter = 0;
-	uint64_t *pcs, hash;
-	int i = pool_take(&pcs), n;
+	int n;
 
-	if (i < 0)
+	if (!pool_take(&b))
 		return 0;
-	s.pcs = pcs;
-	s.sps = pcs + s.max;
-	s.marks = (uint8_t *)(s.sps + s.max);
-	n = capture(hook, pcs, heap.max_depth);
-	if (n >= 0) {
-		local.deep = n > SHORT_DEPTH;
-		hash = hash_of(hook, leaf);
-		counter = find(hash);
-		if (!counter)
-			counter = take_new(hook, leaf, hash, &s);
-	}
-	pool_give(i);
+	n = capture(hook, b.pcs, b.room);
+	local.deep = n > SHORT_DEPTH;
+	if (n > (int)heap.max_depth)
+		counter = take_folded(&b, hook, leaf, n);
+	else if (n >= 0)
+		counter = take_whole(&b, hook, leaf);
+	pool_give(&b);
 	return counter;
 }
 

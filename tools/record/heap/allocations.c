@@ -17,6 +17,7 @@ struct heap_opts allocations_options(const struct record_opts *o)
 		.with_mmap = o->heap_mmap,
 		.per_thread = o->output.per_thread,
 		.max_depth = o->depth,
+		.fold = o->fold,
 		.snapshots = o->every > 0,
 		.follow = output_follows(&o->output),
 		.labels = output_wants_labels(&o->output),

@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "tools/convert/convert.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/heap/allocations.h"
@@ -128,6 +129,9 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (c.lost)
 		caution(r, "%llu allocations are missing: memory for recording ran out",
 			(unsigned long long)c.lost);
+	if (c.folded)
+		remark(r, "%llu of %llu stacks " CONVERT_FOLDED, (unsigned long long)c.folded,
+		       (unsigned long long)c.stacks);
 	if (c.foreign)
 		caution(r, "%u %s a malloc() of its own, whose allocations are not seen", c.foreign,
 			c.foreign == 1 ? "program has" : "programs have");

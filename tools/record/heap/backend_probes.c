@@ -5,6 +5,7 @@
  */
 #include <stdio.h>
 
+#include "tools/convert/convert.h"
 #include "tools/convert/mappings.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
@@ -126,6 +127,8 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.unseen)
 		caution(r, "%llu allocations are missing: their return was not seen",
 			(unsigned long long)more.unseen);
+	if (more.folded)
+		remark(r, "%llu stacks " CONVERT_FOLDED, (unsigned long long)more.folded);
 	if (more.too_short)
 		remark(r,
 		       "%llu stacks continue beyond the %u bytes that were copied in the end: shown as [truncated]",

@@ -191,6 +191,7 @@ static int map_memory(struct heap_recording *d)
 	h->magic = HEAP_MAGIC;
 	h->version = HEAP_VERSION;
 	h->max_depth = d->opts.max_depth;
+	h->deepest = d->opts.fold ? HEAP_DEEPEST : 0;
 	h->sample = d->opts.sample;
 	h->with_mmap = d->opts.with_mmap;
 	h->per_thread = d->opts.per_thread;
@@ -556,6 +557,7 @@ static int take_trace(struct heap_reading *r, size_t size)
 	}
 	skip = heap_skip_new(r->proc, t->pcs, t->nr);
 	take_values(r, &counter, temporary, values);
+	r->d->counts.folded += !!t->folded;
 	if (take_growth(r, t->counter, values))
 		return -ENOMEM;
 	heap_functions_place(r->d->functions, r->interpreter, r->number, t, &stack);
@@ -574,19 +576,32 @@ static int take_trace(struct heap_reading *r, size_t size)
 			 shstk_profile_add(r->d->profile, &sample);
 }
 
+/**
+ * struct known_stack - a stack that the profile knows already
+ * @stack: what it was told of it; NULL: it does not know the stack.
+ * @unit: the unit of its counter.
+ * @folded: as in &struct heap_trace.
+ */
+struct known_stack {
+	struct told_stack *stack;
+	uint32_t unit;
+	bool folded;
+};
+
 /* Takes the values of a stack that the profile knows already. */
-static int take_again(struct heap_reading *r, uint32_t unit, struct told_stack *stack)
+static int take_again(struct heap_reading *r, const struct known_stack *known)
 {
 	int64_t values[HEAP_VALUES] = { 0 };
 	struct heap_counter counter;
 	uint64_t temporary;
 
-	if (copy_counter(r, unit, &counter, &temporary))
+	if (copy_counter(r, known->unit, &counter, &temporary))
 		return 0;
 	take_values(r, &counter, temporary, values);
-	if (take_growth(r, unit, values))
+	r->d->counts.folded += known->folded;
+	if (take_growth(r, known->unit, values))
 		return -ENOMEM;
-	return told_again(stack, r->d->profile, r->time, values);
+	return told_again(known->stack, r->d->profile, r->time, values);
 }
 
 /*
@@ -617,15 +632,19 @@ static int take_record(struct heap_reading *r, uint32_t kind, uint64_t at, size_
 	}
 }
 
-/* Returns the stack of a record, if the profile knows it; @unit receives the unit of its counter. */
-static struct told_stack *known_stack(const struct heap_reading *r,
-				      const struct heap_record *record, uint32_t kind,
-				      uint32_t *unit)
+/* Finds the stack of a record, whose process may change it meanwhile. */
+static struct known_stack find_known(const struct heap_reading *r, const struct heap_record *record,
+				     uint32_t kind)
 {
+	const volatile struct heap_trace *t = (const volatile void *)record;
+	struct known_stack known = { .stack = NULL };
+
 	if (!r->told || kind != HEAP_TRACE)
-		return NULL;
-	*unit = *(const volatile uint32_t *)&((const struct heap_trace *)record)->counter;
-	return told_find(r->told, *unit);
+		return known;
+	known.unit = t->counter;
+	known.folded = t->folded;
+	known.stack = told_find(r->told, known.unit);
+	return known;
 }
 
 static bool is_kind(uint32_t kind)
@@ -643,8 +662,8 @@ static int read_records(struct heap_reading *r, int pass)
 
 	while (at + HEAP_UNIT <= used) {
 		const struct heap_record *record;
-		struct told_stack *known;
-		uint32_t kind, unit;
+		struct known_stack known;
+		uint32_t kind;
 		size_t size;
 		int ret;
 
@@ -666,9 +685,9 @@ static int read_records(struct heap_reading *r, int pass)
 		}
 		/* Counters are read with their stacks: only their size matters here. */
 		if (kind != HEAP_COUNTS && pass == (kind == HEAP_TRACE)) {
-			known = known_stack(r, record, kind, &unit);
-			ret = known ? take_again(r, unit, known) :
-				      take_record(r, kind, at, size, pass);
+			known = find_known(r, record, kind);
+			ret = known.stack ? take_again(r, &known) :
+					    take_record(r, kind, at, size, pass);
 			if (ret)
 				return ret;
 		}

@@ -20,6 +20,7 @@
  * @with_mmap: record mmap() too.
  * @per_thread: keep threads apart.
  * @max_depth: most entries of a stack.
+ * @fold: deeper stacks are shortened, so that both ends of a recursion remain.
  * @snapshots: several profiles are written, which also tell what grew from one to the next.
  * @follow: heap_recording_follow() is called; what a profile receives has times.
  * @labels: samples have labels that say which process they are of.
@@ -29,6 +30,7 @@ struct heap_opts {
 	bool with_mmap;
 	bool per_thread;
 	uint32_t max_depth;
+	bool fold;
 	bool snapshots;
 	bool follow;
 	bool labels;
@@ -47,6 +49,7 @@ struct heap_opts {
  * @peak_pid: process ID of the process with that peak.
  * @lost: allocations that are missing.
  * @stacks: distinct stacks.
+ * @folded: those of them that were shortened.
  * @processes: processes, forked children included.
  * @foreign: programs with a malloc() of their own.
  * @deepbind: programs that loaded a library with RTLD_DEEPBIND in a way that could not be followed.
@@ -74,6 +77,7 @@ struct heap_counts {
 	int peak_pid;
 	uint64_t lost;
 	uint64_t stacks;
+	uint64_t folded;
 	uint32_t processes;
 	uint32_t foreign;
 	uint32_t deepbind;

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "tools/convert/population.h"
+#include "tools/convert/stack_deep.h"
 #include "tools/perf/regs.h"
 #include "tools/probes/attach.h"
 #include "tools/probes/probe_programs.h"
@@ -75,6 +76,7 @@ struct probe_recording {
 	uint64_t checked; /* lost records of frees that were taken into account */
 	uint64_t *pcs;
 	uint8_t *marks;
+	struct unwound deep; /* room for stacks that are shortened, if they are */
 };
 
 /* ---- Stacks ---- */
@@ -162,6 +164,24 @@ static int unwind(struct probe_recording *p, const struct probe_recording_proces
 	return mappings_unwind(process->mappings, process->pid, copy, u);
 }
 
+/*
+ * Unwinds a stack that has more entries than @u has room for once more, with room for all, and
+ * shortens it. Returns 0 or a negative errno.
+ */
+static int unwind_deep(struct probe_recording *p, const struct probe_recording_process *target,
+		       const struct stack_copy *copy, struct unwound *u)
+{
+	struct unwound deep = p->deep;
+	int ret;
+
+	if (u->end != SHSTK_END_CAPACITY || !deep.max)
+		return 0;
+	ret = unwind(p, target, copy, &deep);
+	if (!ret)
+		p->counts.folded += deep_fold(&deep, u);
+	return ret;
+}
+
 static void count_end(struct probe_recording *p, const struct unwound *u)
 {
 	int end = u->end;
@@ -230,7 +250,7 @@ static struct site *find_site(struct probe_recording *p, const struct probe_call
 
 	take_words(call, &regs);
 	divide(call, &copy, pieces);
-	if (unwind(p, target, &copy, &u))
+	if (unwind(p, target, &copy, &u) || unwind_deep(p, target, &copy, &u))
 		return NULL;
 	count_end(p, &u);
 	/* Leave out the allocating function itself. */
@@ -427,6 +447,8 @@ static int set_up(struct probe_recording *p, struct shstk_symbols *symbols)
 	p->blocks = blocks_create(&p->opts.heap);
 	if (!p->targets || !p->pcs || !p->marks || !p->blocks)
 		return -ENOMEM;
+	if (p->opts.heap.fold && !deep_init(&p->deep))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < p->opts.nr_pids; i++)
 		p->targets[i].end = -1;
 	ret = population_init(&p->all, symbols, NULL);
@@ -494,6 +516,7 @@ void probe_recording_destroy(struct probe_recording *p)
 	free(p->targets);
 	free(p->pcs);
 	free(p->marks);
+	deep_deinit(&p->deep);
 	free(p);
 }
 
