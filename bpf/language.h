@@ -15,7 +15,10 @@
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */
 #define LANGUAGE_ENTRIES 1280 /* entries of a record */
 #define LANGUAGE_MARKS 256 /* entries of these that are marks */
-#define LANGUAGE_FRAMES 1024 /* entries of these that are frames */
+#define LANGUAGE_FRAMES 1024 /* entries of these that are frames, a power of two */
+#define LANGUAGE_INNER 512 /* of more frames, so many of the inner end, and the others of the outer */
+#define LANGUAGE_DEEPEST 8192 /* frames of a stack of which both ends are read */
+#define LANGUAGE_PERIOD 16 /* longest group of frames whose repetition is noticed */
 #define LANGUAGE_STEPS 4
 #define LANGUAGE_CODE_WORDS 24 /* words of a function's object that are read; at most 32 */
 #define LANGUAGE_KEY_WORDS 16 /* of these, from the second on: may tell functions apart */
@@ -135,7 +138,7 @@ struct language_live {
  * @tail: further bytes by which a function is known.
  * @texts: what is copied of a function; the last one may be long.
  * @lines: where instructions have their line.
- * @reserved2: 0.
+ * @kind_bits: bits of the flags by which a frame is a frame of one kind or another.
  * @live: code that keeps its place in registers.
  * @truth: address of a word that is read with each sample, for tests; 0: none.
  */
@@ -164,7 +167,7 @@ struct language_target {
 	struct language_tail tail;
 	struct language_text texts[LANGUAGE_TEXTS];
 	struct language_lines lines;
-	__u32 reserved2;
+	__u32 kind_bits;
 	struct language_live live;
 	__u64 truth;
 };
@@ -208,7 +211,11 @@ struct language_entry {
  * @target: number of the target by which frames were read.
  * @end: enum language_end.
  * @nr_marks: number of marks; they come first.
- * @nr_frames: number of frames.
+ * @nr_frames: number of frames that were copied.
+ * @left_out: number of frames that were not: they lie between LANGUAGE_INNER inner frames and the
+ *	other ones, and nr_frames is LANGUAGE_FRAMES then.
+ * @repeats: bit n is set if each of these is the same as the frame n + 1 before it, further in:
+ *	function, place in it, and kind.
  * @pc: program counter of the sample.
  * @sp: stack pointer of the sample.
  * @truth: the word at @truth of the target.
@@ -223,6 +230,8 @@ struct language_moment {
 	__u32 end;
 	__u32 nr_marks;
 	__u32 nr_frames;
+	__u32 left_out;
+	__u32 repeats;
 	__u64 pc;
 	__u64 sp;
 	__u64 truth;

@@ -75,14 +75,35 @@ struct language_walk {
 	struct language_entry entries[LANGUAGE_ENTRIES];
 };
 
+/* A frame of a deep stack: its address, its function, and its kind and place in the function. */
+struct language_outer {
+	u64 at;
+	u64 code;
+	u64 place;
+};
+
+/**
+ * struct language_deep - the state of a walk through a deep stack, in a map
+ * @nr: number of frames so far.
+ * @repeats: as in &struct language_moment, so far.
+ * @last: the last frames.
+ */
+struct language_deep {
+	u64 nr;
+	u64 repeats;
+	struct language_outer last[LANGUAGE_FRAMES];
+};
+
 /**
  * struct language_run - what all steps of a walk get, on the stack
  * @l: the state.
+ * @d: the state in a deep stack; NULL in others.
  * @t: how frames are found.
  * @ctx: context of the program.
  */
 struct language_run {
 	struct language_walk *l;
+	struct language_deep *d;
 	const struct language_target *t;
 	void *ctx;
 };
@@ -93,6 +114,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct language_walk);
 } language_walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct language_deep);
+} language_deeps SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -378,6 +406,85 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	return 0;
 }
 
+/* Takes note of which frames before frame @n are not the same as it. */
+static __always_inline void compare_frames(struct language_deep *d, u64 n)
+{
+	const struct language_outer *e = &d->last[MASKED(n, LANGUAGE_FRAMES)];
+
+	for (u32 i = 0; i < LANGUAGE_PERIOD; i++) {
+		const struct language_outer *before = &d->last[MASKED(n - 1 - i, LANGUAGE_FRAMES)];
+
+		if (before->code != e->code || before->place != e->place)
+			d->repeats &= ~(1ull << i);
+	}
+}
+
+/*
+ * Makes one round of bpf_loop() over the frames of a deep stack. It is not known yet which ones are
+ * the last LANGUAGE_FRAMES - LANGUAGE_INNER; all before them are compared.
+ */
+static long pass_deep_frame(u32 i, struct language_run *run)
+{
+	const struct language_target *t = run->t;
+	struct language_walk *l = run->l;
+	struct language_deep *d = run->d;
+	struct language_outer *e;
+	u64 kind;
+
+	(void)i;
+	if (!l->at || !d)
+		return 1;
+	if (d->nr >= LANGUAGE_DEEPEST) {
+		l->moment.end = LANGUAGE_DEEP;
+		return 1;
+	}
+	if (bpf_probe_read_user(l->frame, MASKED(t->frame_bytes, LANGUAGE_FRAME_BYTES),
+				(void *)l->at)) {
+		l->moment.end = LANGUAGE_UNREADABLE;
+		return 1;
+	}
+	e = &d->last[MASKED(d->nr, LANGUAGE_FRAMES)];
+	e->at = l->at;
+	e->code = frame_word(l, t->code_at) & t->code_mask;
+	kind = (u32)(frame_word(l, t->flags_at) >> (t->flags_at & 4) * 8) & t->kind_bits;
+	e->place = (u32)(frame_word(l, t->instruction_at) - e->code) | kind << 32;
+	if (d->nr >= LANGUAGE_FRAMES && d->repeats)
+		compare_frames(d, d->nr - (LANGUAGE_FRAMES - LANGUAGE_INNER));
+	d->nr++;
+	l->at = frame_word(l, t->frames.link);
+	return 0;
+}
+
+/*
+ * Reads the outer end of a stack of more than LANGUAGE_FRAMES frames, of which so many were read. It
+ * takes the place of those beyond LANGUAGE_INNER. The first frames are passed once more for what is
+ * compared.
+ */
+static __always_inline void read_outer_end(struct language_run *run)
+{
+	struct language_walk *l = run->l;
+	u64 first = l->moment.nr_marks + LANGUAGE_INNER - LANGUAGE_PERIOD;
+	u32 zero = 0;
+
+	run->d = bpf_map_lookup_elem(&language_deeps, &zero);
+	KNOWN(first);
+	if (!run->d || first >= LANGUAGE_ENTRIES)
+		return;
+	l->moment.end = LANGUAGE_WHOLE;
+	l->at = l->entries[first].addr;
+	run->d->nr = LANGUAGE_INNER - LANGUAGE_PERIOD;
+	run->d->repeats = (1ull << LANGUAGE_PERIOD) - 1;
+	bpf_loop(LANGUAGE_DEEPEST, pass_deep_frame, run, 0);
+	if (l->moment.end != LANGUAGE_WHOLE || run->d->nr <= LANGUAGE_FRAMES)
+		return;
+	l->moment.left_out = run->d->nr - LANGUAGE_FRAMES;
+	l->moment.repeats = run->d->repeats;
+	l->moment.nr_frames = LANGUAGE_INNER;
+	first = run->d->nr - (LANGUAGE_FRAMES - LANGUAGE_INNER);
+	l->at = run->d->last[MASKED(first, LANGUAGE_FRAMES)].at;
+	bpf_loop(LANGUAGE_FRAMES - LANGUAGE_INNER + 1, pass_language_frame, run, 0);
+}
+
 /*
  * Returns the target of this process, and sets its number; NULL: there is none. A process that was
  * just forked has its parent's: the recorder gets to know it later.
@@ -412,6 +519,8 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 	l->moment.end = LANGUAGE_WHOLE;
 	l->moment.nr_marks = 0;
 	l->moment.nr_frames = 0;
+	l->moment.left_out = 0;
+	l->moment.repeats = 0;
 	l->moment.pc = registers[PT_IP];
 	l->moment.sp = registers[PT_SP];
 	l->moment.truth = run->t->truth ? user_word(run->t->truth) : 0;
@@ -447,6 +556,9 @@ static __always_inline bool read_language(void *ctx, const struct walk_config *c
 	run.l->at = find_first(&run.t->frames, base);
 	if (run.l->at)
 		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, &run, 0);
+	if (run.l->moment.end == LANGUAGE_DEEP && run.l->moment.nr_frames == LANGUAGE_FRAMES &&
+	    run.l->moment.nr_marks < LANGUAGE_MARKS)
+		read_outer_end(&run);
 	nr = run.l->moment.nr_marks + run.l->moment.nr_frames;
 	if (!nr)
 		return true;

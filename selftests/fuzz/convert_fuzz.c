@@ -93,6 +93,12 @@ bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, cons
 	abort();
 }
 
+bool languages_folded(const struct languages *all)
+{
+	(void)all;
+	abort();
+}
+
 unsigned int languages_place(struct languages *all, const struct language_sample *sample,
 			     const struct native_stack *native, uint64_t *pcs, uint8_t *marks,
 			     unsigned int max)

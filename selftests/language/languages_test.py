@@ -3,13 +3,15 @@
 """The table of languages (languages.py), of short runs: those whose functions are read have them."""
 
 import os
+import re
+import shutil
 import sys
 import tempfile
 
 sys.dont_write_bytecode = True
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
-from harness import Skip, check, main, test    # noqa: E402
+from harness import Skip, check, main, shstk, test    # noqa: E402
 from languages import ROWS, is_installed, record    # noqa: E402
 from permitted import skip_unless_read    # noqa: E402
 
@@ -67,6 +69,70 @@ def java():
 def lua():
     """a program in LuaJIT's interpreter is recorded"""
     shares_of('luajit -joff')
+
+
+DEEP_PYTHON = '''
+import sys, time
+sys.setrecursionlimit(100000)
+def inner():
+    while time.process_time() < float(sys.argv[1]):
+        for i in range(10000): pass
+def ping(n):
+    pong(n - 1)
+def pong(n):
+    ping(n - 1) if n else inner()
+def outer():
+    ping(3001)
+outer()
+'''
+DEEP_PHP = '''<?php
+function inner() {
+    global $argv;
+    while (getrusage()["ru_utime.tv_sec"] < $argv[1])
+        for ($i = 0; $i < 10000; $i++);
+}
+function ping($n) { pong($n - 1); }
+function pong($n) { if ($n) ping($n - 1); else inner(); }
+function outer() { ping(3001); }
+outer();
+'''
+LONGEST = 16    # seconds that a program works, at most
+
+
+def judge_deep(interpreter, program):
+    """A stack has both ends. How many samples are needed for that depends on the machine."""
+    if not shutil.which(interpreter):
+        raise Skip(f'{interpreter} is not installed')
+    seconds, found = 1, False
+    with tempfile.TemporaryDirectory() as folder:
+        file, out = os.path.join(folder, 'program'), os.path.join(folder, 'out.folded')
+        with open(file, 'w', encoding='utf-8') as to:
+            to.write(program)
+        while not found and seconds <= LONGEST:
+            said = shstk('record', '-F', '199', '-o', out, '--', interpreter, file,
+                         str(seconds)).stderr
+            skip_unless_read(said)
+            with open(out, encoding='utf-8') as of:
+                found = any(re.search(BOTH_ENDS, line) for line in of)
+            seconds *= 2
+    print('#', said.strip().replace('\n', '\n# '))
+    check(found, 'no stack has both ends')
+    check('deeper than 1024 frames' in said, said)
+
+
+BOTH_ENDS = r';outer;(ping;)?\[recursion of 2 calls\];(pong;)?ping;pong;(ping;pong;)?inner[; ]'
+
+
+@test
+def deep_python():
+    """a deep recursion of Python has both ends, and what repeats once"""
+    judge_deep('python3', DEEP_PYTHON)
+
+
+@test
+def deep_php():
+    """a deep recursion of PHP has both ends, and what repeats once"""
+    judge_deep('php', DEEP_PHP)
 
 
 def why():

@@ -110,7 +110,7 @@ static unsigned int place(struct languages *all, int number, unsigned int first)
 	const struct language_sample sample = { .number = number, .tid = 1, .pc = PC };
 	const uint64_t pc = PC, sp = 0;
 	const uint8_t mark = SHSTK_MARK_PC;
-	const struct native_stack native = { &pc, &mark, &sp, 1 };
+	const struct native_stack native = { &pc, &mark, &sp, 1, true };
 
 	record.moment = (struct language_moment){
 		.kind = LANGUAGE_MOMENT,
@@ -153,6 +153,124 @@ TEST(lines_have_a_bound_behind_which_known_ones_are_shown)
 	EXPECT_EQ(FRAMES, place(all, number, 1));
 	languages_destroy(all);
 	shstk_symbols_destroy(symbols);
+}
+
+#define LEFT_OUT 976 /* frames in the middle of a deep stack */
+#define ALL (FRAMES + LEFT_OUT)
+#define PERIOD 3
+
+/* Places a deep stack whose lines repeat, or do not in its middle. Returns the number of entries. */
+static unsigned int place_deep(struct languages *all, int number, bool repeats, unsigned int fold,
+			       uint64_t pcs[ALL])
+{
+	static struct {
+		struct language_moment moment;
+		struct language_entry entries[FRAMES];
+	} record;
+	static uint8_t marks[ALL];
+	const struct language_sample sample = { .number = number, .tid = 1, .pc = PC, .fold = fold };
+	const uint64_t pc = PC, sp = 0;
+	const uint8_t mark = SHSTK_MARK_PC;
+	const struct native_stack native = { &pc, &mark, &sp, 1, true };
+
+	record.moment = (struct language_moment){
+		.kind = LANGUAGE_MOMENT,
+		.target = number,
+		.nr_frames = FRAMES,
+		.left_out = LEFT_OUT,
+		/* As a group of three repeats, so does one of six. */
+		.repeats = repeats ? 1 << (PERIOD - 1) | 1 << (2 * PERIOD - 1) : 0,
+		.pc = PC,
+	};
+	for (unsigned int i = 0; i < FRAMES; i++) {
+		const unsigned int at = i < LANGUAGE_INNER ? i : i + LEFT_OUT;
+
+		record.entries[i] = (struct language_entry){
+			.addr = i + 1,
+			.id = ID,
+			.at = at == ALL - 1 ? 100 : (int)(1 + at % PERIOD),
+			.flags = at == ALL - 1,
+		};
+	}
+	languages_take(all, 1, 0, &record, sizeof(record));
+	return languages_place(all, &sample, &native, pcs, marks, ALL);
+}
+
+/* Returns the line that an entry stands for. */
+static unsigned int line_at(struct languages *all, uint64_t pc)
+{
+	struct shstk_symframe frame;
+	const char *module;
+
+	return languages_function(all, pc, &frame, &module) ? frame.line : 0;
+}
+
+TEST(deep_stacks_have_both_ends)
+{
+	struct languages *all = languages_create(NULL);
+	struct shstk_symbols *symbols = NULL;
+	static uint64_t pcs[ALL];
+	int number;
+
+	ASSERT_EQ(0, shstk_symbols_create(NULL, &symbols));
+	ASSERT_NE(NULL, all);
+	languages_stopped_only(all);
+	number = find_interpreter(all, symbols);
+
+	/* The frames in the middle are what repeats. */
+	ASSERT_EQ(ALL, place_deep(all, number, true, 0, pcs));
+	EXPECT_FALSE(languages_folded(all));
+	for (unsigned int i = 0; i < ALL - 1; i++)
+		ASSERT_EQ(1 + i % PERIOD, line_at(all, pcs[i]));
+	EXPECT_EQ(100, line_at(all, pcs[ALL - 1]));
+
+	/* So they are shortened as other stacks are: 2000 entries are 666 times three, one, and the last. */
+	ASSERT_EQ(PERIOD + 1 + (ALL - 1) % PERIOD + 1, place_deep(all, number, true, 1024, pcs));
+	EXPECT_TRUE(languages_folded(all));
+	EXPECT_EQ(SHSTK_FUNCTION_LEFT_OUT + PERIOD, pcs[PERIOD]);
+	EXPECT_EQ(1, line_at(all, pcs[PERIOD + 1]));
+
+	/* If they do not repeat, an entry stands for them. */
+	ASSERT_EQ(FRAMES + 1, place_deep(all, number, false, 0, pcs));
+	EXPECT_TRUE(languages_folded(all));
+	EXPECT_EQ(SHSTK_FUNCTION_LEFT_OUT, pcs[LANGUAGE_INNER]);
+	EXPECT_EQ(1 + (LANGUAGE_INNER + LEFT_OUT) % PERIOD, line_at(all, pcs[LANGUAGE_INNER + 1]));
+
+	/* Stacks that fit are what they were. */
+	EXPECT_EQ(FRAMES, place(all, number, 1));
+	EXPECT_FALSE(languages_folded(all));
+	languages_destroy(all);
+	shstk_symbols_destroy(symbols);
+}
+
+TEST(deep_stacks_that_no_reader_writes_are_not_taken)
+{
+	static const struct language_moment wrong[] = {
+		{ .nr_frames = FRAMES, .left_out = LANGUAGE_DEEPEST - FRAMES + 1 },
+		{ .nr_frames = FRAMES, .left_out = UINT32_MAX },
+		{ .nr_frames = FRAMES - 1, .left_out = 1 },
+		{ .nr_frames = 0, .left_out = 1, .repeats = UINT32_MAX },
+	};
+	static struct {
+		struct language_moment moment;
+		struct language_entry entries[FRAMES];
+	} record;
+	struct languages *all = languages_create(NULL);
+	const struct language_sample sample = { .number = 1, .tid = 1 };
+	const struct native_stack native = { .nr = 0 };
+	struct language_counts counts;
+
+	ASSERT_NE(NULL, all);
+	for (size_t i = 0; i < ARRAY_SIZE(wrong); i++) {
+		record.moment = wrong[i];
+		record.moment.kind = LANGUAGE_MOMENT;
+		record.moment.target = 1;
+		languages_take(all, 1, 0, &record, sizeof(record));
+		EXPECT_EQ(0, languages_place(all, &sample, &native, NULL, NULL, 0));
+	}
+	languages_count(all, &counts);
+	EXPECT_EQ(0, counts.samples);
+	languages_destroy(all);
 }
 
 TEST_HARNESS_MAIN

@@ -106,11 +106,20 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 {
 	static uint64_t pcs[STACKS_MAX];
 	static uint8_t marks[STACKS_MAX];
-	const struct native_stack native = { stack->pcs + stack->copied,
-					     stack->marks + stack->copied, t->stacks.sps,
-					     stack->nr_copied };
+	const struct native_stack native = {
+		.pcs = stack->pcs + stack->copied,
+		.marks = stack->marks + stack->copied,
+		.sps = t->stacks.sps,
+		.nr = stack->nr_copied,
+	};
 	int number = mappings_language(task->process->mappings, task->process->pid, t->languages);
-	const struct language_sample of = { number, s->tid, s->time, s->regs.pc, s->regs.r[7] };
+	const struct language_sample of = {
+		.number = number,
+		.tid = s->tid,
+		.time = s->time,
+		.pc = s->regs.pc,
+		.sp = s->regs.r[7],
+	};
 	unsigned int nr;
 
 	if (number != task->process->language)

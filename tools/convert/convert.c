@@ -53,8 +53,10 @@ struct converter *converter_create(const struct convert_opts *opts, struct shstk
 
 void converter_destroy(struct converter *c)
 {
-	if (c)
-		population_deinit(&c->all);
+	if (!c)
+		return;
+	population_deinit(&c->all);
+	stacks_deinit(&c->stacks);
 	free(c);
 }
 
@@ -311,6 +313,23 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 	c->counts.folded += s->folded;
 }
 
+/*
+ * Returns the part of a stack among which the functions of an interpreter can be placed: it was
+ * copied, and it has all frames. It has no entries if there is none.
+ */
+static struct native_stack native_part(const struct stacks *st, const struct stack *s)
+{
+	const struct native_stack whole = { st->whole.pcs, st->whole.marks, st->whole.sps,
+					    st->whole.nr, st->whole.end == SHSTK_END_COMPLETE };
+	const struct native_stack copied = { s->pcs + s->copied, s->marks + s->copied, st->sps,
+					     s->nr_copied, s->end == SHSTK_END_COMPLETE };
+
+	if (s->folded)
+		return whole;
+	/* What lies behind the copied part would stay behind it. */
+	return s->nr == s->copied + s->nr_copied ? copied : (struct native_stack){ .nr = 0 };
+}
+
 /* Puts the functions that an interpreter ran into a stack that was copied. */
 static void place_functions(struct converter *c, struct task *t, const struct perf_sample *sample,
 			    struct stack *s)
@@ -321,24 +340,19 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 		.time = sample->time,
 		.pc = sample->regs.pc,
 		.sp = sample->regs.r[7],
+		.fold = c->stacks.fold ? c->stacks.depth : 0,
 	};
-	struct stacks *st = &c->stacks;
-	const struct native_stack native = {
-		.pcs = s->pcs + s->copied,
-		.marks = s->marks + s->copied,
-		.sps = st->sps,
-		.nr = s->nr_copied,
-	};
-	/* What lies behind the copied part stays behind it. */
-	const unsigned int rest = s->nr - s->copied - s->nr_copied;
+	const struct native_stack native = native_part(&c->stacks, s);
 	unsigned int nr;
 
-	if (!of.number || !native.nr || rest || s->folded)
+	if (!of.number || !native.nr)
 		return;
 	nr = languages_place(c->opts.languages, &of, &native, s->pcs + s->copied,
 			     s->marks + s->copied, STACKS_MAX - s->copied);
-	if (nr)
-		s->nr = s->copied + nr;
+	if (!nr)
+		return;
+	s->nr = s->copied + nr;
+	s->folded = languages_folded(c->opts.languages);
 }
 
 /* Gives a stack the trace context that its thread published. */

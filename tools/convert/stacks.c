@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "libshstk/symbol/profile.h"
 #include "bpf/walk.h"
@@ -175,15 +176,31 @@ static void add_outer(const struct population *all, struct task *t,
 		s->by = outer_continue(&t->whole, mappings, user, copy, &chain);
 }
 
-/*
- * Returns whether the stack has more entries than @user has room for, and is to be shortened. That
- * of an interpreter is not, as its functions are placed among all of its frames.
- */
+/* Returns whether the stack has more entries than @user has room for, and is to be shortened. */
 static bool is_deeper(const struct stacks *st, const struct task *t, const struct unwound *user)
 {
-	return st->fold && !t->process->language &&
-	       (user->end == SHSTK_END_CAPACITY ||
-		(user->end == SHSTK_END_READ && t->above.deeper));
+	return st->fold && (user->end == SHSTK_END_CAPACITY ||
+			    (user->end == SHSTK_END_READ && t->above.deeper));
+}
+
+void stacks_deinit(struct stacks *st)
+{
+	deep_deinit(&st->whole);
+}
+
+/*
+ * Keeps a deep stack as it was unwound, as the functions of an interpreter are placed among all of
+ * its frames. Without memory it is not kept.
+ */
+static void keep_whole(struct stacks *st, const struct unwound *deep)
+{
+	if (!st->whole.max && !deep_init(&st->whole))
+		return;
+	memcpy(st->whole.pcs, deep->pcs, deep->nr * sizeof(*deep->pcs));
+	memcpy(st->whole.sps, deep->sps, deep->nr * sizeof(*deep->sps));
+	memcpy(st->whole.marks, deep->marks, deep->nr);
+	st->whole.nr = deep->nr;
+	st->whole.end = deep->end;
 }
 
 /*
@@ -202,8 +219,12 @@ static int add_deep(struct stacks *st, const struct population *all, struct task
 		return -ENOMEM;
 	ret = mappings_unwind(p->mappings, p->pid, copy, &deep);
 	if (!ret) {
+		const unsigned int copied = deep.nr;
+
 		add_outer(all, t, sample, copy, &deep, s);
 		find_labels(st, all, p, copy, &deep, s);
+		if (p->language && deep.nr == copied)
+			keep_whole(st, &deep);
 		s->folded = deep_fold(&deep, user);
 	}
 	deep_deinit(&deep);
@@ -299,6 +320,7 @@ int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 	const bool chain = is_chain(st, all, p, sample);
 
 	*ret = (struct stack){ .pcs = st->pcs, .marks = st->marks, .time = sample->time };
+	st->whole.nr = 0;
 	if (!chain)
 		ret->note = find_note(t, sample);
 	if (wants_kernel(st, sample, chain, ret->note))

@@ -57,6 +57,8 @@ enum kernel_part {
  * @pcs: entries of the stack that was made last.
  * @sps: the stack pointer of each entry that was unwound.
  * @marks: SHSTK_MARK_* of each entry.
+ * @whole: the same stack before it was shortened, if its process has an interpreter and the copy had
+ *	it to its end; else it has no entries. Freed by stacks_deinit().
  * @next_search: CLOCK_MONOTONIC in ns, before which no process is searched for its goroutines.
  * @label_text: the labels of that stack, with room for those of its trace context and of time off the
  *	CPU.
@@ -68,11 +70,15 @@ struct stacks {
 	bool fold;
 	bool labels;
 	uint64_t next_search;
+	struct unwound whole;
 	uint64_t pcs[STACKS_MAX];
 	uint64_t sps[STACKS_MAX];
 	uint8_t marks[STACKS_MAX];
 	char label_text[GOLABELS_MAX + OUTER_LABEL + CONTEXT_LABELS + WAKERS_LABEL + STATE_LABEL];
 };
+
+/* Frees what stacks_make() has taken. */
+void stacks_deinit(struct stacks *st);
 
 /* Returns whether samples need copies of stacks. */
 bool stacks_are_copied(const struct stacks *st);

@@ -103,7 +103,10 @@ enum language_kind {
 		4, /* the interpreter was entered for it; the next mark or call is the place */
 };
 
-/* A frame with its function, which is NULL if it is not known. */
+/*
+ * A frame with its function, which is NULL if it is not known. The address of a frame in the middle
+ * of a deep stack is 0: it is not known.
+ */
 struct language_frame {
 	const struct language_entry *entry;
 	const struct language_function *function;
@@ -115,6 +118,7 @@ struct language_frame {
  * @nr_marks: number of marks.
  * @frames: the frames, the innermost first.
  * @nr: number of frames.
+ * @left_out: index of a frame that stands for others that are not known; 0: there is none.
  * @base_word: the word of the base that was passed on.
  * @unsure: the lists may be in the middle of a change.
  */
@@ -123,6 +127,7 @@ struct language_frames {
 	unsigned int nr_marks;
 	const struct language_frame *frames;
 	unsigned int nr;
+	unsigned int left_out;
 	uint64_t base_word;
 	bool unsure;
 };

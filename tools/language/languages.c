@@ -11,6 +11,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
 #include "tools/bpf/load_object.h"
+#include "tools/convert/repeats.h"
 #include "tools/language/languages.h"
 
 #define OBJECT "shstk-language.bpf.o"
@@ -18,7 +19,8 @@
 #define MAX_BYTES (256u << 20) /* of all functions and positions */
 #define MAX_MOMENTS 16384 /* threads whose last frames belong to no sample yet */
 #define MAX_APART 1000000 /* ns between frames and their sample, at most */
-#define MOST (LANGUAGE_ENTRIES + 8192) /* entries of a stack */
+#define MAX_APART_MORE 2000 /* ns more for each frame of a deep stack that was only passed */
+#define MOST (LANGUAGE_DEEPEST + 16384) /* entries of a stack */
 
 static const struct language *const known[] = { &language_python, &language_php };
 
@@ -81,6 +83,8 @@ struct kept_moment {
  * @moments: hash table by thread ID.
  * @truth: the word that was read for a test at the last sample.
  * @counts: see &struct language_counts.
+ * @folded: see languages_folded().
+ * @middle: frames in the middle of a deep stack, without their addresses.
  * @frames: the frames of the sample at hand.
  * @order: the order of its entries.
  * @pcs: its new entries.
@@ -109,7 +113,9 @@ struct languages {
 	struct kept_moment *moments;
 	uint64_t truth;
 	struct language_counts counts;
-	struct language_frame frames[LANGUAGE_FRAMES];
+	bool folded;
+	struct language_entry middle[LANGUAGE_PERIOD];
+	struct language_frame frames[LANGUAGE_DEEPEST];
 	int order[MOST];
 	uint64_t pcs[MOST];
 	uint8_t marks[MOST];
@@ -158,6 +164,11 @@ void languages_destroy(struct languages *all)
 const char *languages_refused(const struct languages *all)
 {
 	return all->refused ? all->why.text : NULL;
+}
+
+bool languages_folded(const struct languages *all)
+{
+	return all->folded;
 }
 
 void languages_count(const struct languages *all, struct language_counts *ret)
@@ -455,7 +466,9 @@ static int take_moment(struct languages *all, int tid, uint64_t time,
 	struct kept_moment *m;
 
 	if (it->nr_marks > LANGUAGE_MARKS || it->nr_frames > LANGUAGE_FRAMES ||
-	    it->nr_marks + it->nr_frames > nr)
+	    it->nr_marks + it->nr_frames > nr ||
+	    (it->left_out && (it->nr_frames != LANGUAGE_FRAMES ||
+			      it->left_out > LANGUAGE_DEEPEST - LANGUAGE_FRAMES)))
 		return 0;
 	nr = it->nr_marks + it->nr_frames;
 	HASH_FIND_INT(all->moments, &tid, m);
@@ -566,16 +579,63 @@ bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, cons
 	return true;
 }
 
-/* Finds the functions of all frames of a moment. */
-static void find_functions(struct languages *all, const struct kept_moment *m)
+/* Finds the functions of @nr frames. */
+static void find_functions(struct languages *all, const struct language_entry *entries,
+			   unsigned int nr, struct language_frame *ret)
 {
-	const struct language_entry *entries = m->entries + m->it.nr_marks;
 	struct seen_function *f;
 
-	for (unsigned int i = 0; i < m->it.nr_frames; i++) {
+	for (unsigned int i = 0; i < nr; i++) {
 		HASH_FIND(hh, all->functions, &entries[i].id, sizeof(entries[i].id), f);
-		all->frames[i] = (struct language_frame){ &entries[i], f ? &f->it : NULL };
+		ret[i] = (struct language_frame){ &entries[i], f ? &f->it : NULL };
 	}
+}
+
+/*
+ * Makes the frames in the middle of a deep stack, which were not copied. If they repeat those before
+ * them, they are the same; else one stands for all. Returns the number of frames that were made.
+ */
+static unsigned int make_middle(struct languages *all, const struct language_moment *it)
+{
+	const unsigned int period = it->repeats ? __builtin_ctz(it->repeats) + 1 : 0;
+	struct language_frame *to = all->frames + LANGUAGE_INNER;
+
+	if (!period || period > LANGUAGE_PERIOD) {
+		all->middle[0] = (struct language_entry){ .id = LANGUAGE_NO_FUNCTION };
+		*to = (struct language_frame){ all->middle, NULL };
+		return 1;
+	}
+	for (unsigned int i = 0; i < period; i++) {
+		all->middle[i] = *to[(int)i - (int)period].entry;
+		all->middle[i].addr = 0;
+	}
+	for (unsigned int i = 0; i < it->left_out; i++)
+		to[i] = (struct language_frame){ &all->middle[i % period],
+						 to[(int)i - (int)period].function };
+	return it->left_out;
+}
+
+/* Finds all frames of a moment, and their functions. */
+static void find_frames(struct languages *all, const struct kept_moment *m,
+			struct language_frames *ret)
+{
+	const struct language_entry *entries = m->entries + m->it.nr_marks;
+	const unsigned int inner = m->it.left_out ? LANGUAGE_INNER : m->it.nr_frames;
+
+	*ret = (struct language_frames){
+		.marks = m->entries,
+		.nr_marks = m->it.nr_marks,
+		.frames = all->frames,
+		.nr = inner,
+		.base_word = m->it.base_word,
+	};
+	find_functions(all, entries, inner, all->frames);
+	if (!m->it.left_out)
+		return;
+	ret->left_out = m->it.repeats ? 0 : inner;
+	ret->nr += make_middle(all, &m->it);
+	find_functions(all, entries + inner, m->it.nr_frames - inner, all->frames + ret->nr);
+	ret->nr += m->it.nr_frames - inner;
 }
 
 /* Makes the entries in the order that was found. Returns false without memory. */
@@ -586,6 +646,11 @@ static bool make_entries(struct languages *all, const struct interpreter *of,
 		const struct language_frame *frame;
 		const struct seen_function *f;
 
+		if (all->order[i] == PLACE_LEFT_OUT) {
+			all->pcs[i] = SHSTK_FUNCTION_LEFT_OUT;
+			all->marks[i] = 0;
+			continue;
+		}
 		if (all->order[i] >= 0) {
 			all->pcs[i] = native->pcs[all->order[i]];
 			all->marks[i] = native->marks[all->order[i]];
@@ -606,7 +671,8 @@ static bool belongs(const struct kept_moment *m, const struct language_sample *s
 {
 	uint64_t apart = m->time > sample->time ? m->time - sample->time : sample->time - m->time;
 
-	return m->it.pc == sample->pc && m->it.sp == sample->sp && apart < MAX_APART &&
+	return m->it.pc == sample->pc && m->it.sp == sample->sp &&
+	       apart < MAX_APART + (uint64_t)m->it.left_out * MAX_APART_MORE &&
 	       (int)m->it.target == sample->number && sample->number;
 }
 
@@ -614,20 +680,25 @@ static unsigned int place(struct languages *all, const struct kept_moment *m,
 			  const struct native_stack *native)
 {
 	const struct interpreter *of = &all->interpreters[m->it.target];
-	struct language_frames frames = {
-		.marks = m->entries,
-		.nr_marks = m->it.nr_marks,
-		.frames = all->frames,
-		.nr = m->it.nr_frames,
-		.base_word = m->it.base_word,
-	};
+	struct language_frames frames;
 	unsigned int nr;
 
-	if (m->it.end != LANGUAGE_WHOLE || native->nr + m->it.nr_frames > MOST)
+	if (m->it.end != LANGUAGE_WHOLE || native->nr + m->it.nr_frames + m->it.left_out > MOST)
 		return 0;
-	find_functions(all, m);
+	find_frames(all, m, &frames);
+	all->folded = frames.left_out;
 	nr = place_frames(native, of->language, &of->found, &frames, all->order);
 	return nr && make_entries(all, of, native, nr) ? nr : 0;
+}
+
+/* Shortens the stack of @nr entries that was made. Returns how many it has then. */
+static unsigned int shorten(struct languages *all, const struct native_stack *native,
+			    unsigned int nr, unsigned int max)
+{
+	unsigned int left = repeats_shorten(all->pcs, all->marks, nr, max, native->complete);
+
+	all->folded |= left < nr;
+	return left;
 }
 
 unsigned int languages_place(struct languages *all, const struct language_sample *sample,
@@ -643,6 +714,8 @@ unsigned int languages_place(struct languages *all, const struct language_sample
 	if (belongs(m, sample)) {
 		all->truth = m->it.truth;
 		nr = place(all, m, native);
+		if (sample->fold && nr > sample->fold)
+			nr = shorten(all, native, nr, sample->fold);
 		if (nr > max)
 			nr = 0;
 		all->counts.samples++;

@@ -126,6 +126,8 @@ void languages_lost(struct languages *all);
  * @time: time in ns.
  * @pc: program counter.
  * @sp: stack pointer.
+ * @fold: a stack of more entries is shortened to so many, so that both ends of a recursion remain
+ *	(tools/convert/repeats.h); 0: it is not.
  */
 struct language_sample {
 	int number;
@@ -133,6 +135,7 @@ struct language_sample {
 	uint64_t time;
 	uint64_t pc;
 	uint64_t sp;
+	unsigned int fold;
 };
 
 /**
@@ -150,6 +153,12 @@ struct language_sample {
 unsigned int languages_place(struct languages *all, const struct language_sample *sample,
 			     const struct native_stack *native, uint64_t *pcs, uint8_t *marks,
 			     unsigned int max);
+
+/*
+ * Returns whether the stack that the last languages_place() made has entries that stand for others of
+ * a deep stack.
+ */
+bool languages_folded(const struct languages *all);
 
 /*
  * For tests: has a word be read at @addr with each sample of the processes that have the interpreter

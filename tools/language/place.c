@@ -36,6 +36,8 @@ static unsigned int kind_of(const struct placing *p, unsigned int i)
 {
 	const struct language_frames *f = p->frames;
 
+	if (i && i == f->left_out)
+		return 0;
 	if (!p->found->counted && on_native_stack(p->native, f->frames[i].entry->addr))
 		return LANGUAGE_ENTRY;
 	return p->language->kind(p->found->version, &f->frames[i]);
@@ -65,6 +67,8 @@ static uint64_t next_row(const struct placing *p, unsigned int *end)
 static bool add_row(struct placing *p, unsigned int end)
 {
 	for (; p->next < end; p->next++) {
+		if (p->next && p->next == p->frames->left_out)
+			p->order[p->nr++] = PLACE_LEFT_OUT;
 		if (!(kind_of(p, p->next) & LANGUAGE_SHOWN))
 			continue;
 		if (!p->frames->frames[p->next].function)

@@ -3,7 +3,11 @@
 #ifndef TOOLS_LANGUAGE_PLACE_H
 #define TOOLS_LANGUAGE_PLACE_H
 
+#include <limits.h>
+
 #include "tools/language/language.h"
+
+#define PLACE_LEFT_OUT INT_MIN /* stands for frames that are not known (struct language_frames) */
 
 /**
  * struct native_stack - a native stack that was unwound
@@ -11,12 +15,14 @@
  * @marks: SHSTK_MARK_* of each entry.
  * @sps: the stack pointer of each entry.
  * @nr: number of entries.
+ * @complete: it was seen to its end.
  */
 struct native_stack {
 	const uint64_t *pcs;
 	const uint8_t *marks;
 	const uint64_t *sps;
 	unsigned int nr;
+	bool complete;
 };
 
 /**
@@ -26,7 +32,8 @@ struct native_stack {
  * @found: the interpreter.
  * @frames: what was read of it; @unsure is set here.
  * @order: receives the entries of the stack as it is to be shown, innermost first: the index of a
- *	native entry, or ~ of that of a frame. It has room for as many as both have together.
+ *	native entry, ~ of that of a frame, or PLACE_LEFT_OUT. It has room for as many as both have
+ *	together.
  *
  * The native frame in which the interpreter ran a row of frames is replaced by these. Each row has
  * something on the native stack that was put there when the interpreter was entered: a frame of its

@@ -119,7 +119,12 @@ void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
 		       struct trace_thread *t)
 {
 	struct trace_stack *s = &t->unwound;
-	const struct native_stack native = { s->pcs, s->marks, s->sps, s->nr > 0 ? s->nr : 0 };
+	const struct native_stack native = {
+		.pcs = s->pcs,
+		.marks = s->marks,
+		.sps = s->sps,
+		.nr = s->nr > 0 ? s->nr : 0,
+	};
 	const struct language_sample of = {
 		.number = i->number,
 		.tid = t->tid,

@@ -2,8 +2,6 @@
 /* frame.c - what a frame of PHP is. */
 #include "tools/language/php/php.h"
 
-#define CALL_TOP (1u << 17) /* the interpreter was entered for this call (ZEND_CALL_TOP) */
-
 /*
  * A function that is written in C runs in its own native frame, whether the interpreter's function
  * or other native code called it. In the second case it is not shown: it belongs inside the frames
@@ -12,7 +10,7 @@
 unsigned int php_kind(const void *version, const struct language_frame *frame)
 {
 	const struct language_function *f = frame->function;
-	const bool top = frame->entry->flags & CALL_TOP;
+	const bool top = frame->entry->flags & PHP_CALL_TOP;
 
 	(void)version;
 	/* Generators and calls from native code have such frames, which are no calls. */

@@ -201,6 +201,7 @@ static void set_target(const struct php_version *v, uint64_t globals, struct lan
 	t->frame_bytes = PHP_FRAME_BYTES;
 	t->code_at = PHP_FRAME_FUNCTION;
 	t->flags_at = PHP_FRAME_FLAGS;
+	t->kind_bits = PHP_CALL_TOP;
 	t->code_mask = UINT64_MAX;
 	/* The first byte is a kind of function, of which there are few. */
 	t->type_mask = 0xf8;

@@ -18,6 +18,14 @@ static unsigned int owner_of(const struct python_version *v, const struct langua
 	return e->flags >> (v->owner & 3) * 8 & 255;
 }
 
+/* Returns the bits of a frame's flags that python_kind() looks at. */
+uint32_t python_kind_bits(const void *version)
+{
+	const struct python_version *v = version;
+
+	return 255u << (v->owner & 3) * 8 | (v->entry ? 255u << (v->entry & 3) * 8 : 0);
+}
+
 /*
  * A frame before its first instruction of the source is not shown, as sys._getframe() does not: it
  * is a part of making a call. For a generator these instructions have no other meaning.
@@ -39,7 +47,8 @@ unsigned int python_kind(const void *version, const struct language_frame *frame
 
 /*
  * A thread's frames follow each other on a stack of their own: each one begins where its caller's
- * ends, or in a new piece of this stack. Frames of generators lie elsewhere.
+ * ends, or in a new piece of this stack. Frames of generators lie elsewhere. Where those in the
+ * middle of a deep stack lie is not known.
  */
 static bool follow_each_other(const struct python_version *v, const struct language_frames *f)
 {
@@ -48,6 +57,10 @@ static bool follow_each_other(const struct python_version *v, const struct langu
 	for (unsigned int i = 0; i < f->nr; i++) {
 		const struct language_frame *frame = &f->frames[i];
 
+		if (!frame->entry->addr) {
+			begin = 0;
+			continue;
+		}
 		if (owner_of(v, frame->entry) != OWNER_THREAD || !frame->function)
 			continue;
 		if (begin && begin % PAGE != CHUNK_HEAD &&

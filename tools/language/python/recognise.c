@@ -157,6 +157,7 @@ static void set_target(const struct python_version *v, const struct python_symbo
 		.code_at = v->code,
 		.instruction_at = v->instruction,
 		.flags_at = v->owner & ~3u,
+		.kind_bits = python_kind_bits(v),
 		.code_mask = ~(uint64_t)v->code_tags,
 		.code_from = PYTHON_TYPE,
 		.type_mask = UINT64_MAX,
