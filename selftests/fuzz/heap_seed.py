@@ -24,7 +24,7 @@ def record(kind, body):
 
 
 def trace(counter, tid, pcs):
-    return record(TRACE, struct.pack('<6I', counter, 1, tid, len(pcs), 0, 0)
+    return record(TRACE, struct.pack('<8I', counter, 1, tid, len(pcs), 0, 0, 0, 0)
                   + struct.pack(f'<{len(pcs)}Q', *pcs) + b'\1' * len(pcs))
 
 
@@ -46,9 +46,9 @@ def python():
 def python_trace(counter, pcs):
     """The last of three entries is outside; the entry frame lies in the second one."""
     frames = struct.pack('<3Q', 0x1000, 0x1100, 0x1200)
-    frames += struct.pack('<6I4Q', 0, 0x100, 0, 0, 0, 2, pcs[0], 0x1000, 0, 0)
+    frames += struct.pack('<8I4Q', 0, 0x100, 0, 0, 0, 2, 0, 0, pcs[0], 0x1000, 0, 0)
     frames += struct.pack('<2QiI', 0x9000, 99, 0, 0) + struct.pack('<2QiI', 0x1110, 0, 0, 3 << 16)
-    return record(TRACE, struct.pack('<6I', counter, 1, 0, len(pcs), 0, len(frames))
+    return record(TRACE, struct.pack('<8I', counter, 1, 0, len(pcs), 0, len(frames), 0, 0)
                   + struct.pack(f'<{len(pcs)}Q', *pcs) + frames + b'\0' * len(pcs))
 
 

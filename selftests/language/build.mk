@@ -18,7 +18,7 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
 		place read python/frame python/function python/python python/recognise python/versions \
 		php/cold php/frame php/function php/php php/recognise php/versions) \
-		$(B)/tools/elf/symbols.o $(B)/tools/convert/repeats.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+		$(B)/tools/elf/symbols.o $(B)/tools/repeats.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
@@ -27,7 +27,7 @@ CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/limit_test)
 
 # What keeps the functions of a recording, with a language of the test's own.
 $(LANGUAGE_B)/positions_test: selftests/language/positions_test.c $(patsubst %,$(B)/tools/language/%.o,languages place) \
-		$(B)/tools/convert/repeats.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+		$(B)/tools/repeats.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)

@@ -98,7 +98,7 @@ $(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \
 		$(patsubst %,libshstk/symbol/%.c,budget elf elf_headers pool)
 # convert_fuzz has all that makes a profile of a perf.data file.
 CONVERT_FUZZ_OBJ := $(patsubst %.c,$(FUZZ_B)/%.o,$(wildcard $(addprefix tools/,\
-	convert/*.c perf/*.c proc/*.c java/*.c elf/*.c)))
+	repeats.c convert/*.c perf/*.c proc/*.c java/*.c elf/*.c)))
 $(CONVERT_FUZZ_OBJ): $(FUZZ_B)/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) -MMD -MP -c -o $@ $<

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/convert/repeats.h"
+#include "tools/repeats.h"
 #include "tools/convert/stack_deep.h"
 
 /*

@@ -11,7 +11,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
 #include "tools/bpf/load_object.h"
-#include "tools/convert/repeats.h"
+#include "tools/repeats.h"
 #include "tools/language/languages.h"
 
 #define OBJECT "shstk-language.bpf.o"

@@ -127,7 +127,7 @@ void languages_lost(struct languages *all);
  * @pc: program counter.
  * @sp: stack pointer.
  * @fold: a stack of more entries is shortened to so many, so that both ends of a recursion remain
- *	(tools/convert/repeats.h); 0: it is not.
+ *	(tools/repeats.h); 0: it is not.
  */
 struct language_sample {
 	int number;

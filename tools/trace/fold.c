@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/convert/repeats.h"
+#include "tools/repeats.h"
 #include "tools/trace/fold.h"
 
 static int add(struct trace_stack *s, const struct trace_fold *fold)

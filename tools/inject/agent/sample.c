@@ -13,7 +13,7 @@
 
 #include "agent.h"
 #include "go/golabels.h"
-#include "tools/convert/repeats.h"
+#include "tools/repeats.h"
 
 /*
  * Copies the name of the calling thread to its slot. Only the thread itself can ask for its name

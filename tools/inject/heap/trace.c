@@ -16,7 +16,7 @@
 #include "heap.h"
 #include "python.h"
 #include "shstk.h"
-#include "tools/convert/repeats.h"
+#include "tools/repeats.h"
 
 #define SHORT_DEPTH 256 /* entries that are captured to the thread's own stack */
 #define STRIPES 16 /* records of a stack, shared by threads */

@@ -4,8 +4,8 @@
  *
  * The agents have this code, too, and call it in a signal handler and in malloc().
  */
-#ifndef TOOLS_CONVERT_REPEATS_H
-#define TOOLS_CONVERT_REPEATS_H
+#ifndef TOOLS_REPEATS_H
+#define TOOLS_REPEATS_H
 
 #include <stdbool.h>
 #include <stddef.h>

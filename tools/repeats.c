@@ -4,7 +4,7 @@
 
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
-#include "tools/convert/repeats.h"
+#include "tools/repeats.h"
 
 _Static_assert(REPEATS_PERIOD <= SHSTK_FUNCTION_REPEATED, "each group must have a name");
 
