@@ -16,7 +16,8 @@
 #define LANGUAGE_ENTRIES 1280 /* entries of a record */
 #define LANGUAGE_MARKS 256 /* entries of these that are marks */
 #define LANGUAGE_FRAMES 1024 /* entries of these that are frames, a power of two */
-#define LANGUAGE_INNER 512 /* of more frames, so many of the inner end, and the others of the outer */
+#define LANGUAGE_INNER \
+	512 /* of more frames, so many of the inner end, and the others of the outer */
 #define LANGUAGE_DEEPEST 8192 /* frames of a stack of which both ends are read */
 #define LANGUAGE_PERIOD 16 /* longest group of frames whose repetition is noticed */
 #define LANGUAGE_STEPS 4

@@ -222,7 +222,7 @@ $(FUZZ_B)/heap_fuzz: selftests/fuzz/heap_fuzz.c selftests/fuzz/print_profile.h \
 		$(patsubst %,tools/record/heap/%.c,heap growth heap_functions heap_values told) \
 		$(patsubst %,tools/language/%.c,languages place python/frame python/function python/python \
 		python/recognise python/versions php/cold php/frame php/function php/php php/recognise \
-		php/versions) tools/elf/symbols.c \
+		php/versions) tools/elf/symbols.c tools/repeats.c \
 		tools/record/agent/shared_memory.c tools/proc/about.c $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \

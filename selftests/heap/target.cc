@@ -488,7 +488,8 @@ FN void fall(int n)
 	if (n)
 		descend(n - 1);
 	else
-		use(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0));
+		use(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+			 0));
 }
 
 FN void *descend_in_thread(void *)
