@@ -192,6 +192,12 @@ def minidump_of_a_full_stack():
 
 
 @test
+def minidump_before_a_guard():
+    """a stack is there up to memory of the same mapping that cannot be read"""
+    equal(len(stacks_of(*minidump('thread-before-guard'))), 4, 'threads')
+
+
+@test
 def minidump_of_a_large_file():
     """a mapping of 4 GiB, a size that the format does not have, is not one of 0 bytes"""
     data, streams = minidump('null', CRASHER_MAPS_4_GIB='1')

@@ -146,6 +146,28 @@ FN static void thread_overflow(void)
 	pthread_join(t, NULL);
 }
 
+/*
+ * A thread crashes whose stack lies in one mapping with memory that cannot be read: behind the end of a
+ * file. glibc 2.42 and later may place a guard between two threads' stacks in this way.
+ */
+FN static void thread_before_guard(void)
+{
+	const size_t size = 1 << 17;
+	FILE *file = tmpfile();
+	pthread_attr_t attr;
+	pthread_t t;
+	void *stack;
+
+	if (!file || ftruncate(fileno(file), size))
+		exit(77);
+	stack = mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
+	if (stack == MAP_FAILED || pthread_attr_init(&attr) ||
+	    pthread_attr_setstack(&attr, stack, size) ||
+	    pthread_create(&t, &attr, crash_in_thread, NULL))
+		exit(77);
+	pthread_join(t, NULL);
+}
+
 /* A child that shares this memory crashes, and then the parent does. */
 FN static void child_and_parent(void)
 {
@@ -241,6 +263,7 @@ static const struct {
 	{ "child", child },
 	{ "thread", thread },
 	{ "thread-overflow", thread_overflow },
+	{ "thread-before-guard", thread_before_guard },
 	{ "child-and-parent", child_and_parent },
 	{ "first-ends", first_ends },
 	{ "stop", stop },

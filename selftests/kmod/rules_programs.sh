@@ -58,7 +58,7 @@ my $t = "abc" x 3000; my $n = 0; $n++ while $t =~ /b(c)a/g;
 eval { die { x => $_ } } for 1 .. 1500;'
 
 sqlite_work='with recursive c(x) as (select 1 union all select x + 1 from c where x < 20000)
-	select sum(length(printf("%d", x))) from c;
+	select sum(length(printf('\''%d'\'', x))) from c;
 	create table t(a, b); with recursive c(x) as (select 1 union all select x+1 from c where x<9000)
 	insert into t select x * 7919 % 9001, x from c; create index i on t(a);
 	select count(*) from t u join t v on u.a = v.b;'

@@ -284,6 +284,28 @@ static uint64_t stack_begin(const struct core *core, const struct shstk_regs *r)
 	return is_stack(core, at) ? at : 0;
 }
 
+/*
+ * Reads a stack page by page to where it cannot be read any more: since glibc 2.42 the stacks of two
+ * threads may lie in one mapping, with a guard (MADV_GUARD_INSTALL) between them. Returns the number of
+ * bytes.
+ */
+static uint32_t read_stack(const struct core *core, uint64_t start, uint8_t *bytes, uint32_t size)
+{
+	uint32_t got = 0;
+
+	if (!core_read(core, start, bytes, size))
+		return size;
+	while (got < size) {
+		const uint32_t left = PAGE - (start + got) % PAGE;
+		const uint32_t n = left < size - got ? left : size - got;
+
+		if (core_read(core, start + got, bytes + got, n))
+			break;
+		got += n;
+	}
+	return got;
+}
+
 /* Adds the used part of a stack. Its size is 0 if that cannot be read. */
 static struct memory_range add_stack(struct dump *d, const struct shstk_regs *r)
 {
@@ -295,8 +317,10 @@ static struct memory_range add_stack(struct dump *d, const struct shstk_regs *r)
 		return stack;
 	size = s->end - stack.start < d->stack ? s->end - stack.start : d->stack;
 	stack.where = (struct location){ size, extend(d, size) };
-	if (!d->failed && core_read(d->core, stack.start, d->data + stack.where.at, size))
-		stack.where.size = 0;
+	if (d->failed)
+		return stack;
+	stack.where.size = read_stack(d->core, stack.start, d->data + stack.where.at, size);
+	d->size = stack.where.at + stack.where.size;
 	return stack;
 }
 
