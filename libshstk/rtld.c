@@ -85,26 +85,59 @@ static const Elf64_Sym *find_symbol(const struct symbols *s, const char *name)
 	return NULL;
 }
 
+/**
+ * struct search - a symbol that is looked for in each loaded object
+ * @name: its name.
+ * @adds: number of objects that the loader has loaded so far; 0 if it does not count them.
+ * @found: the first definition, or NULL.
+ * @base: what is added to the addresses of the object that has it.
+ * @tls: the object's thread-local variables of the calling thread, or NULL.
+ */
+struct search {
+	const char *name;
+	uint64_t adds;
+	const Elf64_Sym *found;
+	uint64_t base;
+	const char *tls;
+};
+
+#define HAS(size, member) \
+	((size) >=        \
+	 offsetof(struct dl_phdr_info, member) + sizeof(((struct dl_phdr_info *)NULL)->member))
+
 static int find_in_object(struct dl_phdr_info *object, size_t size, void *arg)
 {
-	struct rtld *r = arg;
-	const Elf64_Sym *sym;
+	struct search *search = arg;
 	struct symbols s;
 
-	if (size >= offsetof(struct dl_phdr_info, dlpi_adds) + sizeof(object->dlpi_adds))
-		r->adds = object->dlpi_adds;
+	if (HAS(size, dlpi_adds))
+		search->adds = object->dlpi_adds;
 	if (!find_symbols(object, &s))
 		return 0;
-	sym = find_symbol(&s, "_rtld_global");
-	if (!sym)
-		return 0;
-	r->global.lo = object->dlpi_addr + sym->st_value;
-	r->global.hi = r->global.lo + sym->st_size;
-	return 1;
+	search->found = find_symbol(&s, search->name);
+	search->base = object->dlpi_addr;
+	search->tls = HAS(size, dlpi_tls_data) ? object->dlpi_tls_data : NULL;
+	return !!search->found;
 }
 
 void rtld_find(struct rtld *ret)
 {
-	*ret = (struct rtld){ .adds = 0 };
-	dl_iterate_phdr(find_in_object, ret);
+	struct search search = { .name = "_rtld_global" };
+
+	dl_iterate_phdr(find_in_object, &search);
+	*ret = (struct rtld){ .adds = search.adds };
+	if (search.found) {
+		ret->global.lo = search.base + search.found->st_value;
+		ret->global.hi = ret->global.lo + search.found->st_size;
+	}
+}
+
+void *rtld_thread_variable(const char *name)
+{
+	struct search search = { .name = name };
+
+	dl_iterate_phdr(find_in_object, &search);
+	if (!search.found || !search.tls || ELF64_ST_TYPE(search.found->st_info) != STT_TLS)
+		return NULL;
+	return (void *)(search.tls + search.found->st_value);
 }

@@ -10,12 +10,12 @@
  * the same distance from this object's own variables. Nothing is trusted, as anything can have that
  * name: all is read by peek().
  */
-#include <dlfcn.h>
 #include <string.h>
 
 #include "../common/peek.h"
 #include "agent.h"
 #include "bpf/context.h"
+#include "libshstk/rtld.h"
 
 #define VARIABLE "otel_thread_ctx_v1"
 
@@ -24,12 +24,10 @@ static uintptr_t distance;
 
 void context_find(void)
 {
-	void *variable = dlsym(RTLD_DEFAULT, VARIABLE);
+	void *variable = rtld_thread_variable(VARIABLE);
 
 	if (variable)
 		distance = (uintptr_t)variable - (uintptr_t)&local;
-	else
-		dlerror(); /* what this call left there is not the program's */
 }
 
 static bool is_zero(const uint8_t *id, size_t size)
