@@ -18,7 +18,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
     HERE, LIMIT, SHSTK, TMP, Process, Skip, check, equal, main, one_line, run, test)
-from ways import CALLERS, WAYS  # noqa: E402
+from ways import CALLERS, WAYS, may_trace_all, why_unreadable  # noqa: E402
 
 CRASHER = os.path.abspath(os.environ.get('CRASHER', os.path.join(HERE, 'crasher')))
 CORES = {}
@@ -184,17 +184,23 @@ def programs():
 @test
 def other_languages():
     """programs in C++, Rust and Go, and those of Java's machine and Python, have their function, too"""
+    core('null')    # or the test is skipped
     wrong, seen = [], 0
     for name, command, function in programs():
         # Go's runtime raises the signal again for a core file only if it is asked to.
-        text = run(SHSTK, 'crash', core(name, *command, GOTRACEBACK='crash')).stdout
+        try:
+            path = core(name, *command, GOTRACEBACK='crash')
+        except Skip:
+            print(f'# {name}: it does not run, or makes no core file, here')
+            continue
+        text = run(SHSTK, 'crash', path).stdout
         seen += 1
         if not any(function in frame for frame in re.findall(r'^  #.*', text.split('\n\n')[1], re.M)):
             wrong.append(f'{name}: {text[:3000]}')
         os.remove(CORES[name])
     check(not wrong, '\n'.join(wrong))
     if not seen:
-        raise Skip('no compiler and no interpreter of another language')
+        raise Skip('no compiler and no interpreter of another language works here')
 
 
 @test
@@ -279,8 +285,12 @@ def memory_of_the_process():
 @test
 def first_thread_has_ended():
     """a process whose first thread has ended is read by another one of its threads"""
-    fixed = ('setarch', '-R', CRASHER, 'first-ends')
-    maps = [run('setarch', '-R', 'head', '-n1', '/proc/self/maps') for _ in range(3)]
+    if why_unreadable(may_trace_all()):
+        raise Skip(why_unreadable(may_trace_all()))
+    # The limit of the stack moves libraries, too.
+    plain = ('sh', '-c', 'ulimit -s 1024; exec "$@"', 'sh', 'setarch', '-R')
+    fixed = (*plain, CRASHER, 'first-ends')
+    maps = [run(*plain, 'head', '-n1', '/proc/self/maps') for _ in range(3)]
     if maps[0].returncode or len({one.stdout for one in maps}) > 1:
         raise Skip('addresses can not be made the same here (setarch -R)')
     with open(core('first-ends-fixed', *fixed), 'rb') as file:

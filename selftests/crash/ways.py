@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""The ways in which crasher.c crashes."""
+"""What tests of crashes share: the ways in which crasher.c crashes, and who may read another process."""
+
+CAP_SYS_PTRACE = 19
 
 # Which function of the crashing thread is innermost in the program, and what the report says.
 WAYS = {
@@ -55,3 +57,24 @@ CALLERS = {
     'jumps-back': 'jumps_back',
     'forks': 'forks',
 }
+
+
+def may_trace_all():
+    """Whether this script has CAP_SYS_PTRACE."""
+    with open('/proc/self/status', encoding='utf-8', errors='replace') as file:
+        effective = next(line for line in file if line.startswith('CapEff:'))
+    return bool(int(effective.split()[1], 16) >> CAP_SYS_PTRACE & 1)
+
+
+def why_unreadable(privileged):
+    """Why a process may not be read by another one of its user here, or None. Privileged is who has
+    CAP_SYS_PTRACE."""
+    try:
+        with open('/proc/sys/kernel/yama/ptrace_scope', encoding='ascii') as file:
+            scope = int(file.read())
+    except OSError:
+        return None
+    # What is read here permits its reader, which is enough up to 1.
+    if scope > 2 or (scope == 2 and not privileged):
+        return f'nobody may read another process here: kernel.yama.ptrace_scope is {scope}'
+    return None
