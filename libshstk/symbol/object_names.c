@@ -394,6 +394,18 @@ static bool name_by_symbol(struct shstk_object *object, const struct shstk_sym *
 }
 
 /*
+ * Names an address by the file and, if @start is not 0, by where its function starts. Returns the
+ * number of frames: 0 if memory runs out.
+ */
+static unsigned int name_place(struct shstk_object *object, uint64_t addr, uint64_t start,
+			       struct shstk_symframe *frame)
+{
+	frame->function = shstk_place_name(object->pool, object->name, start ? start : addr);
+	frame->linkage = frame->function;
+	return frame->function ? 1 : 0;
+}
+
+/*
  * Fills @ret, whose frames have room for SHSTK_FRAMES_MAX elements; the first one is zeroed.
  * Returns their number, 0 if memory runs out.
  */
@@ -402,7 +414,6 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct s
 	const struct shstk_sym *sym = shstk_symtab_find(&object->symtab, addr);
 	struct shstk_symframe *frames = ret->frames;
 	unsigned int nr = 0;
-	uint64_t start;
 
 	if (object->go)
 		nr = shstk_gonames_find(object->go, addr, sym, ret);
@@ -423,11 +434,8 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct s
 		ret->resolved = true;
 		return 1;
 	}
-	start = shstk_starts_find(&object->starts, addr);
-	ret->start = start;
-	frames[0].function = shstk_place_name(object->pool, object->name, start ? start : addr);
-	frames[0].linkage = frames[0].function;
-	return frames[0].function ? 1 : 0;
+	ret->start = shstk_starts_find(&object->starts, addr);
+	return name_place(object, addr, ret->start, frames);
 }
 
 size_t shstk_object_missing(const struct shstk_object *object, const char **first)
@@ -455,7 +463,24 @@ static const struct shstk_resolved *read_names(struct shstk_object *object, uint
 	return ret;
 }
 
-/* Returns the same, which stores before this one may know already. */
+/*
+ * Returns what a store before this one found, or NULL. A name that has the file's is made anew, as
+ * the same file may have had another name there.
+ */
+static const struct shstk_resolved *find_known(struct shstk_object *object, uint64_t addr)
+{
+	const struct shstk_resolved *ret = shstk_known_names_find(
+		object->opts->known, &object->known_file, addr, object->pool);
+
+	if (ret && !ret->resolved && !name_place(object, addr, ret->start, ret->frames))
+		return NULL;
+	return ret;
+}
+
+/*
+ * Returns the names of an address, which stores before this one may know already. What is found
+ * while the file may not be read as far as it should be is not for those after this one.
+ */
 static const struct shstk_resolved *known_names(struct shstk_object *object, uint64_t addr)
 {
 	struct shstk_known_names *known = object->opts->known;
@@ -467,11 +492,11 @@ static const struct shstk_resolved *known_names(struct shstk_object *object, uin
 	}
 	if (!object->has_known_file)
 		return read_names(object, addr);
-	ret = shstk_known_names_find(known, &object->known_file, addr, object->pool);
+	ret = find_known(object, addr);
 	if (ret)
 		return ret;
 	ret = read_names(object, addr);
-	if (ret)
+	if (ret && !object->account.excess)
 		shstk_known_names_add(known, &object->known_file, addr, ret);
 	return ret;
 }

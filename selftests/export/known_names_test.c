@@ -14,6 +14,7 @@
 #include "kselftest_harness.h"
 
 #define MANY 40000 /* entries, more than there is room for */
+#define FILE_NAME "[known_names_test+0x" /* in the name of an address without another name */
 
 static const struct shstk_known_file some_file = { 1, 2, 3, 4 };
 
@@ -144,10 +145,17 @@ TEST_F(known, without_room_the_older_ones_are_forgotten)
 	free(name);
 }
 
-/* Returns the name of looked_up() in a new store of this process's mappings, in the pool. */
-static const char *look_up(FIXTURE_DATA(known) * self)
+/*
+ * Returns the name of looked_up() in a new store of this process's mappings, in the pool. @memory: bytes
+ * that reading files may take; 0: a default.
+ */
+static const char *look_up(FIXTURE_DATA(known) * self, uint64_t memory)
 {
-	const struct shstk_symbols_opts opts = { .known = self->known, .no_servers = true };
+	const struct shstk_symbols_opts opts = {
+		.known = self->known,
+		.no_servers = true,
+		.memory = memory,
+	};
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
 	const char *ret = NULL;
@@ -173,21 +181,54 @@ static uint64_t address_in_file(void)
 	return (uintptr_t)looked_up - (uintptr_t)__executable_start;
 }
 
+/* Identifies this program's file. */
+static bool find_own(struct shstk_known_file *ret)
+{
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	bool found = shstk_known_file(fd, ret);
+
+	close(fd);
+	return found;
+}
+
 TEST_F(known, a_store_takes_what_the_one_before_it_found)
 {
 	struct shstk_known_file own;
-	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
 
-	ASSERT_LE(0, fd);
-	ASSERT_TRUE(shstk_known_file(fd, &own));
-	close(fd);
+	ASSERT_TRUE(find_own(&own));
 	looked_up();
 	shstk_known_names_use(self->known);
-	ASSERT_STREQ("looked_up", look_up(self));
+	ASSERT_STREQ("looked_up", look_up(self, 0));
 	/* The store left it there; what is there now is taken, not what the file has. */
 	ASSERT_STREQ("looked_up", find(self, &own, address_in_file()));
 	add(self->known, &own, address_in_file(), "remembered");
-	EXPECT_STREQ("remembered", look_up(self));
+	EXPECT_STREQ("remembered", look_up(self, 0));
+}
+
+TEST_F(known, what_is_found_beyond_a_limit_is_not_kept)
+{
+	struct shstk_known_file own;
+	const char *poor;
+
+	ASSERT_TRUE(find_own(&own));
+	shstk_known_names_use(self->known);
+	poor = look_up(self, 1);
+	ASSERT_NE(NULL, poor);
+	ASSERT_EQ(0, strncmp(poor, FILE_NAME, strlen(FILE_NAME)));
+	EXPECT_STREQ("", find(self, &own, address_in_file()));
+	EXPECT_STREQ("looked_up", look_up(self, 0));
+}
+
+TEST_F(known, a_name_that_has_the_file_has_the_one_of_now)
+{
+	struct shstk_symframe frame = { .function = "[before+0x40]", .linkage = "[before+0x40]" };
+	const struct shstk_resolved names = { .start = 64, .nr = 1, .frames = &frame };
+	struct shstk_known_file own;
+
+	ASSERT_TRUE(find_own(&own));
+	shstk_known_names_use(self->known);
+	shstk_known_names_add(self->known, &own, address_in_file(), &names);
+	EXPECT_STREQ(FILE_NAME "40]", look_up(self, 0));
 }
 
 TEST(a_file_without_a_name_is_no_known_file)
