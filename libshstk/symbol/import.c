@@ -403,19 +403,11 @@ int shstk_import_sample(struct shstk_import *in, struct shstk_sample *sample, in
 
 int shstk_import_life(struct shstk_import *in, const struct shstk_life *life)
 {
-	int64_t values[SHSTK_PROFILE_MAX_TYPES] = { 0 };
-	struct shstk_sample sample = {
-		.tid = life->pid,
-		.comm = life->comm,
-		.time = life->time,
-		.values = values,
-	};
-	const bool wanted = in->opts->keep_times || in->profile->keep;
-	int err = wanted ? get_proc(in, life->pid, &sample.proc) : 0;
+	const struct shstk_read_opts *opts = in->opts;
 
-	if (err || !wanted)
-		return err;
-	if (in->opts->take && !in->opts->take(in->opts->arg, in->profile, &sample, values))
+	if (!opts->keep_times && !in->profile->keep)
+		return 0;
+	if (opts->take_life && !opts->take_life(opts->arg, in->profile, life))
 		return 0;
 	return shstk_lives_add(in->profile, life) ? shstk_import_no_memory(in) : 0;
 }

@@ -361,13 +361,16 @@ int shstk_profile_name(struct shstk_profile *profile, const struct shstk_named *
  *	shstk_profile_keep_times() says.
  * @take: called for each sample; returns false to leave it out. It may change the sample and
  * @values, which are the sample's values; NULL: all samples are taken.
- * @arg: first argument of @take.
+ * @take_life: the same for the beginning and the end of each process.
+ * @arg: first argument of @take and of @take_life.
  */
 struct shstk_read_opts {
 	bool frames_only;
 	size_t keep_times;
 	bool (*take)(void *arg, struct shstk_profile *profile, struct shstk_sample *sample,
 		     int64_t *values);
+	bool (*take_life)(void *arg, const struct shstk_profile *profile,
+			  const struct shstk_life *life);
 	void *arg;
 };
 

@@ -239,6 +239,16 @@ def lives_wall():
 
 
 @test
+def lives_of_chosen_stacks():
+    """report keeps them where it takes samples by their functions"""
+    path = record('lives-all', '--via=agent', '-F', '999', '--', 'sh', '-c', '"$0" burn 0.2; true',
+                  TARGET)
+    report('-q', '--focus=.', '-o', place('chosen.shstk'), '-o', place('chosen.firefox.json'), path)
+    equal(kept_lives(place('chosen.shstk')), kept_lives(path), 'beginnings and ends')
+    check_markers(firefox('chosen'), TARGET, 1)
+
+
+@test
 def lives_heap():
     """with allocations each process began and ended once, too"""
     path = record('lives-heap', '--heap', '--', 'sh', '-c', '"$0" -c 0; "$0" -c 0; true',

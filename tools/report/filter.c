@@ -356,20 +356,19 @@ static bool trace_matches(const struct filter *f, const struct shstk_sample *sam
 	return trace && !strcmp(trace, f->trace);
 }
 
-/* Returns whether a sample was taken in the range of time. */
-static bool time_matches(struct filter *f, const struct shstk_profile *profile,
-			 const struct shstk_sample *sample)
+/* Returns whether something was at a time of the range; @time: 0 if that is not known. */
+static bool time_matches(struct filter *f, const struct shstk_profile *profile, uint64_t time)
 {
 	uint64_t origin = shstk_profile_origin(profile), since;
 
-	if (!sample->time) {
+	if (!time) {
 		f->untimed = true;
 		return false;
 	}
 	if (!f->origin)
-		f->origin = sample->time;
+		f->origin = time;
 	origin = origin ? origin : f->origin;
-	since = sample->time > origin ? sample->time - origin : 0;
+	since = time > origin ? time - origin : 0;
 	return since >= f->from && since < f->to;
 }
 
@@ -395,7 +394,7 @@ bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_
 		return false;
 	if (f->tid && sample->tid != (int)f->tid)
 		return false;
-	if (f->timed && !time_matches(f, profile, sample))
+	if (f->timed && !time_matches(f, profile, sample->time))
 		return false;
 	if (f->cgroup.set && !group_matches(f, sample))
 		return false;
@@ -410,6 +409,14 @@ bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_
 	if (f->callees_of.set && !cut_callers(f, profile, sample))
 		return false;
 	return !f->callers_of.set || cut_callees(f, profile, sample);
+}
+
+bool filter_takes_life(struct filter *f, const struct shstk_profile *profile,
+		       const struct shstk_life *life)
+{
+	if (f->pid && life->pid != (int)f->pid)
+		return false;
+	return !f->timed || time_matches(f, profile, life->time);
 }
 
 static void pattern_deinit(struct pattern *pattern)

@@ -83,6 +83,12 @@ extern const struct argp filter_argp;
  */
 bool filter_takes(struct filter *filter, struct shstk_profile *profile,
 		  struct shstk_sample *sample);
+/*
+ * Returns whether the beginning or the end of a process is taken. What is asked of stacks, threads and
+ * labels is not asked of it: formats show it if samples of its process are taken.
+ */
+bool filter_takes_life(struct filter *filter, const struct shstk_profile *profile,
+		       const struct shstk_life *life);
 void filter_deinit(struct filter *filter);
 
 /* Begins with the samples of another file: their times are since its own beginning. */

@@ -173,12 +173,20 @@ static bool take(void *arg, struct shstk_profile *profile, struct shstk_sample *
 	return filter_takes(&r->filter, profile, sample);
 }
 
+static bool take_life(void *arg, const struct shstk_profile *profile, const struct shstk_life *life)
+{
+	struct report *r = arg;
+
+	return filter_takes_life(&r->filter, profile, life);
+}
+
 static int read_files(struct report *r)
 {
 	const struct shstk_read_opts opts = {
 		.frames_only = r->filter.frames_only,
 		.keep_times = output_wants_times(&r->output),
 		.take = take,
+		.take_life = take_life,
 		.arg = r,
 	};
 
