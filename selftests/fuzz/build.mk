@@ -229,9 +229,9 @@ $(FUZZ_B)/heap_fuzz: selftests/fuzz/heap_fuzz.c selftests/fuzz/print_profile.h \
 		-fsanitize=float-cast-overflow -fno-sanitize-recover=float-cast-overflow \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
 
-$(FUZZ_B)/heap_seed: selftests/fuzz/heap_seed.py
+$(FUZZ_B)/heap_seed: selftests/fuzz/heap_seed.py $(FUZZ_B)/heap_fuzz
 	@mkdir -p $(@D)
-	$(Q)$< $@
+	$(Q)$< $@ $(FUZZ_B)/heap_fuzz
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/heap_fuzz $(FUZZ_B)/heap_seed
 

@@ -561,6 +561,9 @@ static int take_trace(struct heap_reading *r, size_t size)
 	if (take_growth(r, t->counter, values))
 		return -ENOMEM;
 	heap_functions_place(r->d->functions, r->interpreter, r->number, t, &stack);
+	/* A program can claim that Python's functions take the place of these entries. */
+	if (skip >= stack.nr)
+		skip = 0;
 	sample = (struct shstk_sample){
 		.proc = r->proc,
 		.tid = t->tid ? t->tid : r->head.pid,
