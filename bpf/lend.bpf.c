@@ -35,15 +35,20 @@ struct {
 	__type(value, u64);
 } pauses SEC(".maps");
 
-/* Returns the lease of the event, or NULL if it has ended. */
-static noinline const struct walk_lease *find_lease(void *ctx)
+/* Returns the number of the event's lease, which nothing changes. */
+static __always_inline u32 number_of(void *ctx)
 {
 	const struct bpf_perf_event_data_kern *data = ctx;
-	const u32 number = BPF_CORE_READ(data, event, attr.config1);
-	const struct walk_lease *lease;
-	u32 slot = LEASE_SLOT(number);
 
-	lease = bpf_map_lookup_elem(&leases, &slot);
+	return BPF_CORE_READ(data, event, attr.config1);
+}
+
+/* Returns the lease with this number, or NULL if it has ended. It can end at any time. */
+static noinline const struct walk_lease *find_lease(u32 number)
+{
+	u32 slot = LEASE_SLOT(number);
+	const struct walk_lease *lease = bpf_map_lookup_elem(&leases, &slot);
+
 	return lease && number && lease->number == number ? lease : NULL;
 }
 
@@ -78,7 +83,8 @@ int walk_lent(struct bpf_perf_event_data *ctx)
 	u32 zero = 0;
 	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 	struct walk *w = bpf_map_lookup_elem(&MAP(walks), &zero);
-	const struct walk_lease *lease = find_lease(ctx);
+	const u32 number = number_of(ctx);
+	const struct walk_lease *lease = find_lease(number);
 	u64 at;
 
 	if (!c || !w || !lease || !is_of(lease->uid))
@@ -91,6 +97,10 @@ int walk_lent(struct bpf_perf_event_data *ctx)
 	w->first = 2;
 	if (!walk_in_time(w) || (!lease->both && !is_whole(w)))
 		return 1;
-	at = LEASE_OUTPUT(LEASE_SLOT(lease->number), bpf_get_smp_processor_id() % LEASE_CPUS);
+	/*
+	 * If the lease has ended meanwhile, its entry is all 0, and its place has no output. Place 0 may
+	 * have one of another user's.
+	 */
+	at = LEASE_OUTPUT(LEASE_SLOT(number), bpf_get_smp_processor_id() % LEASE_CPUS);
 	return !write_chain(w, ctx, ctx->sample_period, at) || lease->both;
 }

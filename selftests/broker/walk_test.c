@@ -7,6 +7,7 @@
  *
  * It starts the broker and becomes several ordinary users. Prints KTAP.
  */
+#include <dirent.h>
 #include <libgen.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
 #include <sys/syscall.h>
@@ -126,6 +128,20 @@ static bool watch(struct watch *w, uint32_t flags)
 {
 	w->token = ask_lease(flags, &w->lease);
 	return watch_by(w, ask_walked(getpid(), 0, w->lease), ask_output(w->lease));
+}
+
+/* Gives back what is watched, and with it the memory that a user may lock. */
+static void unwatch(const struct watch *w)
+{
+	const size_t size = (PAGES + 1) * sysconf(_SC_PAGESIZE);
+
+	if (w->samples)
+		munmap(w->samples, size);
+	if (w->chains)
+		munmap(w->chains, size);
+	close(w->event);
+	close(w->output);
+	close(w->token);
 }
 
 static void stay_on_cpu(void)
@@ -393,7 +409,10 @@ static int chains_of_program(const char *program, int *status)
 		nr = 0;
 	close(go[1]);
 	waitpid(pid, status, 0);
-	return nr < 0 ? nr : chains_of(w.chains, pid) + chains_of(w.samples, pid);
+	if (!nr)
+		nr = chains_of(w.chains, pid) + chains_of(w.samples, pid);
+	unwatch(&w);
+	return nr;
 }
 
 #define GAINS_NOTHING 4
@@ -423,12 +442,47 @@ static void test_setuid(void)
 		verdict(!status, fact);
 }
 
+/* Returns the process that makes tables for the broker, or 0. */
+static pid_t find_maker(void)
+{
+	DIR *all = opendir("/proc");
+	struct dirent *entry;
+	pid_t ret = 0;
+
+	while (all && !ret && (entry = readdir(all))) {
+		char path[PATH_MAX], name_[16] = "", state;
+		int pid, parent = 0;
+		FILE *stat;
+
+		snprintf(path, sizeof(path), "/proc/%s/stat", entry->d_name);
+		stat = atoi(entry->d_name) ? fopen(path, "r") : NULL;
+		if (!stat)
+			continue;
+		if (fscanf(stat, "%d (%15[^)]) %c %d", &pid, name_, &state, &parent) == 4 &&
+		    parent == broker && !strcmp(name_, "shstk tables"))
+			ret = pid;
+		fclose(stat);
+	}
+	if (all)
+		closedir(all);
+	return ret;
+}
+
+static bool memory_is_bounded(void)
+{
+	struct rlimit limit;
+	const pid_t maker = find_maker();
+
+	return maker && !prlimit(maker, RLIMIT_AS, NULL, &limit) && limit.rlim_cur != RLIM_INFINITY;
+}
+
 static void test_given(void)
 {
 	verdict(!as(FIRST, is_walked, NULL),
 		"a user's process is walked to its end, with all callers, instead of being sampled");
 	verdict(!as(FIRST, is_same_as_sample, NULL), "a chain begins where its sample does");
 	verdict(!as(FIRST, child_is_walked, NULL), "what the process starts is walked, too");
+	verdict(memory_is_bounded(), "the process that makes tables has a bound for its memory");
 }
 
 /* ---- Wrong requests ---- */
@@ -616,7 +670,7 @@ static int find_program(void)
 {
 	union bpf_attr attr = { .prog_id = number_of_program() };
 
-	return syscall(SYS_bpf, BPF_PROG_GET_FD_BY_ID, &attr, sizeof(attr));
+	return syscall(SYS_bpf, BPF_PROG_GET_FD_BY_ID, &attr, sizeof(attr.prog_id));
 }
 
 /**
@@ -710,6 +764,156 @@ static void test_others(void)
 	for (int i = 0; i < 20 && !came; i++)
 		came = chains_by(own, 1);
 	verdict(came > 0, "while the user's own chains come");
+}
+
+/* ---- Walks that go on when their lease ends ---- */
+
+/* Returns a descriptor of a map of the program, which only root can have, or -1. */
+static int find_map(int program, const char *wanted)
+{
+	uint32_t numbers[32] = { 0 };
+	struct bpf_prog_info info = { .nr_map_ids = 32, .map_ids = (uintptr_t)numbers };
+	union bpf_attr of_program = {
+		.info = { .bpf_fd = program, .info_len = sizeof(info), .info = (uintptr_t)&info }
+	};
+
+	if (syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &of_program, sizeof(of_program.info)))
+		return -1;
+	for (uint32_t i = 0; i < info.nr_map_ids && i < 32; i++) {
+		union bpf_attr by_number = { .map_id = numbers[i] };
+		int fd = syscall(SYS_bpf, BPF_MAP_GET_FD_BY_ID, &by_number,
+				 sizeof(by_number.map_id));
+		struct bpf_map_info map = { 0 };
+		union bpf_attr of_map = {
+			.info = { .bpf_fd = fd, .info_len = sizeof(map), .info = (uintptr_t)&map }
+		};
+
+		if (!syscall(SYS_bpf, BPF_OBJ_GET_INFO_BY_FD, &of_map, sizeof(of_map.info)) &&
+		    !strcmp(map.name, wanted))
+			return fd;
+		close(fd);
+	}
+	return -1;
+}
+
+/* A kernel takes all that follows for 0. */
+#define ENTRY_SIZE (offsetof(union bpf_attr, flags) + sizeof(uint64_t))
+
+static bool set_entry(int map, uint32_t at, const void *value)
+{
+	union bpf_attr attr = {
+		.map_fd = map, .key = (uintptr_t)&at, .value = (uintptr_t)value, .flags = BPF_ANY
+	};
+
+	return !syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &attr, ENTRY_SIZE);
+}
+
+static bool get_entry(int map, uint32_t at, void *ret)
+{
+	union bpf_attr attr = { .map_fd = map, .key = (uintptr_t)&at, .value = (uintptr_t)ret };
+
+	return !syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &attr, ENTRY_SIZE);
+}
+
+/* Opens an output as the broker does. Its records have what records of outputs have. */
+static int open_output(void)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_BPF_OUTPUT,
+		.sample_type = PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME |
+			       PERF_SAMPLE_RAW,
+		.sample_period = 1,
+	};
+
+	return syscall(SYS_perf_event_open, &attr, -1, cpu, -1, PERF_FLAG_FD_CLOEXEC);
+}
+
+static volatile bool forever = true;
+
+/*
+ * Calls itself until the stack is nearly as deep as a chain can be, and works there forever. Only whole
+ * chains are written when the lease, with what it asks for, has ended.
+ */
+static __attribute__((noinline)) int deep(int more)
+{
+	if (more)
+		return deep(more - 1) + 1;
+	while (forever)
+		;
+	return 0;
+}
+
+#define DEEPER 40
+#define PERIOD 200000 /* ns between samples */
+
+/* Has a lease, tells its number by @arg, and is walked all the time, more often if that is permitted. */
+static int is_walked_on(void *arg)
+{
+	struct watch w = { 0 };
+	uint64_t period = PERIOD;
+	int *way = arg;
+
+	if (has_lease(&w))
+		return 1;
+	ioctl(w.event, PERF_EVENT_IOC_PERIOD, &period);
+	if (ioctl(w.event, PERF_EVENT_IOC_ENABLE, 0) ||
+	    write(way[1], &w.lease, sizeof(w.lease)) != sizeof(w.lease))
+		return 1;
+	return deep(DEEPER);
+}
+
+#define ENDS_SECONDS 1.5
+
+/*
+ * Ends a lease again and again, while walks go on for it, by its entry in the map. Returns how many chains
+ * come to the place of number 0, which a lease that has ended has; -1: it failed.
+ */
+static int ends_again_and_again(uint32_t lease, int leases, int output)
+{
+	static const struct walk_lease none;
+	const double until = now() + ENDS_SECONDS;
+	struct walk_lease is = { 0 };
+	const int event = open_output();
+	struct perf_event_mmap_page *ring = event < 0 ? NULL : map_ring(event);
+	bool good = ring && LEASE_SLOT(lease) && set_entry(output, LEASE_OUTPUT(0, cpu), &event) &&
+		    get_entry(leases, LEASE_SLOT(lease), &is) && is.number == lease;
+	int ends = 0;
+
+	for (; good && now() < until && !count_samples(ring); ends++)
+		good = set_entry(leases, LEASE_SLOT(lease), &none) &&
+		       set_entry(leases, LEASE_SLOT(lease), &is);
+	printf("# the lease ended %d times\n", ends);
+	fflush(stdout);
+	return good ? count_samples(ring) : -1;
+}
+
+static void test_end_of_walks(void)
+{
+	const int program = find_program();
+	const int leases = find_map(program, "leases"), output = find_map(program, "output");
+	uint32_t lease = 0;
+	int way[2], came = -1;
+	pid_t pid;
+
+	if (pipe2(way, O_CLOEXEC))
+		return;
+	pid = fork();
+	if (!pid) {
+		become(FIRST);
+		alarm(PATIENCE);
+		_exit(is_walked_on(way));
+	}
+	close(way[1]);
+	if (read(way[0], &lease, sizeof(lease)) == sizeof(lease))
+		came = ends_again_and_again(lease, leases, output);
+	end(pid);
+	close(way[0]);
+	close(program);
+	close(leases);
+	close(output);
+	verdict(!came, "a chain whose lease ended during the walk goes to nobody else");
 }
 
 /* ---- The end of a lease ---- */
@@ -820,15 +1024,37 @@ static int gets_lease_at_once(void *arg)
 	return ask_lease(0, &lease) < 0;
 }
 
-/* Takes leases and gives them back. */
+/* Asks for a lease on a connection, which is made anew where the broker has ended it. */
+static int ask_lease_on(int *connection, uint32_t *number_)
+{
+	const struct broker_request r = { .version = BROKER_VERSION,
+					  .kind = BROKER_LEASE,
+					  .max_stack = 64 };
+	struct broker_reply reply;
+	int ret;
+
+	for (;;) {
+		reply = (struct broker_reply){ 0 };
+		send(*connection, &r, sizeof(r), MSG_NOSIGNAL);
+		ret = answer_to(*connection, &reply);
+		*number_ = reply.lease;
+		if (ret != -EBUSY && ret != -EPIPE)
+			return ret;
+		nap();
+		close(*connection);
+		*connection = dial();
+	}
+}
+
+/* Takes leases and gives them back, as fast as possible. */
 static int takes_and_gives_back(void *arg)
 {
+	int given = 0, twice = 0, connection = dial();
 	uint32_t before = 0, lease;
-	int given = 0, twice = 0;
 
 	(void)arg;
 	for (int i = 0; i < 3 * LEASES; i++) {
-		int token = ask_lease(0, &lease);
+		int token = ask_lease_on(&connection, &lease);
 
 		given += token >= 0;
 		twice += token >= 0 && lease == before;
@@ -878,8 +1104,8 @@ static void test_many(void)
 	verdict(!status, "a user has no more than half as many leases as are left");
 	verdict(other, "so another user has one at once");
 	verdict(!as(GREEDY, gets_lease, NULL), "and the first one again, when these have ended");
-	verdict(!as(GREEDY, takes_and_gives_back, NULL) && !as(MODEST, gets_lease, NULL),
-		"after three times as many as there are, given back, there are others");
+	verdict(!as(GREEDY, takes_and_gives_back, NULL) && !as(MODEST, gets_lease_at_once, NULL),
+		"after three times as many as there are, given back, another user has one at once");
 	verdict(!as(SILENT, does_not_read, NULL), "who does not read the answers keeps no lease");
 }
 
@@ -1071,7 +1297,7 @@ int main(int argc, char **argv)
 		skip_all("no folder can be made in /tmp");
 	atexit(remove_folder);
 	check_requirements();
-	puts("1..20");
+	puts("1..22");
 	copy_self(burner, "burner", 0755);
 	copy_self(setuid_burner, "setuid", 04755);
 	start(NULL);
@@ -1079,6 +1305,7 @@ int main(int argc, char **argv)
 	test_setuid();
 	test_wrong();
 	test_others();
+	test_end_of_walks();
 	test_end();
 	test_many();
 	test_kill();

@@ -66,7 +66,7 @@ static void take_back(struct leases *l, struct lease *it)
 		if (it->given[cpu / 64] >> cpu % 64 & 1)
 			set_output(l, slot, cpu, NULL);
 	close(it->token);
-	*it = (struct lease){ .rests = now_ns(CLOCK_MONOTONIC) };
+	*it = (struct lease){ .rests = now_ns(CLOCK_MONOTONIC), .uid = it->uid };
 }
 
 static bool any_rests(const struct leases *l)
@@ -136,7 +136,10 @@ bool leases_lost(struct leases *l, pid_t pid)
 
 /* ---- The beginning of a lease ---- */
 
-/* Returns a free place that the user may have, or NULL. */
+/*
+ * Returns a free place that the user may have, or NULL. Places that rest count as those of the user who
+ * had them: else one who takes leases and gives them back at once would have all places rest.
+ */
 static struct lease *find_place(struct leases *l, uid_t uid)
 {
 	unsigned int nr_left = 0, own = 0;
@@ -145,7 +148,7 @@ static struct lease *find_place(struct leases *l, uid_t uid)
 	for (int i = 0; i < LEASES; i++) {
 		struct lease *it = &l->all[i];
 
-		own += it->number && it->uid == uid;
+		own += (it->number || it->rests) && it->uid == uid;
 		if (it->number || it->rests)
 			continue;
 		nr_left++;

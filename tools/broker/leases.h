@@ -24,7 +24,7 @@
  * struct lease - a lease
  * @number: its number; 0: the place is free, or rests.
  * @rests: CLOCK_MONOTONIC in ns, when it ended, as long as a walk for it may still go on; else 0.
- * @uid: the user.
+ * @uid: the user, also while the place rests.
  * @token: this end of its pipe.
  * @given: a bit for each CPU whose output was given.
  */
