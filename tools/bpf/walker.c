@@ -131,6 +131,8 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #define LENT_OBJECT "shstk-lend.bpf.o"
 #define MIN_DESCRIPTORS 512
 #define LENT_BYTES (1u << 30) /* of tables that ordinary users' files have */
+/* Bytes of memory of the process that makes these. It holds a table twice, which has up to 512 MiB. */
+#define LENT_MEMORY (2ul << 30)
 
 /**
  * struct walker - the program
@@ -206,6 +208,20 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 	return err;
 }
 
+/*
+ * Bounds what this process may take: it looks at files that ordinary users made, before another one
+ * makes their tables. The others that it starts have bounds of their own.
+ */
+static void bound_memory(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_AS, &limit) || limit.rlim_cur <= LENT_MEMORY)
+		return;
+	limit.rlim_cur = LENT_MEMORY;
+	setrlimit(RLIMIT_AS, &limit);
+}
+
 /* Runs the server: like helper.c of tools/rules, it prints nothing and ends with its parent. */
 static _Noreturn void be_server(struct walker *w, pid_t parent, int socket)
 {
@@ -224,6 +240,8 @@ static _Noreturn void be_server(struct walker *w, pid_t parent, int socket)
 	close(socket);
 	/* A file that waits for its table is open. */
 	perf_more_files();
+	if (w->opts.lent)
+		bound_memory();
 	serve_asked(&w->served);
 	_exit(1);
 }

@@ -26,25 +26,33 @@ static bool is_go(Elf *elf)
 	return false;
 }
 
+/* Bytes of the largest dynamic section that is read; those of programs have a few hundred. */
+#define MOST_DYNAMIC (1u << 20)
+
+static bool names_library(Elf_Scn *dynamic)
+{
+	Elf_Data *data = elf_getdata(dynamic, NULL);
+	GElf_Dyn dyn;
+
+	for (int i = 0; data && gelf_getdyn(data, i, &dyn); i++)
+		if (dyn.d_tag == DT_NEEDED)
+			return true;
+	return false;
+}
+
 /*
  * DT_NEEDED decides, not PT_INTERP: position-independent programs without C have an interpreter,
- * but need no libraries.
+ * but need no libraries. Only the first dynamic section counts, and no large one: libelf makes room for
+ * as many bytes as each section's header says, and anybody may have made the file.
  */
 static bool needs_libraries(Elf *elf)
 {
 	Elf_Scn *section = NULL;
-	Elf_Data *data;
 	GElf_Shdr head;
-	GElf_Dyn dyn;
 
-	while ((section = elf_nextscn(elf, section))) {
-		if (!gelf_getshdr(section, &head) || head.sh_type != SHT_DYNAMIC)
-			continue;
-		data = elf_getdata(section, NULL);
-		for (int i = 0; data && gelf_getdyn(data, i, &dyn); i++)
-			if (dyn.d_tag == DT_NEEDED)
-				return true;
-	}
+	while ((section = elf_nextscn(elf, section)))
+		if (gelf_getshdr(section, &head) && head.sh_type == SHT_DYNAMIC)
+			return head.sh_size <= MOST_DYNAMIC && names_library(section);
 	return false;
 }
 
