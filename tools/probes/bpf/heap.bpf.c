@@ -189,7 +189,14 @@ INLINE void copy_stack(struct probe_call *r, u64 sp, const u64 max)
 	if (read_user(r->stack, done & 4095 ? done & 4095 : 4096, (void *)sp))
 		return;
 	r->stack_size = done;
-	for (int i = 1; i <= (int)(max / 4096) && done <= max - 4096; i++) {
+	for (int i = 1; i <= (int)(max / 4096); i++) {
+		/*
+		 * Keeps the compiler from counting and comparing another value in place of this
+		 * one: the verifier would not know then that this one is bounded.
+		 */
+		asm volatile("" : "+r"(done));
+		if (done > max - 4096)
+			return;
 		if (read_user(r->stack + done, 4096, (void *)(sp + done)))
 			r->missing |= 1ull << i;
 		else
