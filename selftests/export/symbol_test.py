@@ -48,7 +48,7 @@ static __attribute__((noinline)) int hidden(int x)
 	return sink * x;
 }
 
-int exported(int x)
+__attribute__((noinline)) int exported(int x)
 {
 	outermost(x);
 	return hidden(x) + 1;
