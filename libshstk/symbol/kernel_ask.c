@@ -10,6 +10,7 @@
  */
 #include <errno.h>
 #include <linux/bpf.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -36,9 +37,16 @@ struct shstk_kernel_asker {
 	struct exchange *exchange;
 };
 
-static int bpf(int cmd, union bpf_attr *attr)
+/*
+ * The number of bytes of union bpf_attr up to the end of a member. What a union has behind the
+ * member that is initialised may be anything (gcc 15 and later leave it as it is), and bpf(2)
+ * refuses all but zeros there; so it is told where the part ends that is in use.
+ */
+#define UP_TO(member) (offsetof(union bpf_attr, member) + sizeof(((union bpf_attr *)NULL)->member))
+
+static int bpf(int cmd, union bpf_attr *attr, size_t size)
 {
-	return syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+	return syscall(SYS_bpf, cmd, attr, size);
 }
 
 static int create_map(size_t size, unsigned int flags)
@@ -51,7 +59,7 @@ static int create_map(size_t size, unsigned int flags)
 		.map_flags = flags,
 	};
 
-	return bpf(BPF_MAP_CREATE, &attr);
+	return bpf(BPF_MAP_CREATE, &attr, UP_TO(map_flags));
 }
 
 /*
@@ -70,7 +78,8 @@ static int create_format(void)
 	};
 	union bpf_attr freeze = { .map_fd = map };
 
-	if (map >= 0 && (bpf(BPF_MAP_UPDATE_ELEM, &update) || bpf(BPF_MAP_FREEZE, &freeze))) {
+	if (map >= 0 && (bpf(BPF_MAP_UPDATE_ELEM, &update, UP_TO(flags)) ||
+			 bpf(BPF_MAP_FREEZE, &freeze, UP_TO(map_fd)))) {
 		close(map);
 		return -1;
 	}
@@ -119,7 +128,7 @@ static int load_program(int exchange, int format)
 		.prog_name = "shstk_ask",
 	};
 
-	return bpf(BPF_PROG_LOAD, &attr);
+	return bpf(BPF_PROG_LOAD, &attr, UP_TO(prog_name));
 }
 
 /*
@@ -195,7 +204,7 @@ bool shstk_kernel_ask(struct shstk_kernel_asker *asker, uint64_t addr,
 
 	exchange->addr = addr;
 	exchange->text[0] = '\0';
-	if (bpf(BPF_PROG_TEST_RUN, &attr))
+	if (bpf(BPF_PROG_TEST_RUN, &attr, UP_TO(test)))
 		return false;
 	exchange->text[TEXT_SIZE - 1] = '\0';
 	return parse(exchange->text, addr, ret);

@@ -12,6 +12,7 @@
 #include <errno.h>
 #include <linux/bpf.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -25,9 +26,12 @@
 /* add %gs:..., %r9: the kernel's compiler uses that register for nothing else. */
 static const uint8_t own_of_cpu[] = { 0x65, 0x4c, 0x03, 0x0c, 0x25 };
 
-static int bpf(int cmd, union bpf_attr *attr)
+/* The bytes of union bpf_attr up to the end of a member; those behind may be anything. */
+#define UP_TO(member) (offsetof(union bpf_attr, member) + sizeof(((union bpf_attr *)NULL)->member))
+
+static int bpf(int cmd, union bpf_attr *attr, size_t size)
 {
-	return (int)syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+	return (int)syscall(SYS_bpf, cmd, attr, size);
 }
 
 /*
@@ -47,7 +51,7 @@ static int has_stack_of_cpu(int program)
 			  .info = (uintptr_t)&info },
 	};
 
-	if (bpf(BPF_OBJ_GET_INFO_BY_FD, &attr) || !info.jited_prog_len ||
+	if (bpf(BPF_OBJ_GET_INFO_BY_FD, &attr, UP_TO(info)) || !info.jited_prog_len ||
 	    info.jited_prog_len > sizeof(code))
 		return -1;
 	return memmem(code, info.jited_prog_len, own_of_cpu, sizeof(own_of_cpu)) != NULL;
@@ -70,7 +74,7 @@ static int load_large(void)
 		.license = (uintptr_t) "GPL",
 	};
 
-	return bpf(BPF_PROG_LOAD, &attr);
+	return bpf(BPF_PROG_LOAD, &attr, UP_TO(license));
 }
 
 static int skip(const char *why)

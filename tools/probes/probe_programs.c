@@ -5,6 +5,7 @@
 #include <gelf.h>
 #include <libelf.h>
 #include <linux/bpf.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -64,9 +65,16 @@ struct program_object {
 	Elf_Data *relocations[PROBE_PROGRAMS];
 };
 
-static int bpf(int cmd, union bpf_attr *attr)
+/*
+ * The number of bytes of union bpf_attr up to the end of a member. What a union has behind the
+ * member that is initialised may be anything (gcc 15 and later leave it as it is), and bpf(2)
+ * refuses all but zeros there; so it is told where the part ends that is in use.
+ */
+#define UP_TO(member) (offsetof(union bpf_attr, member) + sizeof(((union bpf_attr *)NULL)->member))
+
+static int bpf(int cmd, union bpf_attr *attr, size_t size)
 {
-	int ret = syscall(SYS_bpf, cmd, attr, sizeof(*attr));
+	int ret = syscall(SYS_bpf, cmd, attr, size);
 
 	return ret < 0 ? -errno : ret;
 }
@@ -155,7 +163,7 @@ static int create_map(const struct map_def *def)
 		.map_flags = def->flags,
 	};
 
-	return bpf(BPF_MAP_CREATE, &attr);
+	return bpf(BPF_MAP_CREATE, &attr, UP_TO(map_flags));
 }
 
 static int create_ring(const struct map_def *def, struct programs *p)
@@ -213,7 +221,7 @@ static int load_code(uint32_t type, const struct bpf_insn *code, size_t nr, char
 		.log_level = log ? 1 : 0,
 	};
 
-	return bpf(BPF_PROG_LOAD, &attr);
+	return bpf(BPF_PROG_LOAD, &attr, UP_TO(log_buf));
 }
 
 static int load_program(const struct program_object *o, unsigned int which, struct programs *p,
@@ -303,7 +311,7 @@ int programs_set(const struct programs *p, enum probe_map map, uint32_t i, const
 		.value = address(value),
 	};
 
-	return bpf(BPF_MAP_UPDATE_ELEM, &attr);
+	return bpf(BPF_MAP_UPDATE_ELEM, &attr, UP_TO(flags));
 }
 
 static int look_up(const struct programs *p, enum probe_map map, const void *key, void *value)
@@ -314,7 +322,7 @@ static int look_up(const struct programs *p, enum probe_map map, const void *key
 		.value = address(value),
 	};
 
-	return bpf(BPF_MAP_LOOKUP_ELEM, &attr);
+	return bpf(BPF_MAP_LOOKUP_ELEM, &attr, UP_TO(flags));
 }
 
 int programs_get(const struct programs *p, enum probe_map map, void *value)
@@ -342,5 +350,5 @@ int programs_attach(const struct programs *p, enum probe_program which, int fd, 
 		},
 	};
 
-	return bpf(BPF_LINK_CREATE, &attr);
+	return bpf(BPF_LINK_CREATE, &attr, UP_TO(link_create.perf_event));
 }
