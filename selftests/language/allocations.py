@@ -4,7 +4,8 @@
     allocations.py ROUNDS
 
 In each round it makes functions, calls them, and drops them: those of later rounds lie where these
-did. A child does the last fifth of them. size_of() and first_line() say what is made of a round.
+did. A child does the last fifth of them. size_of() and first_line() say what is made of a round. At last
+C code allocates a block with the interpreter's lock, and another one without it.
 """
 import functools
 import os
@@ -12,6 +13,7 @@ import sys
 import threading
 
 FIRST, STEP, LINES = 10002, 8, 37
+LOCKED, UNLOCKED = 1234567, 2345679     # sizes of the blocks that C code allocates
 KINDS = [
     'def at_S():\n return bytearray(S)\ndef from_S():\n return at_S()\n',
     'def at_S():\n yield bytearray(S)\ndef from_S():\n return list(at_S())\n',
@@ -59,6 +61,23 @@ def do(rounds):
         thread.join()
 
 
+def with_lock(ctypes):
+    ctypes.PyDLL(None).malloc(LOCKED)
+
+
+def without_lock(ctypes):
+    ctypes.CDLL(None).malloc(UNLOCKED)
+
+
+def allocate_in_c():
+    try:
+        import ctypes   # pylint: disable=import-outside-toplevel
+    except ImportError:     # it is in a package of its own
+        return
+    with_lock(ctypes)
+    without_lock(ctypes)
+
+
 def main(rounds):
     own = rounds * 4 // 5
     do(range(own))
@@ -67,6 +86,7 @@ def main(rounds):
         do(range(own, rounds))
         os._exit(0)
     os.waitpid(child, 0)
+    allocate_in_c()
 
 
 if __name__ == '__main__':

@@ -13,8 +13,8 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from allocations import FIRST, STEP, first_line, size_of    # noqa: E402
-from harness import TMP, check, main, shstk, test    # noqa: E402
+from allocations import FIRST, LOCKED, STEP, UNLOCKED, first_line, size_of  # noqa: E402
+from harness import TMP, Skip, check, main, shstk, test    # noqa: E402
 from pprof import Decoded   # noqa: E402
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
@@ -31,21 +31,26 @@ def lines_of(profile, ids):
 
 
 @functools.lru_cache(maxsize=None)
-def blocks():
-    """Records the program once for all tests. Of each round's block: its number, and the stack."""
+def stacks():
+    """Records the program once for all tests. Of each stack: the mean size of its blocks, and itself."""
     out = os.path.join(TMP, 'out.pb.gz')
     ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', PROGRAM, str(ROUNDS))
     print('#', ended.stderr.strip().replace('\n', '\n# '))
     check(ended.returncode == 0, ended.stderr)
     profile = Decoded(out)
     objects, space = (profile.types.index(t) for t in (('alloc_objects', 'count'), ('alloc_space', 'bytes')))
+    return [(values[space] // values[objects], list(lines_of(profile, ids)))
+            for ids, values, _ in profile.samples if values[objects]]
+
+
+def blocks():
+    """Of each round's block: its number, and the stack."""
     found = []
-    for ids, values, _ in profile.samples:
-        each = values[space] // values[objects] if values[objects] else 0
+    for each, frames in stacks():
         number, rest = divmod(each - 1 - FIRST, STEP)
         # A bytearray has a zero behind its bytes.
         if not rest and 0 <= number < ROUNDS:
-            found.append((number, list(lines_of(profile, ids))))
+            found.append((number, frames))
     return found
 
 
@@ -81,6 +86,18 @@ def shown():
     with_functions = sum(1 for _, frames in blocks() if made(frames))
     print(f'# {with_functions} of {len(blocks())} stacks, {ROUNDS} blocks')
     check(with_functions > ROUNDS * 0.9, f'{with_functions} stacks of {ROUNDS} blocks')
+
+
+@test
+def lock():
+    """functions are read only while the thread has the interpreter's lock: others may take them away"""
+    sizes = dict(stacks())
+    if LOCKED not in sizes and UNLOCKED not in sizes:
+        raise Skip(PYTHON + ' has no ctypes')
+    own = {size: [name for name, path, _ in sizes[size] if os.path.basename(path) == 'allocations.py']
+           for size in (LOCKED, UNLOCKED)}
+    check(own[LOCKED][:1] == ['with_lock'], f'with the lock: {own[LOCKED]}')
+    check(not own[UNLOCKED], f'without the lock: {own[UNLOCKED]}')
 
 
 def why():

@@ -12,9 +12,13 @@
 #if defined(__x86_64__)
 bool python_known;
 
-/* The table has the offsets; the rest are addresses. */
+/*
+ * The table has the offsets; @current is a function of the interpreter's, which returns the state of the
+ * thread that has the lock (GIL); the rest are addresses.
+ */
 static struct {
 	const struct python_version *version;
+	uint64_t (*current)(void);
 	uint64_t runtime;
 	uint64_t code_type;
 	uint64_t run;
@@ -75,9 +79,13 @@ static bool find_symbols(void)
 	python.runtime = (uintptr_t)dlsym(RTLD_DEFAULT, "_PyRuntime");
 	python.code_type = (uintptr_t)dlsym(RTLD_DEFAULT, "PyCode_Type");
 	python.version = python_version(*number >> 16 & 255);
+	*(void **)&python.current = dlsym(RTLD_DEFAULT, (*number >> 16 & 255) > 12 ?
+								"PyThreadState_GetUnchecked" :
+								"_PyThreadState_UncheckedGet");
 	python.run = (uintptr_t)run;
 	python.run_size = run ? size_of(run) : 0;
-	return python.version && python.runtime && python.code_type && python.run_size;
+	return python.version && python.current && python.runtime && python.code_type &&
+	       python.run_size;
 }
 
 void python_find(void)
@@ -109,8 +117,9 @@ void python_begin(void)
 /* ---- Frames ---- */
 
 /*
- * Returns the thread's state; 0: the thread has none, as before the interpreter is ready, or it may be
- * taken away by another thread, as when the interpreter ends.
+ * Returns the thread's state; 0: the thread has none, as before the interpreter is ready, or it does not
+ * have the interpreter's lock. Without the lock, state and frames could be taken away by another thread
+ * while they are read, as those of daemon threads are when the interpreter ends. With it, they cannot.
  */
 static inline uint64_t find_state(void)
 {
@@ -124,7 +133,9 @@ static inline uint64_t find_state(void)
 		return 0;
 	key = half(key_at);
 	state = key < 32 ? word(thread + PYTHON_FIRST_VALUE + key * 16ull) : 0;
-	return state && word(state + v->state_thread) == thread ? state : 0;
+	if (!state || python.current() != state)
+		return 0;
+	return word(state + v->state_thread) == thread ? state : 0;
 }
 
 static inline uint64_t first_frame(uint64_t state)

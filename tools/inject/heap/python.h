@@ -2,10 +2,11 @@
 /*
  * python.h - the functions of Python that a thread is in when it allocates.
  *
- * They are read by the thread itself, in a function that the interpreter has called: so the
- * interpreter's lists are whole, and every object that a frame refers to is alive. In a signal
- * handler that is not so, and nothing is read there. What is read goes to the recorder, which puts
- * it among the native entries of the stack (tools/language/).
+ * They are read by the thread itself, in a function that the interpreter has called, while it has the
+ * interpreter's lock (GIL): so the interpreter's lists are whole, and every object that a frame refers
+ * to is alive. In a signal handler, and without the lock, that is not so, and nothing is read there.
+ * What is read goes to the recorder, which puts it among the native entries of the stack
+ * (tools/language/).
  */
 #ifndef HEAP_PYTHON_H
 #define HEAP_PYTHON_H
