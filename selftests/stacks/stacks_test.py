@@ -312,6 +312,21 @@ def deep_recursion():
             check(all(f['times'] == 1 for f in thread['frames']), f'depth {depth}')
 
 
+@test
+def deep_recursion_of_a_large_stack():
+    """trace -p shows both ends of a stack that is larger than what is copied of all threads"""
+    soft, _ = resource.getrlimit(resource.RLIMIT_STACK)
+    if soft != resource.RLIM_INFINITY and soft < 8 << 20:
+        raise Skip('the main thread has less than 8 MiB of stack')
+    with Target('deep', '80000') as pid:
+        thread = threads_of(pid, '--source=unwind')[0]
+        check(thread['complete'], f'{thread["end"]}: {names_of(thread)}')
+        for name in 'ping', 'pong':
+            calls = sum(f['times'] for f in thread['frames'] if f['function'] == name)
+            check(calls == 80000, f'{calls} times {name}')
+        check({'inner', 'main'} <= set(names_of(thread)), f'{names_of(thread)}')
+
+
 RECURSION = '[recursion of 2 calls]'
 FOLDED = ['inner', 'pong', 'ping', 'pong', RECURSION, 'ping', 'main']
 

@@ -13,7 +13,8 @@
  * while the process is stopped.
  *
  * A stack that cannot be unwound from its copy (a signal handler on an alternate stack, more than
- * MAX_COPY in use) is unwound once more, while that one thread is stopped again.
+ * MAX_COPY in use) is unwound once more, while that one thread is stopped again. Of a deep stack
+ * that takes longer than a thread may be held; so all of it is copied first.
  *
  * Threads that do not stop in time must not hold up the others (see stop.h): the others are let go,
  * and each late thread is unwound alone when it stops. A thread that never stops would be stopped
@@ -53,6 +54,7 @@
 
 #define MAX_THREADS 32768
 #define MAX_COPY (1u << 20) /* bytes of one stack */
+#define MAX_WHOLE (16u << 20) /* bytes of one stack of a thread that is stopped alone */
 #define MAX_SHADOW (64u << 10) /* bytes of one shadow stack */
 #define MS 1000000ull /* ns */
 #define TOUCHED 16384 /* bytes of each copy that are faulted in beforehand */
@@ -390,6 +392,8 @@ struct thread_reader {
 	bool copied;
 	bool stopped;
 	uint64_t until; /* the time after which nothing is read, because a thread is held; or 0 */
+	struct copy whole; /* of the stack of a thread that was stopped alone; empty: none */
+	bool elsewhere; /* memory was read that the process can change, and that is not in @whole */
 };
 
 static bool read_copy(const struct copy *copy, uint64_t addr, void *buf, size_t len)
@@ -402,7 +406,7 @@ static bool read_copy(const struct copy *copy, uint64_t addr, void *buf, size_t 
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
-	const struct thread_reader *r = arg;
+	struct thread_reader *r = arg;
 	const struct map_range *range;
 	int pid = r->t->number;
 
@@ -410,35 +414,88 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 			  read_copy(&r->thread->shadow, addr, buf, len) ||
 			  read_copy(&r->thread->mutex, addr, buf, len)))
 		return 0;
+	if (r->until && now_ns(CLOCK_MONOTONIC) > r->until)
+		return -ETIMEDOUT;
+	if (r->whole.data && read_copy(&r->whole, addr, buf, len))
+		return 0;
 	/* While the process runs, only memory that it cannot write is still unchanged. */
 	range = find_range(r->t, addr);
 	if (!r->stopped && (!range || range->writable))
 		return -EFAULT;
-	if (r->until && now_ns(CLOCK_MONOTONIC) > r->until)
-		return -ETIMEDOUT;
+	r->elsewhere |= !range || range->writable;
 	return shstk_read_process(&pid, addr, buf, len);
 }
 
-/* Unwinds a thread that is stopped and lets it go. */
+/* Returns true if the stack that is shown ends, or has a gap, because memory was not copied. */
+static bool cut_short(const struct trace_opts *o, const struct trace_thread *t)
+{
+	bool end = t->unwound.taken && t->unwound.nr >= 0 && t->unwound.info.end == SHSTK_END_READ;
+
+	if (!t->hardware.taken || o->compare)
+		return end;
+	return (end && trace_has_gap(&t->hardware)) ||
+	       (t->hardware.nr < 2 && t->hardware.info.end == SHSTK_END_READ);
+}
+
+/*
+ * Copies what is in use of the stack of a thread that is stopped, up to MAX_WHOLE bytes, to new
+ * memory. What cannot be copied is read later, word by word.
+ */
+static void copy_whole(const struct trace *t, const struct traced_thread *thread, struct copy *copy)
+{
+	const struct map_range *range = find_range(t, thread->stack.start + TRACE_RED_ZONE);
+	struct iovec local, remote;
+	ssize_t got;
+
+	if (!range)
+		return;
+	copy->data = mmap(NULL, MAX_WHOLE, PROT_READ | PROT_WRITE,
+			  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+	if (copy->data == MAP_FAILED) {
+		copy->data = NULL;
+		return;
+	}
+	copy->start = thread->stack.start;
+	if (copy->start < range->start)
+		copy->start = range->start;
+	set_copy_end(copy, range->end, MAX_WHOLE);
+	local = (struct iovec){ copy->data, copy->end - copy->start };
+	remote = (struct iovec){ (void *)copy->start, copy->end - copy->start };
+	got = process_vm_readv(t->number, &local, 1, &remote, 1, 0);
+	copy->end = copy->start + (got > 0 ? got : 0);
+}
+
+/*
+ * Unwinds a thread that is stopped, lets it go, and unwinds it once more from the copy of its stack
+ * if it could not be held for as long as that took.
+ */
 static void take_one(struct trace *t, struct traced_thread *thread)
 {
-	struct thread_reader reader = {
-		.t = t,
-		.thread = thread,
-		.stopped = true,
-		.until = now_ns(CLOCK_MONOTONIC) + STOP_HOLD_MS * MS,
-	};
+	struct thread_reader reader = { .t = t, .thread = thread, .stopped = true };
+	bool taken = thread->stopped && !take_registers(thread);
 
-	if (thread->stopped && !take_registers(thread)) {
+	if (taken) {
+		reader.until = now_ns(CLOCK_MONOTONIC) + STOP_HOLD_MS * MS;
 		if (thread->trace.shadow_on || !thread->trace.sampled)
 			plan_shadow(t, thread);
 		thread->trace.sampled = true;
 		interpreted_stop(&t->interpreted);
 		interpreted_read(&t->interpreted, &thread->trace);
+		copy_whole(t, thread, &reader.whole);
 		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
-		interpreted_place(&t->interpreted, t->opts, &thread->trace);
 	}
 	release(thread);
+	if (!taken)
+		return;
+	if (reader.whole.data && !reader.elsewhere && !thread->trace.shadow_on &&
+	    cut_short(t->opts, &thread->trace)) {
+		reader.stopped = false;
+		reader.until = 0;
+		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
+	}
+	interpreted_place(&t->interpreted, t->opts, &thread->trace);
+	if (reader.whole.data)
+		munmap(reader.whole.data, MAX_WHOLE);
 }
 
 /* Stops a thread again, unwinds it once more and lets it go. */
@@ -501,17 +558,6 @@ static void take_late(struct trace *t)
 		if (t->threads[i].seized)
 			stop_describe(t->pid, trace->tid, trace->held_up, sizeof(trace->held_up));
 	}
-}
-
-/* Returns true if the stack that is shown ends, or has a gap, because memory was not copied. */
-static bool cut_short(const struct trace_opts *o, const struct trace_thread *t)
-{
-	bool end = t->unwound.taken && t->unwound.nr >= 0 && t->unwound.info.end == SHSTK_END_READ;
-
-	if (!t->hardware.taken || o->compare)
-		return end;
-	return (end && trace_has_gap(&t->hardware)) ||
-	       (t->hardware.nr < 2 && t->hardware.info.end == SHSTK_END_READ);
 }
 
 /* Unwinds all threads from their copies. @stopped says that the process does not run. */
