@@ -235,7 +235,7 @@ CHECK	+= $(RECORD_B)/rhythm_test
 RECORD_FULL	:= $(RECORD_B)/full_test $(RECORD_B)/full_test-plain
 $(RECORD_B)/full_test: $(B)/lib/asan/libshstk.a
 $(RECORD_B)/full_test: RECORD_FULL_FLAGS := $(asan_FLAGS)
-$(RECORD_B)/full_test-plain: $(B)/libshstk.a
+$(RECORD_B)/full_test-plain: $(B)/lib/native/libshstk.a
 $(RECORD_FULL): selftests/record/full_test.c $(AGENT_SRC) \
 		$(wildcard tools/inject/agent/*.h tools/inject/common/*.h tools/inject/*.h) \
 		| $(B)/libshstk-agent.so
