@@ -356,27 +356,6 @@ static int execute(struct population *all, const struct task *t, struct process 
 	return 0;
 }
 
-/*
- * Leaves only the first thread to a process in which any thread executes a program: that one is the first
- * from then on, also if that had ended, and nothing more is heard of its former number.
- */
-static void end_others(struct population *all, struct task *first)
-{
-	struct process *p = first->process;
-	struct task *t, *next;
-
-	if (first->exited) {
-		DL_DELETE(all->exited, first);
-		first->exited = 0;
-		p->living++;
-	}
-	if (p->living == 1)
-		return;
-	HASH_ITER(hh, all->tasks, t, next)
-	if (t != first && t->process == p && !t->exited)
-		drop_task(all, t);
-}
-
 int population_comm(struct population *all, const struct perf_comm *c)
 {
 	struct process *p;
@@ -391,8 +370,6 @@ int population_comm(struct population *all, const struct perf_comm *c)
 	set_comm(t, c->comm, strlen(c->comm));
 	if (!c->exec)
 		return 0;
-	if (c->tid == c->pid)
-		end_others(all, t);
 	t->whole.nr = 0;
 	above_forget(&t->above);
 	return execute(all, t, p);
