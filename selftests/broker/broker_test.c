@@ -46,7 +46,6 @@ enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };
 
 #define EVENTS 4 /* that a user may have on each CPU */
 #define PAGES 16
-#define CAP_PERFMON_NR 38
 
 static char folder[] = "/tmp/broker-XXXXXX";
 static char burner[PATH_MAX], setuid_burner[PATH_MAX];
@@ -983,15 +982,7 @@ static void limit_rights(void)
 	static const int rights[] = { CAP_PERFMON_NR, CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID,
 				      CAP_KILL };
 
-	for (int i = 0; i < 64; i++) {
-		bool kept = false;
-
-		for (size_t k = 0; k < sizeof(rights) / sizeof(*rights); k++)
-			kept |= i == rights[k];
-		if (!kept)
-			prctl(PR_CAPBSET_DROP, i);
-	}
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	keep_rights(rights, sizeof(rights) / sizeof(*rights));
 }
 
 static void start(const char *shstk)

@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -20,10 +21,25 @@
 
 #include "tools/perf/borrow_protocol.h"
 
+#define CAP_PERFMON_NR 38 /* older headers do not name it */
 #define PATIENCE 300 /* seconds; a step that takes longer has failed */
 
 static char name[PATH_MAX]; /* of the broker's socket */
 static int cpu; /* the CPU on which events are asked for */
+
+/* Drops all capabilities but the @nr ones in @rights, for this process and what it executes. */
+static void keep_rights(const int *rights, size_t nr)
+{
+	for (int i = 0; i < 64; i++) {
+		bool kept = false;
+
+		for (size_t k = 0; k < nr; k++)
+			kept |= i == rights[k];
+		if (!kept)
+			prctl(PR_CAPBSET_DROP, i);
+	}
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+}
 
 static double now(void)
 {

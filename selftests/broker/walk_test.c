@@ -35,7 +35,6 @@ enum { FIRST = 65100, SECOND, GREEDY, MODEST, SILENT };
 
 #define PAGES 64
 #define ENOUGH 20 /* samples */
-#define CAP_PERFMON_NR 38
 #define CAP_BPF_NR 39
 
 static char folder[] = "/tmp/broker-walk-XXXXXX", shstk[PATH_MAX + 32];
@@ -1119,15 +1118,7 @@ static void limit_rights(void)
 				      CAP_SYS_PTRACE,	   CAP_SETUID,	   CAP_SETGID,
 				      CAP_DAC_READ_SEARCH, CAP_KILL };
 
-	for (int i = 0; i < 64; i++) {
-		bool kept = false;
-
-		for (size_t k = 0; k < sizeof(rights) / sizeof(*rights); k++)
-			kept |= i == rights[k];
-		if (!kept)
-			prctl(PR_CAPBSET_DROP, i);
-	}
-	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	keep_rights(rights, sizeof(rights) / sizeof(*rights));
 }
 
 static void start(const char *option)
