@@ -46,4 +46,10 @@ struct shstk_hook {
 int shstk_hook_capture(struct shstk_hook *hook, uint64_t *pcs, unsigned int max,
 		       const struct shstk_opts *opts) __attribute__((visibility("hidden")));
 
+/*
+ * Returns the address at which the function at @pc begins, as .eh_frame_hdr of the object that is
+ * mapped there says, or 0 if it says nothing of @pc. Async-signal-safe; no cancellation point.
+ */
+uint64_t shstk_hook_function(uint64_t pc) __attribute__((visibility("hidden")));
+
 #endif

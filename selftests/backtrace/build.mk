@@ -23,7 +23,16 @@ $(DROP_B)/true_walks.so: selftests/backtrace/true_walks.c
 	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -O2 -foptimize-sibling-calls -fPIC -shared \
 		-o $@ $< -ldl
 
-selftests/backtrace/backtrace_test.py: | $(DROP_B)/true_walks.so $(DROP_B)/walkers $(DROP_B)/allocs $(DROP_B)/burn \
+$(DROP_B)/replaced: selftests/backtrace/replaced.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(DROP_FLAGS) -o $@ $< -ldl
+# Two objects that differ in where their functions begin, and in nothing that decides on their place.
+$(DROP_B)/functions%.so: selftests/backtrace/functions.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -DSHIFT=$* -fPIC -shared -nostdlib -o $@ $<
+
+selftests/backtrace/backtrace_test.py: | $(DROP_B)/replaced $(DROP_B)/functions4.so $(DROP_B)/functions12.so \
+	$(DROP_B)/true_walks.so $(DROP_B)/walkers $(DROP_B)/allocs $(DROP_B)/burn \
 	$(DROP_B)/cancel $(B)/selftests/record/target-musl all
 
 CHECK	+= selftests/backtrace/backtrace_test.py

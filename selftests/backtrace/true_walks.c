@@ -1,40 +1,53 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * true_walks.c - an object for LD_PRELOAD, behind libshstk-backtrace.so, that counts the calls of
- * the real _Unwind_Backtrace(). It prints the count on standard error when the program ends.
+ * the real _Unwind_Backtrace() and _Unwind_FindEnclosingFunction(). It prints the counts on standard
+ * error when the program ends.
  */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unwind.h>
 
-static _Unwind_Reason_Code (*next)(_Unwind_Trace_Fn, void *);
-static unsigned long _Atomic count;
+static unsigned long _Atomic walks, lookups;
 
-static void find_next(void)
+/* Finds a function of the real unwinder, which may have been loaded late. */
+static void *find(const char *name)
 {
-	void *library;
+	void *fn = dlsym(RTLD_NEXT, name), *library;
 
-	*(void **)&next = dlsym(RTLD_NEXT, "_Unwind_Backtrace");
-	if (next)
-		return;
+	if (fn)
+		return fn;
 	library = dlopen("libgcc_s.so.1", RTLD_NOW);
-	*(void **)&next = library ? dlsym(library, "_Unwind_Backtrace") : NULL;
-	if (!next)
+	fn = library ? dlsym(library, name) : NULL;
+	if (!fn)
 		abort();
+	return fn;
 }
 
 /* Calls the real function by a jump, so that it does not see this one. */
 __attribute__((visibility("default"))) _Unwind_Reason_Code _Unwind_Backtrace(_Unwind_Trace_Fn trace,
 									     void *arg)
 {
-	count++;
+	static _Unwind_Reason_Code (*next)(_Unwind_Trace_Fn, void *);
+
+	walks++;
 	if (!next)
-		find_next();
+		*(void **)&next = find("_Unwind_Backtrace");
 	return next(trace, arg);
 }
 
-__attribute__((destructor)) static void print_count(void)
+__attribute__((visibility("default"))) void *_Unwind_FindEnclosingFunction(void *pc)
 {
-	fprintf(stderr, "%lu true walks\n", count);
+	static void *(*next)(void *);
+
+	lookups++;
+	if (!next)
+		*(void **)&next = find("_Unwind_FindEnclosingFunction");
+	return next(pc);
+}
+
+__attribute__((destructor)) static void print_counts(void)
+{
+	fprintf(stderr, "%lu true walks, %lu true look-ups\n", walks, lookups);
 }

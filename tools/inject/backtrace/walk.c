@@ -65,6 +65,7 @@ static struct {
 	_Unwind_Ptr (*GetDataRelBase)(struct _Unwind_Context *);
 	_Unwind_Ptr (*GetTextRelBase)(struct _Unwind_Context *);
 	const void *(*Find_FDE)(void *, struct bases *);
+	void *(*FindEnclosingFunction)(void *);
 } next;
 
 static void *library;
@@ -89,6 +90,7 @@ __attribute__((constructor)) static void resolve(void)
 	RESOLVE(GetDataRelBase);
 	RESOLVE(GetTextRelBase);
 	RESOLVE(Find_FDE);
+	RESOLVE(FindEnclosingFunction);
 	RESOLVE(Backtrace);
 }
 
@@ -234,12 +236,17 @@ static bool no_answer(struct backtrace_frame *f, void *ret)
 	return false;
 }
 
-/* Finds what libgcc knows of the function that @f is in. Behind the outermost frame it is that one. */
+/* Returns an address in the function that @f is in. Behind the outermost frame it is that one. */
+static uint64_t pc_inside(const struct backtrace_frame *f)
+{
+	return f->pc ? f->pc - !f->exact : f->last_pc - 1;
+}
+
+/* Finds what libgcc knows of the function that @f is in. */
 static bool find_bases(const struct backtrace_frame *f, struct bases *b)
 {
-	uint64_t pc = f->pc ? f->pc - !f->exact : f->last_pc - 1;
-
-	return next.Find_FDE && f->pc | f->last_pc && next.Find_FDE((void *)(uintptr_t)pc, b);
+	return next.Find_FDE && f->pc | f->last_pc &&
+	       next.Find_FDE((void *)(uintptr_t)pc_inside(f), b);
 }
 
 /* Defines an answer that is a member of struct bases. */
@@ -257,10 +264,31 @@ ANSWER(text)
 ANSWER(data)
 ANSWER(function)
 
+/* The usual function is found without libgcc. */
+static bool region_of(struct backtrace_frame *f, _Unwind_Ptr *ret)
+{
+	*ret = f->pc | f->last_pc ? shstk_hook_function(pc_inside(f)) : 0;
+	return *ret || function_of(f, ret);
+}
+
 ASK(void *, GetLanguageSpecificData, no_answer)
-ASK(_Unwind_Ptr, GetRegionStart, function_of)
+ASK(_Unwind_Ptr, GetRegionStart, region_of)
 ASK(_Unwind_Ptr, GetDataRelBase, data_of)
 ASK(_Unwind_Ptr, GetTextRelBase, text_of)
+
+/*
+ * Code that was registered by __register_frame() and the like is the real unwinder's. As there, @pc
+ * is a return address.
+ */
+HOOK_API void *_Unwind_FindEnclosingFunction(void *pc)
+{
+	uint64_t start = shstk_hook_function((uintptr_t)pc - 1);
+
+	if (likely(start))
+		return (void *)(uintptr_t)start;
+	need_next();
+	return next.FindEnclosingFunction ? next.FindEnclosingFunction(pc) : NULL;
+}
 
 /* ---- CFAs ---- */
 
