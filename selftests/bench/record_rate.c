@@ -85,10 +85,10 @@ void __wrap_perf_rings_close(struct perf_rings *rings)
 	(void)rings;
 }
 
-bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
+bool __wrap_perf_rings_lost(const struct perf_rings *rings, struct perf_losses *ret)
 {
 	(void)rings;
-	*ret = 0;
+	*ret = (struct perf_losses){ 0 };
 	return true;
 }
 

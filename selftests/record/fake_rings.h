@@ -41,10 +41,10 @@ uint64_t __wrap_perf_rings_memory(const struct perf_rings *rings)
 	return 0;
 }
 
-bool __wrap_perf_rings_lost(const struct perf_rings *rings, uint64_t *ret)
+bool __wrap_perf_rings_lost(const struct perf_rings *rings, struct perf_losses *ret)
 {
 	(void)rings;
-	*ret = 0;
+	*ret = (struct perf_losses){ 0 };
 	return true;
 }
 

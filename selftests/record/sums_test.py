@@ -89,18 +89,30 @@ def stopped_recorder(*options):
             yield recorder, target
 
 
+@contextlib.contextmanager
+def on_one_cpu():
+    """What is started meanwhile runs on one CPU, whose number this returns."""
+    cpus = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, {max(cpus)})
+    try:
+        yield max(cpus)
+    finally:
+        os.sched_setaffinity(0, cpus)
+
+
 @test
 def losses_in_every_output():
-    """what found no room is said in each format, with how much of the whole there is; by report, too"""
+    """what found no room is said in each format, of how much and on which CPU; by report, too"""
     options, paths = outputs('lost')
     kept = os.path.join(TMP, 'lost.shstk')
-    with stopped_recorder('-F', '2000', '--buffer=16', f'--output={kept}', *options) as running:
+    with on_one_cpu() as cpu, \
+            stopped_recorder('-F', '2000', '--buffer=16', f'--output={kept}', *options) as running:
         recorder, _ = running
         recorder.send_signal(signal.SIGINT)
         _, err = recorder.communicate()
     check(recorder.returncode == 0, err)
     found = re.search(r'(lost (\d+) records: a ring was full \(see --buffer\); '
-                      r'([0-9.]+) of ([0-9.]+) s CPU time are here)', err)
+                      rf'([0-9.]+) of ([0-9.]+) s CPU time are here; all on CPU {cpu})\n', err)
     check(found and int(found[2]) > 200, err)
     check(float(found[3]) < float(found[4]) and float(found[4]) > 1.0, err)
     again, reported = outputs('reported')

@@ -285,7 +285,7 @@ int cmd_events(int argc, char **argv)
 	struct events e = { 0 };
 	int next_arg, err;
 	struct reason why;
-	uint64_t lost;
+	struct perf_losses lost;
 	bool last;
 
 	next_arg = command_parse(&events_argp, argc, argv, &e);
@@ -318,8 +318,8 @@ int cmd_events(int argc, char **argv)
 	} while (!err && !last);
 	if (err < 0)
 		complain("cannot read violations: %s", strerror(-err));
-	if (perf_rings_lost(rings, &lost) && lost)
-		complain("%" PRIu64 " records were lost: names may be missing", lost);
+	if (perf_rings_lost(rings, &lost) && lost.all)
+		complain("%" PRIu64 " records were lost: names may be missing", lost.all);
 	population_deinit(&e.all);
 	perf_rings_close(rings);
 	return err < 0 ? EXIT_FAILED : EXIT_OK;

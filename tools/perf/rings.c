@@ -33,7 +33,7 @@
 #include "tools/perf/rings.h"
 #include "tools/shstk.h"
 
-#define MAX_CPUS 4096
+#define MAX_CPUS PERF_MAX_CPUS
 #define MAX_RECORD 65536
 #define MAX_RING (16u << 20)
 #define MIN_RING (64u << 10) /* smallest size of a ring that may shrink */
@@ -66,6 +66,20 @@ struct cpu_ring {
 	uint64_t time;
 };
 
+/**
+ * struct opened - an event that is open
+ * @fd: its file descriptor.
+ * @cpu: number of the CPU on which it counts.
+ * @whose: its target, or -1.
+ * @which: enum perf_which, or WALKED.
+ */
+struct opened {
+	int fd;
+	int cpu;
+	pid_t whose;
+	uint8_t which;
+};
+
 /* The event whose samples have this identifier. */
 struct identity {
 	uint64_t id;
@@ -78,10 +92,9 @@ struct perf_rings {
 	size_t nr_rings;
 	struct cpu_ring **heap; /* rings with a record, the oldest record's first; see sift_down() */
 	size_t nr_heap;
-	int *fds;
-	uint8_t *which; /* enum perf_which of each event in @fds */
-	pid_t *whose; /* target of each event in @fds, or -1 */
-	size_t nr_fds, max_fds;
+	struct opened *events; /* all events that are open */
+	size_t nr_events, max_events;
+	struct perf_losses closed; /* what events lost that were closed since */
 	struct identity *others; /* identifiers of all events but PERF_MAIN, sorted */
 	size_t nr_others, max_others;
 	bool user_only;
@@ -504,28 +517,24 @@ int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why
 /* Makes room for one more event. Returns whether there is memory. */
 static bool more_events(struct perf_rings *r)
 {
-	size_t max = r->max_fds ? 2 * r->max_fds : 64;
-	int *fds = reallocarray(r->fds, max, sizeof(*fds));
-	uint8_t *which = fds ? reallocarray(r->which, max, sizeof(*which)) : NULL;
-	pid_t *whose = which ? reallocarray(r->whose, max, sizeof(*whose)) : NULL;
+	size_t max = r->max_events ? 2 * r->max_events : 64;
+	struct opened *events = reallocarray(r->events, max, sizeof(*events));
 
-	r->fds = fds ? fds : r->fds;
-	r->which = which ? which : r->which;
-	r->whose = whose ? whose : r->whose;
-	r->max_fds = whose ? max : r->max_fds;
-	return whose;
+	if (!events)
+		return false;
+	r->events = events;
+	r->max_events = max;
+	return true;
 }
 
-/* Keeps an event of the target @pid, or -1, or closes it. Returns 0 or -ENOMEM. */
-static int keep_fd(struct perf_rings *r, int fd, int which, pid_t pid)
+/* Keeps an event, or closes it. Returns 0 or -ENOMEM. */
+static int keep_event(struct perf_rings *r, const struct opened *event)
 {
-	if (r->nr_fds == r->max_fds && !more_events(r)) {
-		close(fd);
+	if (r->nr_events == r->max_events && !more_events(r)) {
+		close(event->fd);
 		return -ENOMEM;
 	}
-	r->which[r->nr_fds] = which;
-	r->whose[r->nr_fds] = pid;
-	r->fds[r->nr_fds++] = fd;
+	r->events[r->nr_events++] = *event;
 	return 0;
 }
 
@@ -589,7 +598,8 @@ void perf_output_attr(struct perf_event_attr *attr)
  */
 static int keep_walked(struct perf_rings *r, struct cpu_ring *ring, int fd)
 {
-	int ret = fd < 0 ? fd : keep_fd(r, fd, WALKED, -1);
+	const struct opened event = { fd, ring->cpu, -1, WALKED };
+	int ret = fd < 0 ? fd : keep_event(r, &event);
 
 	if (!ret)
 		ret = connect_ring(r, ring, fd);
@@ -641,14 +651,14 @@ static int open_or_borrow(struct perf_rings *r, const struct perf_opts *opts, in
 static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct cpu_ring *ring,
 		     int which, pid_t pid, int proof, struct reason *why)
 {
-	int fd, ret;
+	int fd = open_or_borrow(r, opts, ring->cpu, which, pid, proof), ret;
+	const struct opened event = { fd, ring->cpu, pid, which };
 
-	fd = open_or_borrow(r, opts, ring->cpu, which, pid, proof);
 	if (fd < 0) {
 		explain(opts, which, fd, why);
 		return fd;
 	}
-	ret = keep_fd(r, fd, which, pid);
+	ret = keep_event(r, &event);
 	if (ret)
 		return ret;
 	/* If this fails, samples are as complete as without the program. */
@@ -777,8 +787,8 @@ static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct r
 
 static void each_event(struct perf_rings *r, unsigned long request)
 {
-	for (size_t i = 0; i < r->nr_fds; i++)
-		ioctl(r->fds[i], request, 0);
+	for (size_t i = 0; i < r->nr_events; i++)
+		ioctl(r->events[i].fd, request, 0);
 }
 
 /*
@@ -931,16 +941,16 @@ uint64_t perf_rings_memory(const struct perf_rings *r)
 }
 
 /* Has the walker run at the event, if it is one that the walker can run at. */
-static void walk_event(struct perf_rings *r, size_t at)
+static void walk_event(const struct perf_rings *r, const struct opened *event)
 {
-	if (r->which[at] == PERF_MAIN || (r->walks_all && r->which[at] < PERF_WHICH))
-		ioctl(r->fds[at], PERF_EVENT_IOC_SET_BPF, r->walker);
+	if (event->which == PERF_MAIN || (r->walks_all && event->which < PERF_WHICH))
+		ioctl(event->fd, PERF_EVENT_IOC_SET_BPF, r->walker);
 }
 
 int perf_rings_walk(struct perf_rings *r, int program, bool all,
 		    int (*connect)(const void *arg, int cpu, int fd), const void *arg)
 {
-	const size_t nr = r->nr_fds;
+	const size_t nr = r->nr_events;
 	int ret = 0;
 
 	for (size_t i = 0; i < r->nr_rings && !ret; i++) {
@@ -956,7 +966,7 @@ int perf_rings_walk(struct perf_rings *r, int program, bool all,
 	r->walks_all = all;
 	/* The place to which the program writes exists before it begins. */
 	for (size_t i = 0; i < nr && !ret; i++)
-		walk_event(r, i);
+		walk_event(r, &r->events[i]);
 	return ret;
 }
 
@@ -971,23 +981,34 @@ static bool has_ring(const struct perf_rings *r, int fd)
 	return false;
 }
 
+/* Adds to @ret what the event lost. Returns false if the kernel does not tell. */
+static bool add_lost(const struct opened *event, struct perf_losses *ret)
+{
+	uint64_t values[2]; /* what the event counted, and what was lost */
+
+	if (read(event->fd, values, sizeof(values)) != sizeof(values))
+		return false;
+	perf_losses_add(ret, event->cpu, values[1]);
+	return true;
+}
+
 /* Closes the target's events from number @first on. */
 static void close_events(struct perf_rings *r, size_t first, pid_t tid)
 {
-	for (size_t i = r->nr_fds; i-- > first;) {
-		if (r->whose[i] != tid || has_ring(r, r->fds[i]))
+	for (size_t i = r->nr_events; i-- > first;) {
+		const struct opened *event = &r->events[i];
+
+		if (event->whose != tid || has_ring(r, event->fd))
 			continue;
-		close(r->fds[i]);
-		r->nr_fds--;
-		r->fds[i] = r->fds[r->nr_fds];
-		r->which[i] = r->which[r->nr_fds];
-		r->whose[i] = r->whose[r->nr_fds];
+		add_lost(event, &r->closed);
+		close(event->fd);
+		r->events[i] = r->events[--r->nr_events];
 	}
 }
 
 int perf_rings_add(struct perf_rings *r, const struct perf_opts *opts, pid_t tid)
 {
-	const size_t first = r->nr_fds;
+	const size_t first = r->nr_events;
 	const bool user_only = r->user_only;
 	struct reason unused;
 	int ret;
@@ -1004,10 +1025,10 @@ int perf_rings_add(struct perf_rings *r, const struct perf_opts *opts, pid_t tid
 		close_events(r, first, tid);
 		r->user_only = user_only;
 	}
-	for (size_t i = first; i < r->nr_fds; i++) {
+	for (size_t i = first; i < r->nr_events; i++) {
 		if (r->walker)
-			walk_event(r, i);
-		ioctl(r->fds[i], PERF_EVENT_IOC_ENABLE, 0);
+			walk_event(r, &r->events[i]);
+		ioctl(r->events[i].fd, PERF_EVENT_IOC_ENABLE, 0);
 	}
 	return ret;
 }
@@ -1024,15 +1045,13 @@ void perf_rings_close(struct perf_rings *r)
 	for (size_t i = 0; i < r->nr_rings; i++)
 		if (r->rings[i].page)
 			munmap(r->rings[i].page, sysconf(_SC_PAGESIZE) + r->ring_size);
-	for (size_t i = 0; i < r->nr_fds; i++)
-		close(r->fds[i]);
+	for (size_t i = 0; i < r->nr_events; i++)
+		close(r->events[i].fd);
 	if (r->token >= 0)
 		close(r->token);
 	free(r->rings);
 	free(r->heap);
-	free(r->fds);
-	free(r->which);
-	free(r->whose);
+	free(r->events);
 	free(r->others);
 	free(r);
 }
@@ -1052,16 +1071,19 @@ bool perf_rings_lent(const struct perf_rings *r)
 	return r->lease;
 }
 
-bool perf_rings_lost(const struct perf_rings *r, uint64_t *ret)
+void perf_losses_add(struct perf_losses *l, int cpu, uint64_t nr)
 {
-	uint64_t values[2]; /* what the event counted, and what was lost */
+	l->all += nr;
+	if (cpu >= 0 && cpu < PERF_MAX_CPUS)
+		l->of[cpu] += nr;
+}
 
-	*ret = 0;
-	for (size_t i = 0; i < r->nr_fds; i++) {
-		if (read(r->fds[i], values, sizeof(values)) != sizeof(values))
+bool perf_rings_lost(const struct perf_rings *r, struct perf_losses *ret)
+{
+	*ret = r->closed;
+	for (size_t i = 0; i < r->nr_events; i++)
+		if (!add_lost(&r->events[i], ret))
 			return false;
-		*ret += values[1];
-	}
 	return true;
 }
 
@@ -1070,10 +1092,10 @@ bool perf_rings_total(const struct perf_rings *r, int which, uint64_t *ret)
 	uint64_t values[2];
 
 	*ret = 0;
-	for (size_t i = 0; i < r->nr_fds; i++) {
-		if (r->which[i] != which)
+	for (size_t i = 0; i < r->nr_events; i++) {
+		if (r->events[i].which != which)
 			continue;
-		if (read(r->fds[i], values, sizeof(values)) < (ssize_t)sizeof(*values))
+		if (read(r->events[i].fd, values, sizeof(values)) < (ssize_t)sizeof(*values))
 			return false;
 		*ret += values[0];
 	}

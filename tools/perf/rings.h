@@ -127,6 +127,21 @@ struct perf_record {
 	const void *raw;
 };
 
+#define PERF_MAX_CPUS 4096 /* CPUs that are sampled; the kernel has 8192 at most */
+
+/**
+ * struct perf_losses - records that were lost because a ring was full
+ * @all: how many, on all CPUs.
+ * @of: how many on each CPU, by its number.
+ */
+struct perf_losses {
+	uint64_t all;
+	uint64_t of[PERF_MAX_CPUS];
+};
+
+/* Adds @nr records that the CPU @cpu lost. */
+void perf_losses_add(struct perf_losses *l, int cpu, uint64_t nr);
+
 struct perf_rings;
 
 struct perf_event_attr;
@@ -218,9 +233,9 @@ bool perf_rings_lent(const struct perf_rings *rings);
 
 /*
  * Writes to @ret how many records were lost so far because a ring was full. Returns false if the
- * kernel does not tell.
+ * kernel does not tell; then @ret is incomplete.
  */
-bool perf_rings_lost(const struct perf_rings *rings, uint64_t *ret);
+bool perf_rings_lost(const struct perf_rings *rings, struct perf_losses *ret);
 
 /*
  * Writes to @ret what the events @which counted so far in all their targets, sampled or not.

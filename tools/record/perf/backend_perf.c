@@ -19,6 +19,7 @@
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/perf_module.h"
+#include "tools/record/perf/losses.h"
 #include "tools/record/perf/perf_recording.h"
 #include "tools/record/samples.h"
 #include "tools/rules/cache.h"
@@ -736,14 +737,18 @@ static void report_none(const struct record_opts *o, bool user_only)
 
 static void report_lost(struct recording *r, const struct sample_counts *c, uint64_t whole)
 {
-	char sum[200] = "";
+	char sum[200] = "", cpus[LOSSES_ROOM];
+	struct perf_losses losses;
 
 	if (!c->lost)
 		return;
 	if (whole > c->weight)
 		samples_sum(r->opts, c, whole, sum, sizeof(sum));
-	caution(r, "lost %llu records: a ring was full (see --buffer)%s%s%s",
-		(unsigned long long)c->lost, *sum ? "; " : "", sum, *sum ? " are here" : "");
+	perf_recording_lost(perf_of(r), &losses);
+	losses_describe(&losses, cpus, sizeof(cpus));
+	caution(r, "lost %llu records: a ring was full (see --buffer)%s%s%s%s%s",
+		(unsigned long long)c->lost, *sum ? "; " : "", sum, *sum ? " are here" : "",
+		*cpus ? "; " : "", cpus);
 }
 
 /*

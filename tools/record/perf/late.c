@@ -36,7 +36,10 @@ static bool is_wanted(const struct perf_recording *d)
 /* Returns whether records were lost. The beginning of a thread may be among them. */
 static bool has_lost(const struct perf_recording *d)
 {
-	return sums_lost(&d->sums, d->rings) + d->sums.lost_before;
+	struct perf_losses lost;
+
+	sums_lost(&d->sums, d->rings, &lost);
+	return lost.all + d->sums.lost_before.all;
 }
 
 /*

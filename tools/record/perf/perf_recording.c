@@ -420,18 +420,25 @@ bool perf_recording_lent(const struct perf_recording *d)
 	return perf_rings_lent(d->rings);
 }
 
+void perf_recording_lost(const struct perf_recording *d, struct perf_losses *ret)
+{
+	sums_lost(&d->sums, d->rings, ret);
+}
+
 void perf_recording_count(const struct perf_recording *d, struct sample_counts *ret,
 			  struct perf_counts *more)
 {
 	const struct convert_counts *c = &d->convert->counts;
+	struct perf_losses lost;
 
+	sums_lost(&d->sums, d->rings, &lost);
 	*ret = (struct sample_counts){
 		.samples = c->samples,
 		.weight = c->weight,
 		.truncated = c->truncated,
 		.threads = c->threads,
 		.processes = c->processes,
-		.lost = sums_lost(&d->sums, d->rings),
+		.lost = lost.all,
 	};
 	if (!more)
 		return;

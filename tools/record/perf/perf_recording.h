@@ -178,6 +178,9 @@ bool perf_recording_borrowed(const struct perf_recording *d);
 /* Returns whether stacks are walked in the kernel by what the broker lends. */
 bool perf_recording_lent(const struct perf_recording *d);
 
+/* Writes to @ret which CPUs lost how many records of this profile so far. */
+void perf_recording_lost(const struct perf_recording *d, struct perf_losses *ret);
+
 /* Fills in the counts of this profile so far. @more may be NULL. */
 void perf_recording_count(const struct perf_recording *d, struct sample_counts *ret,
 			  struct perf_counts *more);

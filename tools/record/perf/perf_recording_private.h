@@ -7,6 +7,7 @@
  *	adapt.c            opens other rings while recording, when there is a reason
  *	late.c             finds threads that began while rings were being opened
  *	sums.c             what the kernel counted and lost, over all these rings
+ *	losses.c           says which CPUs lost most
  */
 #ifndef TOOLS_RECORD_PERF_PERF_RECORDING_PRIVATE_H
 #define TOOLS_RECORD_PERF_PERF_RECORDING_PRIVATE_H

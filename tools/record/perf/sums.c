@@ -8,16 +8,30 @@
 
 #include "tools/record/perf/sums.h"
 
+static void add(struct perf_losses *to, const struct perf_losses *l)
+{
+	to->all += l->all;
+	for (int cpu = 0; cpu < PERF_MAX_CPUS; cpu++)
+		to->of[cpu] += l->of[cpu];
+}
+
+static void subtract(struct perf_losses *from, const struct perf_losses *l)
+{
+	from->all -= l->all;
+	for (int cpu = 0; cpu < PERF_MAX_CPUS; cpu++)
+		from->of[cpu] -= l->of[cpu];
+}
+
 uint64_t sums_take(struct sums *s, const struct perf_record *r)
 {
 	const uint64_t *body = r->body;
 
 	s->throttled += r->type == PERF_RECORD_THROTTLE;
 	if (r->type == PERF_RECORD_LOST_SAMPLES && r->size >= 8)
-		s->lost_told += body[0];
+		perf_losses_add(&s->lost_told, r->cpu, body[0]);
 	if (r->type != PERF_RECORD_LOST || r->size < 16)
 		return 0;
-	s->lost_told += body[1];
+	perf_losses_add(&s->lost_told, r->cpu, body[1]);
 	return body[1];
 }
 
@@ -37,26 +51,30 @@ void sums_take_over(struct sums *s, const struct perf_rings *old, const struct p
 
 void sums_close(struct sums *s, const struct perf_rings *old)
 {
-	uint64_t lost;
+	struct perf_losses lost;
 
 	if (perf_rings_lost(old, &lost))
-		s->lost += lost;
+		add(&s->lost, &lost);
 }
 
 /*
- * Returns the number of lost records over all profiles. The records that tell of losses come only
- * once there is room in a ring again, so the kernel's own count is preferred.
+ * Writes to @ret the lost records of all profiles. The records that tell of losses come only once
+ * there is room in a ring again, so the kernel's own count is preferred.
  */
-static uint64_t all_lost(const struct sums *s, const struct perf_rings *rings)
+static void all_lost(const struct sums *s, const struct perf_rings *rings, struct perf_losses *ret)
 {
-	uint64_t lost;
-
-	return perf_rings_lost(rings, &lost) ? lost + s->lost : s->lost_told + s->lost_before;
+	if (perf_rings_lost(rings, ret)) {
+		add(ret, &s->lost);
+	} else {
+		*ret = s->lost_told;
+		add(ret, &s->lost_before);
+	}
 }
 
-uint64_t sums_lost(const struct sums *s, const struct perf_rings *rings)
+void sums_lost(const struct sums *s, const struct perf_rings *rings, struct perf_losses *ret)
 {
-	return all_lost(s, rings) - s->lost_before;
+	all_lost(s, rings, ret);
+	subtract(ret, &s->lost_before);
 }
 
 /*
@@ -85,8 +103,13 @@ bool sums_counted(const struct sums *s, const struct perf_rings *rings, bool for
 
 void sums_renew(struct sums *s, const struct perf_rings *rings, bool foreign)
 {
-	s->lost_before = all_lost(s, rings);
+	struct perf_losses lost;
+
+	/* all_lost() needs what @lost_before is until now. */
+	all_lost(s, rings, &lost);
+	s->lost_before = lost;
 	for (int which = 0; which < PERF_WHICH; which++)
 		all_counted(s, rings, foreign, which, &s->counted_before[which]);
-	s->lost_told = s->throttled = 0;
+	s->lost_told = (struct perf_losses){ 0 };
+	s->throttled = 0;
 }

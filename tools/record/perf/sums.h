@@ -15,9 +15,9 @@
  * @counted: what each event counted in earlier rings, minus what the rings that followed had
  *	counted when they took over. Set by sums_take_over().
  * @counted_before: what each event had counted when this profile began. Set by sums_renew().
- * @lost: records that earlier rings lost. Set by sums_close().
- * @lost_before: records that were lost when this profile began. Set by sums_renew().
- * @lost_told: lost records of this profile, as records in the rings tell.
+ * @lost: records that earlier rings lost, by CPU. Set by sums_close().
+ * @lost_before: records that were lost when this profile began, by CPU. Set by sums_renew().
+ * @lost_told: lost records of this profile, by CPU, as records in the rings tell.
  * @throttled: how often the kernel held an event back during this profile.
  * @total: descriptor of an event that counts all of the command without sampling; -1: there is
  *	none.
@@ -25,9 +25,9 @@
 struct sums {
 	uint64_t counted[PERF_WHICH];
 	uint64_t counted_before[PERF_WHICH];
-	uint64_t lost;
-	uint64_t lost_before;
-	uint64_t lost_told;
+	struct perf_losses lost;
+	struct perf_losses lost_before;
+	struct perf_losses lost_told;
 	uint64_t throttled;
 	int total;
 };
@@ -44,8 +44,8 @@ void sums_take_over(struct sums *s, const struct perf_rings *old, const struct p
 /* Adds what the rings @old lost. Called after all of @old was read, before it is closed. */
 void sums_close(struct sums *s, const struct perf_rings *old);
 
-/* Returns how many records were lost in this profile so far. */
-uint64_t sums_lost(const struct sums *s, const struct perf_rings *rings);
+/* Writes to @ret how many records were lost in this profile so far. */
+void sums_lost(const struct sums *s, const struct perf_rings *rings, struct perf_losses *ret);
 
 /*
  * Writes to @ret what event @which counted during this profile. Returns false if that is not known,
