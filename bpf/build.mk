@@ -1,14 +1,14 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The BPF programs: walk.bpf.c walks stacks by unwind rules, lend.bpf.c does so for ordinary users,
-# language.bpf.c reads the frames of interpreters. clang makes them, if it is installed; without it `shstk record --via=bpf` says so,
+# language.bpf.c reads the frames of interpreters, and native.bpf.c those on the native stack, too. clang makes them, if it is installed; without it `shstk record --via=bpf` says so,
 # and everything else works. tools/bpf/ loads them with libbpf.
 
 # CO-RE needs the types (-g). The rest of the debug information is stripped.
 WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi \
 	-I/usr/include/$(MULTIARCH) -ffile-prefix-map=$(CURDIR)=.
 # The programs of each architecture. No interpreter is known on arm64.
-WALK_BPF_x86	:= walk lend language stack
+WALK_BPF_x86	:= walk lend language native stack
 WALK_BPF_arm64	:= walk lend stack
 HAS_LIBBPF_H	:= $(wildcard /usr/include/bpf/bpf_core_read.h)
 WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h)

@@ -140,6 +140,8 @@ struct language_live {
  * @texts: what is copied of a function; the last one may be long.
  * @lines: where instructions have their line.
  * @kind_bits: bits of the flags by which a frame is a frame of one kind or another.
+ * @native: frames are on the native stack, and are found by a struct native_target (native.h).
+ * @reserved2: 0.
  * @live: code that keeps its place in registers.
  * @truth: address of a word that is read with each sample, for tests; 0: none.
  */
@@ -169,6 +171,8 @@ struct language_target {
 	struct language_text texts[LANGUAGE_TEXTS];
 	struct language_lines lines;
 	__u32 kind_bits;
+	__u32 native;
+	__u32 reserved2;
 	struct language_live live;
 	__u64 truth;
 };

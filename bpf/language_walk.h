@@ -267,25 +267,29 @@ static noinline u64 introduce(struct language_run *run)
 	return id;
 }
 
-/* Returns a number that differs where the ends of two texts do. */
-static noinline u64 sum_tail(struct language_run *run)
+/* Returns a number that differs where the ends of two texts of @length bytes do. */
+static noinline u64 sum_bytes(struct language_walk *l, u64 at, u64 length)
 {
-	const struct language_tail *tail = &run->t->tail;
-	struct language_walk *l = run->l;
-	u64 at = l->words[MASKED(tail->word, WORDS)];
-	u64 length = user_word(at + tail->length_at), sum = length;
-	u64 size = length < LANGUAGE_TAIL ? length : LANGUAGE_TAIL - 1;
+	u64 size = length < LANGUAGE_TAIL ? length : LANGUAGE_TAIL - 1, sum = length;
 
 	for (u32 i = 0; i < LANGUAGE_TAIL / 8; i++)
 		l->tail[i] = 0;
 	KNOWN(size);
-	bpf_probe_read_user(l->tail, MASKED(size, LANGUAGE_TAIL),
-			    (void *)(at + tail->head + length - size));
+	bpf_probe_read_user(l->tail, MASKED(size, LANGUAGE_TAIL), (void *)(at + length - size));
 	for (u32 i = 0; i < LANGUAGE_TAIL / 8; i++) {
 		sum = (sum ^ l->tail[i]) * 0x9e3779b97f4a7c15ull;
 		sum ^= sum >> 32;
 	}
 	return sum;
+}
+
+/* Returns that of the text which belongs to what a function is known by. */
+static __always_inline u64 sum_tail(const struct language_run *run)
+{
+	const struct language_tail *tail = &run->t->tail;
+	u64 at = run->l->words[MASKED(tail->word, WORDS)];
+
+	return sum_bytes(run->l, at + tail->head, user_word(at + tail->length_at));
 }
 
 /* Returns the number of the function whose words were read, which is at @code; 0: it is not known. */
@@ -530,6 +534,10 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 		l->live_frame = registers[PT_R14];
 }
 
+#ifdef LANGUAGE_NATIVE
+static void read_native(struct language_run *run, struct task_struct *task, u32 of);
+#endif
+
 /*
  * Writes a record with the frames of the thread, if its process is one whose frames are to be read.
  * Returns whether it is.
@@ -546,6 +554,12 @@ static __always_inline bool read_language(void *ctx, const struct walk_config *c
 	if (!run.t || !run.l || !task->mm)
 		return false;
 	begin_moment(&run, task, number);
+#ifdef LANGUAGE_NATIVE
+	if (run.t->native) {
+		read_native(&run, task, number);
+		return true;
+	}
+#endif
 	base = find_base(run.t, task);
 	if (!base)
 		return true;
@@ -569,5 +583,9 @@ static __always_inline bool read_language(void *ctx, const struct walk_config *c
 					      nr * sizeof(run.l->entries[0]));
 	return true;
 }
+
+#ifdef LANGUAGE_NATIVE
+#include "native_walk.h"
+#endif
 
 #endif /* BPF_LANGUAGE_WALK_H */

@@ -141,6 +141,19 @@ $(FUZZ_B)/php_seed: selftests/fuzz/php_seed.py
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/php_fuzz $(FUZZ_B)/php_seed
 
+# v8_fuzz gets the same of functions of V8, and of its machine code.
+$(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,calls frame function positions \
+		versions) selftests/fuzz/function_fuzz.h $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^)
+
+$(FUZZ_B)/v8_seed: selftests/fuzz/v8_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@ $@-machine
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/v8_fuzz $(FUZZ_B)/v8_seed
+
 # context_fuzz gets what programs publish for readers outside, variable_fuzz the files in which their
 # variable may be.
 $(FUZZ_B)/context_fuzz: selftests/fuzz/context_fuzz.c tools/convert/context_labels.c
@@ -222,7 +235,8 @@ $(FUZZ_B)/heap_fuzz: selftests/fuzz/heap_fuzz.c selftests/fuzz/print_profile.h \
 		$(patsubst %,tools/record/heap/%.c,heap growth heap_functions heap_values told) \
 		$(patsubst %,tools/language/%.c,languages place python/frame python/function python/python \
 		python/recognise python/versions php/cold php/frame php/function php/php php/recognise \
-		php/versions) tools/elf/symbols.c tools/repeats.c \
+		php/versions v8/calls v8/frame v8/function v8/positions v8/recognise v8/v8 v8/versions) \
+		tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c \
 		tools/record/agent/shared_memory.c tools/proc/about.c $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \

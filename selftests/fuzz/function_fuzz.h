@@ -51,6 +51,7 @@ static inline void function_fuzz(const struct function_fuzz *fuzz, const uint8_t
 	free(f.name);
 	free(f.file);
 	free(f.lines);
+	free(f.own);
 	free(record);
 }
 

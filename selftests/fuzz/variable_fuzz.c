@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	module.account = shstk_symbols_account(symbols, "file");
 	if (!module.account)
 		abort();
-	if (!context_variable_find(&module, &found) && found.module > 1u << 20)
+	if (!context_variable_find(&module, CONTEXT_VARIABLE, &found) && found.module > 1u << 20)
 		abort();
 	shstk_symbols_destroy(symbols);
 	close(module.fd);

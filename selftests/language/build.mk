@@ -4,7 +4,7 @@
 # bpf/language_walk.h).
 
 LANGUAGE_B	:= $(B)/selftests/language
-LANGUAGE_BPF	:= $(filter %/shstk-language.bpf.o,$(TOOL_OBJECTS))
+LANGUAGE_BPF	:= $(filter %/shstk-language.bpf.o %/shstk-native.bpf.o,$(TOOL_OBJECTS))
 
 # The program is linked with all of the command but its main().
 $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
@@ -17,8 +17,10 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 # The readers of interpreters, without the rest of the command.
 $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
 		place read python/frame python/function python/python python/recognise python/versions \
-		php/cold php/frame php/function php/php php/recognise php/versions) \
-		$(B)/tools/elf/symbols.o $(B)/tools/repeats.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+		php/cold php/frame php/function php/php php/recognise php/versions \
+		v8/calls v8/frame v8/function v8/positions v8/recognise v8/v8 v8/versions) \
+		$(B)/tools/elf/symbols.o $(B)/tools/convert/context_variable.o $(B)/tools/repeats.o $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
@@ -34,8 +36,8 @@ $(LANGUAGE_B)/positions_test: selftests/language/positions_test.c $(patsubst %,$
 
 CHECK += $(LANGUAGE_B)/positions_test
 
-# The BPF object lies beside the program that loads it, as it does in an installation.
-$(LANGUAGE_B)/shstk-language.bpf.o: $(B)/shstk-language.bpf.o
+# The BPF objects lie beside the program that loads them, as they do in an installation.
+$(LANGUAGE_B)/shstk-%.bpf.o: $(B)/shstk-%.bpf.o
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -44,13 +46,24 @@ $(LANGUAGE_B)/python3-forged: selftests/language/forged.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
 
+# This one is taken for Node.js. (The folder is for its name.)
+$(LANGUAGE_B)/forged/node: selftests/language/forged_node.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
+
 LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
 selftests/language/python_test.py selftests/language/ways_test.py: | $(LANGUAGE_TRUTH)
 selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
-selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged
+selftests/language/node_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
+selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/forged/node
 selftests/language/trace_test.py selftests/language/allocations_test.py: | all
 selftests/language/both_test.py selftests/language/languages_test.py: | all
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
+
+# A module of Node.js.
+$(LANGUAGE_B)/word.node: selftests/language/node_word.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -fPIC -shared -o $@ $<
 
 # A program with Python in it.
 $(LANGUAGE_B)/embed: selftests/language/embed.c
@@ -66,13 +79,13 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php hostile trace both processes languages allocations ways))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php node hostile trace both processes languages allocations ways))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here
 check-languages:
 	$(Q).ci/packages-install build check
 	$(Q)+$(CHECK_MAKE) run-check-languages
-run-check-languages: all $(LANGUAGE_TRUTH)
+run-check-languages: all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 	$(Q)selftests/language/languages.py
 
 .PHONY: check-languages run-check-languages

@@ -15,11 +15,11 @@ MEMORY = 512 << 10      # KiB that no recorder may take
 SAMPLES = '200'         # of which frames are read
 
 
-def judge(kind, may_show=False):
-    """Records a program whose frames are forged in that way (forged.c): that ends, takes little
-    memory, and shows no function unless one may be shown."""
+def judge(*kind, may_show=False, program='python3-forged'):
+    """Records a program whose frames are forged in that way (forged.c, forged_node.c): that ends,
+    takes little memory, and shows no function unless one may be shown."""
     last = lines_of(record('-f', '999', '-r', SAMPLES, os.path.join(TMP, 'word'),
-                           os.path.join(HERE, 'python3-forged'), kind))[-1]
+                           os.path.join(HERE, program), *kind))[-1]
     print('#', last)
     words = last.split()
     check(len(words) == 5, 'samples are not taken to the end')
@@ -63,6 +63,13 @@ def edge():
 def kernel():
     """a frame in the kernel"""
     judge('kernel')
+
+
+@test
+def javascript():
+    """frames and objects of JavaScript that lead to themselves, to the kernel or nowhere, or are huge"""
+    # The program is each of these in turn, as loading the program that reads them takes its time.
+    judge(program='forged/node')
 
 
 if __name__ == '__main__':

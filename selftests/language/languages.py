@@ -23,6 +23,8 @@ sys.dont_write_bytecode = True
 sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 from harness import HERE, SHSTK    # noqa: E402
 from judge import Judge    # noqa: E402
+from node_judge import NodeJudge    # noqa: E402
+import node_program    # noqa: E402
 from php_judge import PhpJudge    # noqa: E402
 import php_program    # noqa: E402
 
@@ -179,7 +181,14 @@ def judge_php(folder):
                  PhpJudge)
 
 
-JUDGES = {'python3': judge_python, 'php': judge_php}
+def judge_node(folder):
+    node_program.write(folder)
+    os.environ['WORD'] = os.path.join(folder, 'word')
+    return judge(folder, ['node', os.path.join(folder, 'functions.js'), os.path.join(HERE, 'word.node')],
+                 NodeJudge)
+
+
+JUDGES = {'python3': judge_python, 'php': judge_php, 'node': judge_node}
 
 
 def make_row(name, compiler, command, seconds):

@@ -24,6 +24,15 @@ def check_not_refused(said):
     check(not refusal or is_locked_down(), refusal and refusal.group())
 
 
+def skip_unless_native_read(said):
+    """Skips a test of frames on the native stack: some kernels refuse the large program for them, as
+    languages.rst says."""
+    refusal = re.search('.*reading frames on the native stack by BPF: .*', said)
+    if refusal:
+        raise Skip(refusal.group())
+    skip_unless_read(said)
+
+
 def skip_unless_read(said):
     """Skips a test whose recording, which said that, could not read frames.
     A BPF program that the kernel refuses fails it."""

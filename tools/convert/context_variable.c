@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * context_variable.c - finds the thread-local variable in which threads publish their trace contexts.
+ * context_variable.c - finds the thread-local variable in which threads publish their trace contexts,
+ * or another one.
  *
  * The variable is in the table of dynamic symbols, also of static programs, and is used by one of
  * three models (OTEP 4947, "Thread-Local Variable Resolution"). A program's own variables lie at a
@@ -28,7 +29,6 @@
 #include "tools/elf/symbols.h"
 #include "tools/language/language.h"
 
-#define NAME "otel_thread_ctx_v1"
 #define MAX_SYMBOLS (1u << 22)
 #define MAX_RELOCATIONS (1u << 22)
 #define MAX_NAMES (1u << 29) /* bytes */
@@ -41,6 +41,7 @@ enum relocation { OTHER, TLSDESC, DTPMOD, TPOFF };
 /**
  * struct search - the state of a search
  * @module: the file and the process.
+ * @name: name of the variable's symbol.
  * @elf: the file.
  * @bias: what is added to an address in the file to get that in memory.
  * @symbols: section of the dynamic symbols.
@@ -53,6 +54,7 @@ enum relocation { OTHER, TLSDESC, DTPMOD, TPOFF };
  */
 struct search {
 	const struct language_module *module;
+	const char *name;
 	Elf *elf;
 	uint64_t bias;
 	Elf_Scn *symbols;
@@ -109,7 +111,7 @@ static bool walk_symbols(struct search *s, Elf_Scn *section, const GElf_Shdr *he
 		if (GELF_ST_TYPE(sym.st_info) != STT_TLS || sym.st_shndx == SHN_UNDEF)
 			continue;
 		name = elf_strptr(s->elf, header->sh_link, sym.st_name);
-		if (!name || strcmp(name, NAME))
+		if (!name || strcmp(name, s->name))
 			continue;
 		s->symbols = section;
 		s->index = i;
@@ -311,9 +313,10 @@ static int find(struct search *s, struct context_variable *ret)
 	return read_words(s, ret);
 }
 
-int context_variable_find(const struct language_module *module, struct context_variable *ret)
+int context_variable_find(const struct language_module *module, const char *name,
+			  struct context_variable *ret)
 {
-	struct search s = { .module = module };
+	struct search s = { .module = module, .name = name };
 	int err;
 
 	s.elf = shstk_elf_begin(module->fd);

@@ -202,7 +202,7 @@ static int search_file(struct context_watch *w, const struct mappings_map *map,
 
 	if (module.fd < 0)
 		return -ENOENT;
-	err = context_variable_find(&module, ret);
+	err = context_variable_find(&module, CONTEXT_VARIABLE, ret);
 	close(module.fd);
 	return err;
 }

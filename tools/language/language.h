@@ -15,6 +15,7 @@
 #include <stdint.h>
 
 #include "bpf/language.h"
+#include "bpf/native.h"
 #include "tools/reason.h"
 
 struct shstk_account;
@@ -41,6 +42,7 @@ struct language_module {
  * struct language_found - an interpreter
  * @version: what the language needs to know of its version; constant.
  * @target: how its frames are found.
+ * @native: how they are found if they are on the native stack (@target.native).
  * @run_start: address of the function that runs frames.
  * @run_end: first address behind the part of it that is known.
  * @unsure_start: address of the first instruction in this function at which the lists of frames may
@@ -54,6 +56,7 @@ struct language_module {
 struct language_found {
 	const void *version;
 	struct language_target target;
+	struct native_target native;
 	uint64_t run_start;
 	uint64_t run_end;
 	uint64_t unsure_start;
@@ -83,6 +86,8 @@ struct language_line {
  * @native: it is written in another language, as part of the interpreter.
  * @lines: the lines of its instructions, in the order of these.
  * @nr_lines: number of elements of @lines.
+ * @own: what the language itself keeps of it, malloc'ed in one piece, or NULL.
+ * @own_bytes: bytes of that.
  */
 struct language_function {
 	char *name;
@@ -93,6 +98,8 @@ struct language_function {
 	bool native;
 	struct language_line *lines;
 	size_t nr_lines;
+	void *own;
+	size_t own_bytes;
 };
 
 /* What a frame is, or'ed. */
@@ -133,6 +140,18 @@ struct language_frames {
 };
 
 /**
+ * struct language_part - a function that a frame runs
+ * @id: its number.
+ * @at: its place.
+ */
+struct language_part {
+	uint64_t id;
+	int at;
+};
+
+#define LANGUAGE_PARTS 64 /* functions that a frame can run */
+
+/**
  * struct language - a language
  * @module: its name in brackets, which stands where others have the name of a file.
  * @may_be: returns whether a file of that name may be its interpreter.
@@ -144,6 +163,8 @@ struct language_frames {
  * @line: returns the line of an instruction at an offset from the first one; 0: none is known.
  * @kind: returns what a frame is (enum language_kind).
  * @sound: returns whether all frames can be those of one moment.
+ * @expand: finds the functions that a frame runs, the innermost first: machine code may have inlined
+ *	some. Returns their number; 0: it is not known. NULL: a frame runs its function.
  */
 struct language {
 	const char *module;
@@ -155,9 +176,12 @@ struct language {
 	unsigned int (*line)(const struct language_function *function, int at);
 	unsigned int (*kind)(const void *version, const struct language_frame *frame);
 	bool (*sound)(const void *version, const struct language_frames *frames);
+	unsigned int (*expand)(const struct language_frame *frame, struct language_part *parts,
+			       unsigned int max);
 };
 
 extern const struct language language_php;
 extern const struct language language_python;
+extern const struct language language_v8;
 
 #endif

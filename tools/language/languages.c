@@ -15,14 +15,16 @@
 #include "tools/language/languages.h"
 
 #define OBJECT "shstk-language.bpf.o"
+#define NATIVE_OBJECT "shstk-native.bpf.o" /* reads frames on the native stack, too */
 #define MAX_FUNCTIONS (1u << 20)
 #define MAX_BYTES (256u << 20) /* of all functions and positions */
 #define MAX_MOMENTS 16384 /* threads whose last frames belong to no sample yet */
 #define MAX_APART 1000000 /* ns between frames and their sample, at most */
 #define MAX_APART_MORE 2000 /* ns more for each frame of a deep stack that was only passed */
+#define MAX_APART_NATIVE 10000000 /* the same for frames on the native stack: new text is read */
 #define MOST (LANGUAGE_DEEPEST + 16384) /* entries of a stack */
 
-static const struct language *const known[] = { &language_python, &language_php };
+static const struct language *const known[] = { &language_python, &language_php, &language_v8 };
 
 #define NR_KNOWN (sizeof(known) / sizeof(*known))
 
@@ -68,6 +70,7 @@ struct kept_moment {
  * @stopped_only: none is to be loaded.
  * @failed: no program can be loaded.
  * @unloaded: why not.
+ * @native_failed: no program can be loaded that reads frames on the native stack.
  * @why: why functions of an interpreter are not shown.
  * @refused: @why has a reason.
  * @wanted: a process was told that has an interpreter.
@@ -98,6 +101,7 @@ struct languages {
 	bool stopped_only;
 	bool failed;
 	struct reason unloaded;
+	bool native_failed;
 	struct reason why;
 	bool refused;
 	bool wanted;
@@ -138,6 +142,7 @@ static void free_function(struct seen_function *f)
 	free(f->it.name);
 	free(f->it.file);
 	free(f->it.lines);
+	free(f->it.own);
 	free(f);
 }
 
@@ -206,36 +211,66 @@ void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(v
 	all->load_arg = arg;
 }
 
-/* Loads the program, unless there is one. @what: what it is for. Returns whether there is one. */
-static bool load(struct languages *all, const char *what)
+/* Loads a program. @what: what it is for. Returns 0, or a negative errno with the reason. */
+static int load_object(struct languages *all, const char *what, const char *object)
 {
 	int err;
 
-	if (all->program || all->failed)
-		return all->program;
-	all->program = all->load ? all->load(all->load_arg) : NULL;
-	if (all->program)
-		return true;
-	err = bpf_loaded_open(what, OBJECT, "language_sample", &all->own, &all->unloaded);
+	err = bpf_loaded_open(what, object, "language_sample", &all->own, &all->unloaded);
 	if (!err && set_namespace(all)) {
 		because(&all->unloaded, "%s: %s", what, strerror(errno));
 		err = -errno;
+		bpf_loaded_close(&all->own);
 	}
-	all->failed = err;
+	return err;
+}
+
+/*
+ * Loads the program that is needed, once. @what: what it is for. @native: it must read frames on the
+ * native stack. Such a one is larger, and some kernels refuse it; another interpreter may still have
+ * the other one then. Returns whether there is a program.
+ */
+static bool load(struct languages *all, const char *what, bool native)
+{
+	int err;
+
+	if (all->program || all->failed || (native && all->native_failed))
+		return all->program;
+	/* The program that walks stacks reads no frames on the native stack. */
+	if (!native && all->load)
+		all->program = all->load(all->load_arg);
+	if (all->program)
+		return true;
+	err = load_object(all, what, native ? NATIVE_OBJECT : OBJECT);
+	if (native)
+		all->native_failed = err;
+	else
+		all->failed = err;
 	if (!err)
 		all->program = &all->own;
 	return all->program;
 }
 
-/* Tells the BPF program how frames are found. Returns false if there is no such program. */
+/* Tells the BPF program how frames are found. Returns false if there is no program that finds them. */
 static bool set_program_target(struct languages *all, unsigned int number,
 			       const struct interpreter *it)
 {
+	const bool native = it->found.target.native;
 	__u32 key = number;
 
-	if (!load(all, "reading frames of interpreters by BPF")) {
+	if (!load(all,
+		  native ? "reading frames on the native stack by BPF" :
+			   "reading frames of interpreters by BPF",
+		  native)) {
 		if (!all->refused)
 			all->why = all->unloaded;
+		all->refused = true;
+		return false;
+	}
+	if (native && bpf_loaded_set(all->program, "native_targets", &key, &it->found.native)) {
+		if (!all->refused)
+			because(&all->why, "those of %s need another BPF program than runs already",
+				it->language->module);
 		all->refused = true;
 		return false;
 	}
@@ -247,6 +282,9 @@ static int number_of(struct languages *all, const struct interpreter *it)
 {
 	unsigned int n;
 
+	/* Frames on the native stack are read by the BPF program only. */
+	if (all->stopped_only && it->found.target.native)
+		return 0;
 	for (n = 1; n < all->nr_interpreters; n++)
 		if (!memcmp(&all->interpreters[n], it, sizeof(*it)))
 			return (int)n;
@@ -322,7 +360,7 @@ void languages_set_context(struct languages *all, int pid, const struct context_
 	__u32 key = pid;
 
 	all->contexts |= process != NULL;
-	if (process ? !load(all, "reading trace contexts by BPF") : !all->program)
+	if (process ? !load(all, "reading trace contexts by BPF", false) : !all->program)
 		return;
 	bpf_loaded_set(all->program, "context_processes", &key, process);
 }
@@ -363,6 +401,17 @@ size_t languages_bytes(const struct languages *all)
 bool languages_wanted(const struct languages *all)
 {
 	return all->wanted;
+}
+
+void languages_walked(struct languages *all)
+{
+	if (!all->program && all->load)
+		all->program = all->load(all->load_arg);
+}
+
+bool languages_have_program(const struct languages *all)
+{
+	return all->program == &all->own;
 }
 
 int languages_begin(struct languages *all, struct perf_rings *rings)
@@ -410,7 +459,7 @@ uint64_t languages_truth(const struct languages *all)
 static size_t size_of(const struct language_function *f)
 {
 	return sizeof(struct seen_function) + strlen(f->name) + strlen(f->file) +
-	       f->nr_lines * sizeof(*f->lines);
+	       f->nr_lines * sizeof(*f->lines) + f->own_bytes;
 }
 
 /* Returns whether another function or position may be kept. Says so if there are too many. */
@@ -638,42 +687,89 @@ static void find_frames(struct languages *all, const struct kept_moment *m,
 	ret->nr += m->it.nr_frames - inner;
 }
 
-/* Makes the entries in the order that was found. Returns false without memory. */
-static bool make_entries(struct languages *all, const struct interpreter *of,
-			 const struct native_stack *native, unsigned int nr)
+/* The stack that is being made, in @all's arrays. */
+static bool add_entry(struct languages *all, unsigned int *nr, uint64_t pc, uint8_t mark)
 {
-	for (unsigned int i = 0; i < nr; i++) {
-		const struct language_frame *frame;
-		const struct seen_function *f;
-
-		if (all->order[i] == PLACE_LEFT_OUT) {
-			all->pcs[i] = SHSTK_FUNCTION_LEFT_OUT;
-			all->marks[i] = 0;
-			continue;
-		}
-		if (all->order[i] >= 0) {
-			all->pcs[i] = native->pcs[all->order[i]];
-			all->marks[i] = native->marks[all->order[i]];
-			continue;
-		}
-		frame = &all->frames[~all->order[i]];
-		f = (const void *)((const char *)frame->function -
-				   offsetof(struct seen_function, it));
-		all->pcs[i] = position_of(all, f, of->language->line(&f->it, frame->entry->at));
-		all->marks[i] = SHSTK_MARK_PC;
-		if (!all->pcs[i])
-			return false;
-	}
+	if (*nr >= MOST)
+		return false;
+	all->pcs[*nr] = pc;
+	all->marks[(*nr)++] = mark;
 	return true;
 }
 
-static bool belongs(const struct kept_moment *m, const struct language_sample *sample)
+/* Adds a place in a function. Returns false without memory. */
+static bool add_function(struct languages *all, const struct seen_function *f, int at,
+			 unsigned int *nr)
+{
+	const uint64_t pc = position_of(all, f, f->language->line(&f->it, at));
+
+	return pc && add_entry(all, nr, pc, SHSTK_MARK_PC);
+}
+
+/* Adds the functions that a frame runs. Returns false if one is not known, or without memory. */
+static bool add_frame(struct languages *all, const struct language *language,
+		      const struct language_frame *frame, unsigned int *nr)
+{
+	struct language_part parts[LANGUAGE_PARTS];
+	unsigned int nr_parts;
+
+	if (!language->expand)
+		return add_function(all,
+				    (const void *)((const char *)frame->function -
+						   offsetof(struct seen_function, it)),
+				    frame->entry->at, nr);
+	nr_parts = language->expand(frame, parts, LANGUAGE_PARTS);
+	for (unsigned int i = 0; i < nr_parts; i++) {
+		struct seen_function *f;
+
+		HASH_FIND(hh, all->functions, &parts[i].id, sizeof(parts[i].id), f);
+		if (!f || f->language != language || !add_function(all, f, parts[i].at, nr))
+			return false;
+	}
+	return nr_parts;
+}
+
+/*
+ * Makes the entries of @nr in the order that was found. Returns their number; 0: a function is not
+ * known, or there is no memory.
+ */
+static unsigned int make_entries(struct languages *all, const struct interpreter *of,
+				 const struct native_stack *native, unsigned int nr)
+{
+	unsigned int ret = 0;
+
+	for (unsigned int i = 0; i < nr; i++) {
+		const int at = all->order[i];
+		bool added;
+
+		if (at == PLACE_LEFT_OUT)
+			added = add_entry(all, &ret, SHSTK_FUNCTION_LEFT_OUT, 0);
+		else if (at >= 0)
+			added = add_entry(all, &ret, native->pcs[at], native->marks[at]);
+		else
+			added = add_frame(all, of->language, &all->frames[~at], &ret);
+		if (!added)
+			return 0;
+	}
+	return ret;
+}
+
+/* Returns how many ns frames and their sample may be apart. Some kernels take the sample's time first. */
+static uint64_t max_apart(const struct languages *all, const struct language_moment *it)
+{
+	if (all->interpreters[it->target].found.target.native)
+		return MAX_APART_NATIVE;
+	return MAX_APART + (uint64_t)it->left_out * MAX_APART_MORE;
+}
+
+static bool belongs(const struct languages *all, const struct kept_moment *m,
+		    const struct language_sample *sample)
 {
 	uint64_t apart = m->time > sample->time ? m->time - sample->time : sample->time - m->time;
 
 	return m->it.pc == sample->pc && m->it.sp == sample->sp &&
-	       apart < MAX_APART + (uint64_t)m->it.left_out * MAX_APART_MORE &&
-	       (int)m->it.target == sample->number && sample->number;
+	       (int)m->it.target == sample->number && sample->number &&
+	       apart < max_apart(all, &m->it);
 }
 
 static unsigned int place(struct languages *all, const struct kept_moment *m,
@@ -688,7 +784,7 @@ static unsigned int place(struct languages *all, const struct kept_moment *m,
 	find_frames(all, m, &frames);
 	all->folded = frames.left_out;
 	nr = place_frames(native, of->language, &of->found, &frames, all->order);
-	return nr && make_entries(all, of, native, nr) ? nr : 0;
+	return nr ? make_entries(all, of, native, nr) : 0;
 }
 
 /* Shortens the stack of @nr entries that was made. Returns how many it has then. */
@@ -711,7 +807,7 @@ unsigned int languages_place(struct languages *all, const struct language_sample
 	HASH_FIND_INT(all->moments, &sample->tid, m);
 	if (!m)
 		return 0;
-	if (belongs(m, sample)) {
+	if (belongs(all, m, sample)) {
 		all->truth = m->it.truth;
 		nr = place(all, m, native);
 		if (sample->fold && nr > sample->fold)

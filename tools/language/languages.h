@@ -96,6 +96,15 @@ const char *languages_contexts_refused(const struct languages *all);
 bool languages_wanted(const struct languages *all);
 
 /*
+ * Tells that the caller's program runs from now on (languages_load_by()). No other one can run then, so
+ * none is loaded for an interpreter that this one cannot read.
+ */
+void languages_walked(struct languages *all);
+
+/* Returns whether the BPF program was loaded here, so that events of its own need no other one. */
+bool languages_have_program(const struct languages *all);
+
+/*
  * Has the BPF program run at the samples of @rings from now on. Returns 0, or a negative errno if it
  * does not run.
  */

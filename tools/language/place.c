@@ -38,7 +38,8 @@ static unsigned int kind_of(const struct placing *p, unsigned int i)
 
 	if (i && i == f->left_out)
 		return 0;
-	if (!p->found->counted && on_native_stack(p->native, f->frames[i].entry->addr))
+	if (!p->found->counted && !p->found->target.native &&
+	    on_native_stack(p->native, f->frames[i].entry->addr))
 		return LANGUAGE_ENTRY;
 	return p->language->kind(p->found->version, &f->frames[i]);
 }
@@ -147,6 +148,20 @@ static bool place_entry(struct placing *p, unsigned int i)
 	return true;
 }
 
+/*
+ * Adds the frames that lie on the native stack beyond where unwinding it ended, as code without unwind
+ * information lies between. They are its callers. Returns false if one lies elsewhere.
+ */
+static bool add_callers(struct placing *p)
+{
+	const struct native_stack *native = p->native;
+
+	for (unsigned int i = p->next; i < p->frames->nr; i++)
+		if (p->frames->frames[i].entry->addr < native->sps[native->nr - 1])
+			return false;
+	return add_row(p, p->frames->nr);
+}
+
 /* Returns whether every frame has its place. One that is not shown needs none if rows are counted. */
 static bool all_placed(const struct placing *p)
 {
@@ -175,5 +190,7 @@ unsigned int place_frames(const struct native_stack *native, const struct langua
 	for (unsigned int i = 0; i < native->nr; i++)
 		if (!place_entry(&p, i))
 			return 0;
+	if (found->target.native && !add_callers(&p))
+		return 0;
 	return all_placed(&p) ? p.nr : 0;
 }

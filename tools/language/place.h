@@ -37,7 +37,8 @@ struct native_stack {
  *
  * The native frame in which the interpreter ran a row of frames is replaced by these. Each row has
  * something on the native stack that was put there when the interpreter was entered: a frame of its
- * own, or a mark. Its address tells the native frame.
+ * own, or a mark. Its address tells the native frame. If all frames lie on the native stack, those
+ * beyond where unwinding ended follow at the end.
  *
  * Return: number of entries in @order; 0 if not every frame has its place, or anything else tells
  * that frames and stack are not of one moment.

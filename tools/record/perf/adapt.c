@@ -178,11 +178,12 @@ static void widen(struct perf_recording *d)
 
 /*
  * Returns whether the walker is to be loaded now. It is loaded earlier, by another, if an
- * interpreter is met.
+ * interpreter is met, or never if that has another program: an event has room for one.
  */
 static bool wants_walker(const struct perf_recording *d)
 {
 	return d->later && stacks_are_copied(&d->convert->stacks) &&
+	       !(d->reading && languages_have_program(d->languages)) &&
 	       (walker_started(d->later) ||
 		(d->convert->counts.samples && now_ns(CLOCK_MONOTONIC) > d->began + WALK_AFTER));
 }
@@ -209,6 +210,8 @@ static void use_walker(struct perf_recording *d)
 {
 	d->walker = d->later;
 	d->later = NULL;
+	if (d->languages)
+		languages_walked(d->languages);
 	perf_recording_leave(d);
 }
 

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* frame.c - what a frame of V8 is, and which functions it runs. */
+#include "bpf/native.h"
+#include "tools/language/v8/v8.h"
+
+/* Each frame that was read is one of JavaScript, and has a native frame of its own. */
+unsigned int v8_kind(const void *version, const struct language_frame *frame)
+{
+	(void)version;
+	(void)frame;
+	return LANGUAGE_SHOWN | LANGUAGE_ENTRY;
+}
+
+/* What is checked is that each frame lies in a native one, in the same order (place.c). */
+bool v8_sound(const void *version, const struct language_frames *frames)
+{
+	(void)version;
+	(void)frames;
+	return true;
+}
+
+/* Returns the position of code at an offset, or NULL. */
+static const struct v8_position *find_position(const struct v8_code *c, int64_t at)
+{
+	size_t lo = 0, hi = c->nr_positions;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (c->positions[mid].offset <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo ? &c->positions[lo - 1] : NULL;
+}
+
+/* Returns the position of the call that returns to an offset, or NULL. */
+static const struct v8_position *find_call(const struct v8_code *c, int64_t at)
+{
+	const struct v8_position *p = find_position(c, at - 1);
+
+	return p && p->returns == at ? p : NULL;
+}
+
+/*
+ * Finds the functions of machine code whose call has position @p, the innermost first. Returns their
+ * number; 0: it is not known. A call that is inlined is in one that comes before it in the table, or
+ * else there may be a circle.
+ */
+static unsigned int expand_call(const struct v8_code *c, const struct v8_position *p,
+				struct language_part *parts, unsigned int max)
+{
+	int32_t position = p->at, call = p->call;
+	unsigned int nr = 0;
+
+	while (call >= 0 && nr + 1 < max) {
+		if ((size_t)call >= c->nr_calls || c->calls[call].call >= call)
+			return 0;
+		parts[nr++] = (struct language_part){ c->calls[call].function, position };
+		position = c->calls[call].at;
+		call = c->calls[call].call;
+	}
+	if (call >= 0)
+		return 0;
+	parts[nr++] = (struct language_part){ c->function, position };
+	return nr;
+}
+
+/*
+ * Finds the functions of machine code. Where it is not known which of the inlined ones runs, the code
+ * itself stands for it, and its own function is the caller.
+ */
+static unsigned int expand_machine(const struct v8_code *c, const struct language_entry *e,
+				   struct language_part *parts, unsigned int max)
+{
+	const struct v8_position *p = e->flags & NATIVE_RETURN ? find_call(c, e->at) : NULL;
+	unsigned int nr = 0;
+
+	if (p)
+		return expand_call(c, p, parts, max);
+	if (max < 2)
+		return 0;
+	if (c->nr_calls)
+		parts[nr++] = (struct language_part){ e->id, -1 };
+	parts[nr++] = (struct language_part){ c->function, -1 };
+	return nr;
+}
+
+unsigned int v8_expand(const struct language_frame *frame, struct language_part *parts,
+		       unsigned int max)
+{
+	const struct language_entry *e = frame->entry;
+	const struct v8_code *c = frame->function->own;
+	const struct v8_position *p = NULL;
+
+	if (!max || c->machine != ((e->flags & 15) == NATIVE_MACHINE))
+		return 0;
+	if (c->machine)
+		return expand_machine(c, e, parts, max);
+	if (e->flags == NATIVE_INTERPRETED)
+		p = find_position(c, e->at);
+	parts[0] = (struct language_part){ e->id, p ? p->at : -1 };
+	return 1;
+}

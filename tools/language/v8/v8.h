@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: GPL-2.0-or-later */
+/* v8.h - what the files of V8 share. */
+#ifndef TOOLS_LANGUAGE_V8_V8_H
+#define TOOLS_LANGUAGE_V8_V8_H
+
+#include "tools/language/language.h"
+
+/**
+ * struct v8_version - a version of V8 on x86-64 whose pointers are not compressed
+ * @major: major version.
+ * @minor: minor version.
+ * @entry_fp: offset in the virtual machine (Isolate) of the frame pointer of the last call into native
+ *	code (ThreadLocalTop::c_entry_fp_).
+ * @fast_fp: offset of that of a call without a frame (IsolateData::fast_c_call_caller_fp_).
+ * @stream_head: bytes before the instructions of machine code.
+ * @code_start: offset in machine code of the address of the first instruction; 0: these are part of
+ *	the object.
+ * @code_size: offset in machine code of the number of bytes.
+ * @code_flags: offset in machine code of its flags.
+ * @bytecode_head: bytes of bytecode before the first instruction.
+ */
+struct v8_version {
+	int32_t major;
+	int32_t minor;
+	uint32_t entry_fp;
+	uint32_t fast_fp;
+	uint32_t stream_head;
+	uint32_t code_start;
+	uint32_t code_size;
+	uint32_t code_flags;
+	uint32_t bytecode_head;
+};
+
+/* Returns the table of a version, or NULL. */
+const struct v8_version *v8_version(int32_t major, int32_t minor);
+
+/**
+ * struct v8_position - where something is in a script, and from where on
+ * @offset: offset of the first byte of code that has this position.
+ * @at: number of the character in the script; -1: none.
+ * @call: index of the inlined call; -1: it is in the function itself.
+ * @returns: in machine code, where the call returns to that surely has this position; 0: none.
+ */
+struct v8_position {
+	uint32_t offset;
+	int32_t at;
+	int32_t call;
+	uint32_t returns;
+};
+
+/**
+ * struct v8_call - an inlined call
+ * @function: number of the function that is called (struct language_entry).
+ * @at: number of the character of the call.
+ * @call: index of the inlined call that it is in; -1: it is in the function itself.
+ */
+struct v8_call {
+	uint64_t function;
+	int32_t at;
+	int32_t call;
+};
+
+/**
+ * struct v8_code - what is kept of a function, or of machine code
+ * @size: bytes of this structure with its tables.
+ * @machine: it is machine code.
+ * @function: number of the function of the machine code.
+ * @start: number in the script of the function's first character.
+ * @end: number of the first character that is behind the function, or of which the line is not known.
+ * @positions: table of positions.
+ * @nr_positions: number of its elements.
+ * @calls: inlined calls.
+ * @nr_calls: number of its elements.
+ * @lines: numbers of the characters behind the ends of lines, in order.
+ * @nr_lines: number of its elements.
+ */
+struct v8_code {
+	size_t size;
+	bool machine;
+	uint64_t function;
+	int32_t start;
+	int32_t end;
+	struct v8_position *positions;
+	size_t nr_positions;
+	struct v8_call *calls;
+	size_t nr_calls;
+	int32_t *lines;
+	size_t nr_lines;
+};
+
+/* Takes a table of positions apart. Returns the number of elements. They are not written to NULL. */
+size_t v8_positions(const uint8_t *bytes, size_t size, struct v8_position *ret);
+
+/* Takes apart what 64 bits say of a position (SourcePosition), apart from its offset. */
+struct v8_position v8_position(uint64_t word);
+
+/*
+ * Finds out which calls of machine code surely have which of its positions. @code: its instructions,
+ * all @size bytes of them, of which those from @exits on go back to the interpreter.
+ */
+void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits);
+
+/* The functions of struct language. */
+bool v8_may_be(const char *path);
+int v8_recognise(const struct language_module *module, struct language_found *ret,
+		 struct reason *why);
+int v8_function(const void *version, const struct language_code *code, size_t size,
+		struct language_function *ret);
+unsigned int v8_line(const struct language_function *function, int at);
+unsigned int v8_kind(const void *version, const struct language_frame *frame);
+bool v8_sound(const void *version, const struct language_frames *frames);
+unsigned int v8_expand(const struct language_frame *frame, struct language_part *parts,
+		       unsigned int max);
+
+#endif
