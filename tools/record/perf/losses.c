@@ -69,8 +69,8 @@ void losses_describe(const struct perf_losses *l, char *buf, size_t size)
 		return;
 	}
 	while (named < NAMED && (cpu = next_loser(l, cpu)) >= 0) {
-		append(&text, "%s%llu on CPU %d", named ? ", " : "",
-		       (unsigned long long)l->of[cpu], cpu);
+		append(&text, "%s%llu on CPU %d", named ? ", " : "", (unsigned long long)l->of[cpu],
+		       cpu);
 		rest -= l->of[cpu];
 		named++;
 	}
