@@ -96,6 +96,7 @@ struct named_entry {
 
 /**
  * struct shstk_dwarf - the debug information of a file
+ * @of: the reader that this one was made from (shstk_dwarf_again()), or NULL.
  * @pool: memory of names and of the tables' elements.
  * @opts: options of the store.
  * @elf: the file with the debug information.
@@ -116,11 +117,12 @@ struct named_entry {
  * @units: all units, sorted by offset.
  * @nr_units: number of units.
  * @max_units: number of units that @units has room for.
- * @index: ranges of units; the value is the index in @units.
+ * @index: ranges of units; the value is the index in @units. A reader with @of uses the index of that.
  * @budget: bytes of the tree that the current walk may still pass over.
  * @steps: bytes of the tree since the last check of the CPU time.
  */
 struct shstk_dwarf {
+	const struct shstk_dwarf *of;
 	struct shstk_pool *pool;
 	const struct shstk_symbols_opts *opts;
 	Elf *elf;
@@ -401,9 +403,11 @@ static void load_unit(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, bool d
 
 static struct dwarf_unit *find_unit(struct shstk_dwarf *dwarf, uint64_t addr)
 {
-	const struct shstk_range *range = shstk_ranges_find(&dwarf->index, addr);
+	const struct shstk_ranges *index = dwarf->of ? &dwarf->of->index : &dwarf->index;
+	const struct shstk_range *range = shstk_ranges_find(index, addr);
 
-	return range ? dwarf->units + range->value : NULL;
+	/* When memory runs out, a reader has fewer units than the one that made the index. */
+	return range && range->value < dwarf->nr_units ? dwarf->units + range->value : NULL;
 }
 
 static const struct shstk_range *find_function(struct shstk_dwarf *dwarf, struct dwarf_unit *unit,
@@ -922,6 +926,58 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf, int fd
 	}
 	index_units(dwarf);
 	return dwarf;
+}
+
+/* Opens what @of has opened once more, for libdw and for the checks. */
+static bool begin_again(struct shstk_dwarf *dwarf)
+{
+	const struct shstk_dwarf *of = dwarf->of;
+
+	dwarf->dbg = dwarf_begin_elf(of->elf, DWARF_C_READ, NULL);
+	dwarf->vet = dwarf->dbg ? shstk_vet_create(of->elf, dwarf->account) : NULL;
+	if (!dwarf->vet || !of->alt)
+		return dwarf->vet;
+	dwarf->alt = dwarf_begin_elf(of->alt_elf, DWARF_C_READ, NULL);
+	dwarf->alt_vet = dwarf->alt ? shstk_vet_create(of->alt_elf, dwarf->account) : NULL;
+	if (dwarf->alt_vet)
+		dwarf_setalt(dwarf->dbg, dwarf->alt);
+	return dwarf->alt_vet;
+}
+
+struct shstk_dwarf *shstk_dwarf_again(const struct shstk_dwarf *of, struct shstk_pool *pool,
+				      struct shstk_account *account)
+{
+	struct shstk_dwarf *dwarf = calloc(1, sizeof(*dwarf));
+
+	if (!dwarf)
+		return NULL;
+	dwarf->of = of;
+	dwarf->pool = pool;
+	dwarf->opts = of->opts;
+	dwarf->elf = of->elf;
+	dwarf->place = of->place;
+	dwarf->path = of->path;
+	dwarf->account = account;
+	dwarf->alt_fd = -1;
+	if (begin_again(dwarf))
+		dwarf->lines = shstk_lines_create(of->elf, account);
+	if (!dwarf->lines) {
+		shstk_dwarf_destroy(dwarf);
+		return NULL;
+	}
+	dwarf->budget = WALK_MAX;
+	list_units(dwarf);
+	return dwarf;
+}
+
+bool shstk_dwarf_unit(const struct shstk_dwarf *dwarf, uint64_t addr, size_t *ret)
+{
+	const struct shstk_range *range = shstk_ranges_find(&dwarf->index, addr);
+
+	if (!range || dwarf->units[range->value].skeleton)
+		return false;
+	*ret = range->value;
+	return true;
 }
 
 size_t shstk_dwarf_missing(const struct shstk_dwarf *dwarf, const char **first)

@@ -3,6 +3,7 @@
 #ifndef SHSTK_SYMBOL_DWARF_H
 #define SHSTK_SYMBOL_DWARF_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -25,6 +26,19 @@ struct shstk_dwarf *shstk_dwarf_create(struct shstk_pool *pool, Elf *elf, int fd
 				       const struct shstk_debugplace *place, const char *path,
 				       const struct shstk_symbols_opts *opts,
 				       struct shstk_account *account);
+/*
+ * Makes another reader of what @of reads, for another thread. It shares the file and the index of
+ * units with @of, which must stay; its names are kept in @pool, and it draws from @account. This must
+ * be called by the thread that made @of, the others can be read from by one thread each, at the same
+ * time. Returns NULL when memory runs out.
+ */
+struct shstk_dwarf *shstk_dwarf_again(const struct shstk_dwarf *of, struct shstk_pool *pool,
+				      struct shstk_account *account);
+/*
+ * Finds the number of the unit that describes @addr. Returns false if there is none, or if its
+ * description is in a file of its own, which only the first reader may open.
+ */
+bool shstk_dwarf_unit(const struct shstk_dwarf *dwarf, uint64_t addr, size_t *ret);
 void shstk_dwarf_destroy(struct shstk_dwarf *dwarf);
 /*
  * Returns how many of the units that addresses were looked up in lack the .dwo file that describes

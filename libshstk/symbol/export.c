@@ -92,11 +92,13 @@ void shstk_format_value(char *buf, size_t size, int64_t value, const char *unit)
 
 static const struct shstk_write_opts default_opts;
 
-static int print(const struct shstk_profile *profile, FILE *out, const struct shstk_format *format,
+static int print(struct shstk_profile *profile, FILE *out, const struct shstk_format *format,
 		 const struct shstk_write_opts *opts)
 {
-	int err = format->write(profile, out, opts ? opts : &default_opts);
+	int err;
 
+	shstk_profile_prepare(profile);
+	err = format->write(profile, out, opts ? opts : &default_opts);
 	if (err)
 		return err;
 	errno = 0;

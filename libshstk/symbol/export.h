@@ -189,6 +189,7 @@ struct shstk_named_proc {
  * @locations: all locations, by number.
  * @nr_locations: number of locations.
  * @max_locations: number of locations that @locations has room for.
+ * @prepared: number of locations, of the first, that shstk_profile_prepare() has seen.
  * @named_maps: mappings that were read from files.
  * @named: entries of stacks that were read from files.
  * @named_procs: processes that were read from files.
@@ -233,6 +234,7 @@ struct shstk_profile {
 	struct shstk_location **locations;
 	size_t nr_locations;
 	size_t max_locations;
+	size_t prepared;
 	struct shstk_named_map *named_maps;
 	struct shstk_named_entry *named;
 	struct shstk_named_proc *named_procs;
@@ -283,6 +285,12 @@ void shstk_named_deinit(struct shstk_profile *profile);
  */
 const struct shstk_symbol *shstk_named_symbol(struct shstk_profile *profile,
 					      const struct shstk_named *named);
+
+/*
+ * Reads the names of all locations that are new, by several threads if they are many
+ * (prepare.c). To be called before the first of many calls of shstk_location_symbol().
+ */
+void shstk_profile_prepare(struct shstk_profile *profile);
 
 /* Returns the functions at a location, looked up unless the location has them; never NULL. */
 const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *profile,

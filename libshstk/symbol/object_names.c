@@ -28,6 +28,7 @@
 #include "object_names.h"
 #include "plt.h"
 #include "pool.h"
+#include "readers.h"
 #include "root.h"
 #include "starts.h"
 #include "symbol.h"
@@ -477,44 +478,147 @@ static const struct shstk_resolved *find_known(struct shstk_object *object, uint
 	return ret;
 }
 
-/*
- * Returns the names of an address, which stores before this one may know already. What is found
- * while the file may not be read as far as it should be is not for those after this one.
- */
-static const struct shstk_resolved *known_names(struct shstk_object *object, uint64_t addr)
+/* Returns whether names of the file may be known from stores before this one. */
+static bool recognise(struct shstk_object *object)
 {
-	struct shstk_known_names *known = object->opts->known;
-	const struct shstk_resolved *ret;
-
-	if (known && !object->recognised) {
+	if (object->opts->known && !object->recognised) {
 		object->has_known_file = shstk_known_file(object->fd, &object->known_file);
 		object->recognised = true;
 	}
-	if (!object->has_known_file)
-		return read_names(object, addr);
-	ret = find_known(object, addr);
+	return object->has_known_file;
+}
+
+/*
+ * Keeps names for the stores after this one. What is found while the file may not be read as far as
+ * it should be is not for them.
+ */
+static void add_known(struct shstk_object *object, uint64_t addr,
+		      const struct shstk_resolved *names)
+{
+	if (names && !object->account.excess && recognise(object))
+		shstk_known_names_add(object->opts->known, &object->known_file, addr, names);
+}
+
+/* Returns the names of an address, which stores before this one may know already. */
+static const struct shstk_resolved *known_names(struct shstk_object *object, uint64_t addr)
+{
+	const struct shstk_resolved *ret = recognise(object) ? find_known(object, addr) : NULL;
+
 	if (ret)
 		return ret;
 	ret = read_names(object, addr);
-	if (ret && !object->account.excess)
-		shstk_known_names_add(known, &object->known_file, addr, ret);
+	add_known(object, addr, ret);
 	return ret;
 }
 
-const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
+static struct named_address *find_answer(const struct shstk_object *object, uint64_t addr)
 {
 	struct named_address *answer;
 
 	HASH_FIND(hh, object->answers, &addr, sizeof(addr), answer);
-	if (answer)
-		return answer->names;
-	answer = shstk_pool_alloc(object->pool, sizeof(*answer));
+	return answer;
+}
+
+/* Keeps the answer for an address. Returns the names; NULL when memory runs out. */
+static const struct shstk_resolved *add_answer(struct shstk_object *object, uint64_t addr,
+					       const struct shstk_resolved *names)
+{
+	struct named_address *answer = names ? shstk_pool_alloc(object->pool, sizeof(*answer)) :
+					       NULL;
+
 	if (!answer)
 		return NULL;
-	answer->names = known_names(object, addr);
-	if (!answer->names)
-		return NULL;
 	answer->addr = addr;
+	answer->names = names;
 	HASH_ADD(hh, object->answers, addr, sizeof(answer->addr), answer);
-	return answer->names;
+	return names;
+}
+
+const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr)
+{
+	const struct named_address *answer = find_answer(object, addr);
+
+	return answer ? answer->names : add_answer(object, addr, known_names(object, addr));
+}
+
+/* ---- Many addresses at once ---- */
+
+/* Returns the object's copy of a text, or NULL. */
+static const char *own_text(struct shstk_object *object, const char *text)
+{
+	return text ? shstk_pool_text(object->pool, text, strlen(text)) : NULL;
+}
+
+/* Copies a frame, whose texts are a reader's. Returns false when memory runs out. */
+static bool own_frame(struct shstk_object *object, const struct shstk_symframe *from,
+		      struct shstk_symframe *to)
+{
+	*to = *from;
+	to->function = own_text(object, from->function);
+	to->linkage = own_text(object, from->linkage);
+	to->file = own_text(object, from->file);
+	return to->function && to->linkage && (to->file || !from->file);
+}
+
+/* Makes what a reader found the object's answer. */
+static void take_over(struct shstk_object *object, const struct shstk_wanted *wanted)
+{
+	const struct shstk_resolved *from = &wanted->names;
+	struct shstk_resolved *names = shstk_pool_alloc(object->pool, sizeof(*names));
+	struct shstk_symframe *frames = shstk_pool_alloc(object->pool, from->nr * sizeof(*frames));
+
+	if (!names || !frames)
+		return;
+	for (unsigned int i = 0; i < from->nr; i++)
+		if (!own_frame(object, &from->frames[i], &frames[i]))
+			return;
+	*names = *from;
+	names->frames = frames;
+	if (add_answer(object, wanted->addr, names))
+		add_known(object, wanted->addr, names);
+}
+
+/* Lists those addresses that a reader can help with. Returns their number. */
+static size_t list_wanted(struct shstk_object *object, const uint64_t *addrs, size_t nr,
+			  struct shstk_wanted *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < nr; i++) {
+		struct shstk_wanted wanted = { .addr = addrs[i] };
+
+		if (find_answer(object, addrs[i]) ||
+		    (recognise(object) &&
+		     add_answer(object, addrs[i], find_known(object, addrs[i]))))
+			continue;
+		if (!object->loaded)
+			load(object);
+		if (object->go || !object->dwarf ||
+		    !shstk_dwarf_unit(object->dwarf, addrs[i], &wanted.unit))
+			continue;
+		wanted.sym = shstk_symtab_find(&object->symtab, addrs[i]);
+		ret[n++] = wanted;
+	}
+	return n;
+}
+
+/* Below so many addresses for each thread, starting it takes longer than what it does. */
+#define WORTH_A_THREAD 500
+
+void shstk_object_prepare(struct shstk_object *object, const uint64_t *addrs, size_t nr,
+			  unsigned int threads)
+{
+	struct shstk_wanted *wanted = calloc(nr, sizeof(*wanted));
+	struct shstk_readers *readers = NULL;
+	size_t n = wanted ? list_wanted(object, addrs, nr, wanted) : 0;
+
+	if (n / WORTH_A_THREAD < threads)
+		threads = n / WORTH_A_THREAD;
+	if (threads > 1)
+		readers = shstk_readers_run(object->dwarf, &object->account, wanted, n, threads);
+	for (size_t i = 0; readers && i < n; i++)
+		if (wanted[i].names.nr)
+			take_over(object, &wanted[i]);
+	shstk_readers_destroy(readers);
+	free(wanted);
 }

@@ -59,6 +59,12 @@ const uint8_t *shstk_object_htlhash(struct shstk_object *object);
 bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t *ret);
 /* Returns how many units lack their .dwo file, as shstk_dwarf_missing() does. */
 size_t shstk_object_missing(const struct shstk_object *object, const char **first);
+/*
+ * Reads the names for @nr different addresses by up to @threads threads, where that is worth it, so
+ * that shstk_object_resolve() finds them at once.
+ */
+void shstk_object_prepare(struct shstk_object *object, const uint64_t *addrs, size_t nr,
+			  unsigned int threads);
 /* Returns the names for an address; NULL when memory runs out. */
 const struct shstk_resolved *shstk_object_resolve(struct shstk_object *object, uint64_t addr);
 

@@ -74,6 +74,7 @@ void shstk_profile_reset(struct shstk_profile *profile)
 	profile->serial = next_serial();
 	profile->nr_records = 0;
 	profile->nr_locations = 0;
+	profile->prepared = 0;
 	shstk_moments_reset(&profile->moments);
 	profile->nr_lives = 0;
 	for (size_t i = 0; i < SHSTK_LAST_THREADS; i++)

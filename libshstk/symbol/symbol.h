@@ -18,7 +18,8 @@
  * returned strings are valid UTF-8 without control characters.
  *
  * Part of libshstk-symbol.a (elfutils, libiberty, protobuf-c, zlib), internal to this tree. Not
- * thread safe: one thread at a time per store. Nothing here may be called from a signal handler.
+ * thread safe: one thread at a time per store, which starts others for many addresses at once
+ * (readers.h). Nothing here may be called from a signal handler.
  */
 #ifndef SHSTK_SYMBOL_H
 #define SHSTK_SYMBOL_H
