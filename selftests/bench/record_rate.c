@@ -112,10 +112,10 @@ static void make_rings(struct feed *f, unsigned int nr)
 
 	while (size < 2 * LOOK * (f->copy + 8 * CHAIN_MAX))
 		size *= 2;
-	r->ring_size = size;
 	r->nr_rings = nr;
 	r->broker = -1;
 	r->rings = need(calloc(nr, sizeof(*r->rings)));
+	r->old = need(calloc(nr, sizeof(*r->old)));
 	r->heap = need(calloc(nr, sizeof(*r->heap)));
 	for (unsigned int i = 0; i < nr; i++)
 		r->rings[i] = (struct cpu_ring){
@@ -123,13 +123,14 @@ static void make_rings(struct feed *f, unsigned int nr)
 			.fd = -1,
 			.page = need(calloc(1, sizeof(*r->rings[i].page))),
 			.data = need(aligned_alloc(4096, size)),
+			.size = size,
 		};
 	f->rings = r;
 }
 
-static uint64_t room(const struct perf_rings *r, const struct cpu_ring *ring)
+static uint64_t room(const struct cpu_ring *ring)
 {
-	return r->ring_size - (ring->page->data_head - ring->page->data_tail);
+	return ring->size - (ring->page->data_head - ring->page->data_tail);
 }
 
 /* Writes a record to a ring, with the process's number moved by @by, at the feed's time. */
@@ -142,13 +143,13 @@ static void write_record(struct feed *f, const struct kept *k, unsigned int at, 
 	const uint64_t who = (k->pid + by) | (uint64_t)(k->tid + by) << 32;
 	uint64_t start = ring->page->data_head;
 
-	if (head.size > room(f->rings, ring))
+	if (head.size > room(ring))
 		die("a ring is full");
 	k->words[sample ? 2 : last - 2] = who;
 	k->words[sample ? 3 : last - 1] = f->time;
 	for (size_t done = 0; done < head.size;) {
-		size_t to = (start + done) & (f->rings->ring_size - 1);
-		size_t n = f->rings->ring_size - to;
+		size_t to = (start + done) & (ring->size - 1);
+		size_t n = ring->size - to;
 
 		n = n < head.size - done ? n : head.size - done;
 		memcpy((uint8_t *)ring->data + to, (const uint8_t *)k->words + done, n);

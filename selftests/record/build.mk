@@ -168,7 +168,13 @@ $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
 
-CHECK	+= $(RECORD_B)/rings_test
+# A ring that grows, with events of this machine.
+$(RECORD_B)/grow_test: selftests/record/grow_test.c tools/perf/rings.c \
+		$(addprefix $(B)/tools/perf/,borrow.o borrow_reply.o event.o regs.o)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
+
+CHECK	+= $(RECORD_B)/rings_test $(RECORD_B)/grow_test
 
 JIT_OBJ := $(patsubst %,$(B)/tools/java/%.o,jit_code codecache hotspot vmstructs)
 

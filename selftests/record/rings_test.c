@@ -26,7 +26,7 @@ struct number {
 
 static struct perf_event_mmap_page pages[MOST_RINGS];
 static uint8_t data[MOST_RINGS][SMALL_RING] __attribute__((aligned(8)));
-static struct cpu_ring all[MOST_RINGS];
+static struct cpu_ring all[MOST_RINGS], none[MOST_RINGS]; /* none was replaced */
 static struct cpu_ring *heap[MOST_RINGS];
 
 /*
@@ -89,15 +89,16 @@ static void write_record(uint32_t ring, uint32_t nr, uint64_t time)
  */
 static bool is_one_stream(uint32_t nr_rings, unsigned int times)
 {
-	struct perf_rings r = { .ring_size = SMALL_RING, .rings = all, .heap = heap };
+	struct perf_rings r = { .rings = all, .old = none, .heap = heap };
 	uint64_t time[MOST_RINGS] = { 0 }, seed = nr_rings;
 
 	memset(pages, 0, sizeof(pages));
 	taken = (struct taken){ .ordered = true };
 	r.nr_rings = nr_rings;
 	for (uint32_t i = 0; i < nr_rings; i++)
-		all[i] =
-			(struct cpu_ring){ .cpu = i, .fd = -1, .page = &pages[i], .data = data[i] };
+		all[i] = (struct cpu_ring){
+			.cpu = i, .fd = -1, .page = &pages[i], .data = data[i], .size = SMALL_RING
+		};
 	for (unsigned int round = 0; round < times; round++) {
 		for (uint32_t i = 0; i < nr_rings; i++) {
 			time[i] = round * 1000;

@@ -38,6 +38,12 @@
 #define MAX_RING (16u << 20)
 #define MIN_RING (64u << 10) /* smallest size of a ring that may shrink */
 #define MEMORY_PART 16 /* all rings that may shrink take at most 1 / MEMORY_PART of the memory */
+#define FIRST_ALL (128u << 20) /* bytes of all rings together at first, if they may grow */
+#define FIRST_RING (512u << 10) /* but a ring that may grow has at least this size */
+#define GROW_PART 4 /* a ring grows if a look finds more than 1 / GROW_PART of it in use */
+#define GROWN_PART 8 /* what it had then is at most 1 / GROWN_PART of the larger one */
+#define OLD_NS \
+	1000000000 /* a ring that was replaced is kept as long, for those who write just now */
 #define BODY 32 /* bytes of a sample in front of its body: header, identifier, thread, time */
 #define TRAILER 24 /* bytes: thread, time, identifier */
 #define AHEAD 512 /* bytes of the next record that are prefetched: all but most of the stack */
@@ -50,20 +56,41 @@
  * struct cpu_ring - the ring of a CPU
  * @cpu: number of the CPU.
  * @fd: the event whose ring it is.
- * @page: the control page that is shared with the kernel.
+ * @own: the event counts nothing, and is there for the ring alone: another ring can take its place.
+ * @page: the control page that is shared with the kernel, or NULL if there is no ring.
  * @data: the records, behind that page.
+ * @size: bytes of @data, a power of two.
  * @head: position up to which the kernel had written at the last look.
  * @tail: position of the first record that was not handed out.
  * @time: time of that record, if there is one.
+ * @filled: bytes that were in the ring at the last look.
+ * @until: 0; of a ring that another one replaced, CLOCK_MONOTONIC in ns until when it is kept.
  */
 struct cpu_ring {
 	int cpu;
 	int fd;
+	bool own;
 	struct perf_event_mmap_page *page;
 	const uint8_t *data;
+	size_t size;
 	uint64_t head;
 	uint64_t tail;
 	uint64_t time;
+	uint64_t filled;
+	uint64_t until;
+};
+
+/**
+ * struct ring_sizes - how large rings are
+ * @first: bytes of a ring at first.
+ * @largest: bytes up to which a ring grows that fills.
+ *
+ * If they are the same, or an event for the ring alone is not permitted, each ring has @largest from
+ * the beginning.
+ */
+struct ring_sizes {
+	size_t first;
+	size_t largest;
 };
 
 /**
@@ -87,8 +114,9 @@ struct identity {
 };
 
 struct perf_rings {
-	size_t ring_size;
-	struct cpu_ring *rings;
+	struct ring_sizes sizes;
+	struct cpu_ring *rings; /* the rings into which the events of a CPU write */
+	struct cpu_ring *old; /* for each of @rings the one that it replaced, while that is kept */
 	size_t nr_rings;
 	struct cpu_ring **heap; /* rings with a record, the oldest record's first; see sift_down() */
 	size_t nr_heap;
@@ -106,7 +134,6 @@ struct perf_rings {
 	bool walks_all; /* it runs at the samples of all events, not of PERF_MAIN alone */
 	uint64_t looked; /* CLOCK_MONOTONIC in ns of the last look into the rings */
 	uint64_t before; /* CLOCK_MONOTONIC in ns of the look before */
-	uint64_t most; /* bytes in the fullest ring at the last look */
 	uint64_t rate; /* bytes of samples that may come to a ring in a second; 0: no limit */
 	uint64_t periods[PERF_WHICH]; /* by event, of all its samples; 0: each tells it */
 	_Alignas(8) uint8_t record[MAX_RECORD]; /* a record that goes over the end of a ring */
@@ -556,24 +583,77 @@ static int keep_identity(struct perf_rings *r, int fd, int which)
 	return 0;
 }
 
-/*
- * Connects an event to the ring of its CPU: the first event on a CPU gets the ring, the others
- * write to it too.
- */
-static int connect_ring(struct perf_rings *r, struct cpu_ring *ring, int fd)
+/* Makes a ring of the event. Returns 0 or a negative errno: -ENOBUFS if it may not be as large. */
+static int map_ring(struct cpu_ring *ring, int fd, size_t size)
 {
-	void *page;
+	void *page =
+		mmap(NULL, sysconf(_SC_PAGESIZE) + size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 
-	if (ring->page)
-		return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
-	page = mmap(NULL, sysconf(_SC_PAGESIZE) + r->ring_size, PROT_READ | PROT_WRITE, MAP_SHARED,
-		    fd, 0);
 	if (page == MAP_FAILED)
 		return errno == EPERM ? -ENOBUFS : -errno;
 	ring->page = page;
 	ring->data = (uint8_t *)page + sysconf(_SC_PAGESIZE);
+	ring->size = size;
 	ring->fd = fd;
 	return 0;
+}
+
+static void unmap_ring(struct cpu_ring *ring)
+{
+	if (!ring->page)
+		return;
+	munmap(ring->page, sysconf(_SC_PAGESIZE) + ring->size);
+	if (ring->own)
+		close(ring->fd);
+	ring->page = NULL;
+}
+
+/*
+ * Makes a ring of an event that is there for the ring alone: it counts nothing, of the calling thread,
+ * so that everybody may open it who may open any. Events of the CPU, of whatever threads, can write
+ * to it, as they have the same clock. Returns 0 or a negative errno.
+ */
+static int open_own_ring(struct cpu_ring *ring, size_t size)
+{
+	struct perf_event_attr attr = {
+		.size = sizeof(attr),
+		.type = PERF_TYPE_SOFTWARE,
+		.config = PERF_COUNT_SW_DUMMY,
+		.sample_id_all = 1,
+		.disabled = 1,
+		.exclude_kernel = 1,
+		.exclude_hv = 1,
+		.use_clockid = 1,
+		.clockid = CLOCK_MONOTONIC,
+	};
+	bool unused;
+	int fd = open_event(&attr, 0, ring->cpu, 0, &unused), ret;
+
+	if (fd < 0)
+		return fd;
+	ret = map_ring(ring, fd, size);
+	ring->own = !ret;
+	if (ret)
+		close(fd);
+	return ret;
+}
+
+/*
+ * Connects an event to the ring of its CPU. If rings may grow, the ring has an event of its own, and
+ * all others write to it. Else the first event on a CPU gets the ring.
+ */
+static int connect_ring(struct perf_rings *r, struct cpu_ring *ring, int fd)
+{
+	int ret;
+
+	if (!ring->page && r->sizes.first < r->sizes.largest) {
+		ret = open_own_ring(ring, r->sizes.first);
+		if (ret == -ENOBUFS)
+			return ret;
+	}
+	if (!ring->page)
+		return map_ring(ring, fd, r->sizes.largest);
+	return ioctl(fd, PERF_EVENT_IOC_SET_OUTPUT, ring->fd) ? -errno : 0;
 }
 
 void perf_output_attr(struct perf_event_attr *attr)
@@ -668,7 +748,7 @@ static int add_event(struct perf_rings *r, const struct perf_opts *opts, struct 
 	if (ret == -ENOBUFS)
 		because(why,
 			"perf rings of %zu KiB for each CPU are more than kernel.perf_event_mlock_kb permits: use a smaller --buffer",
-			r->ring_size / 1024);
+			r->sizes.first / 1024);
 	else if (ret)
 		because(why, "perf ring: %s", strerror(-ret));
 	if (!ret && which != PERF_MAIN)
@@ -753,11 +833,12 @@ static int open_targets(struct perf_rings *r, const struct perf_opts *opts, stru
 	if (n < 0)
 		return n;
 	r->rings = calloc(n, sizeof(*r->rings));
-	r->heap = calloc(n, sizeof(*r->heap));
+	r->old = calloc(n, sizeof(*r->old));
+	r->heap = calloc(2 * n, sizeof(*r->heap));
 	for (int i = 0; r->rings && i < n; i++)
 		r->rings[i] = (struct cpu_ring){ .cpu = cpus[i], .fd = -1 };
 	free(cpus);
-	if (!r->rings || !r->heap)
+	if (!r->rings || !r->old || !r->heap)
 		return -ENOMEM;
 	r->nr_rings = n;
 	perf_more_files();
@@ -804,8 +885,8 @@ static uint64_t rate_of(const struct perf_opts *opts)
 	return opts->freq * (opts->copy + 8 * words) * (1 + opts->nr_more);
 }
 
-static int open_rings(const struct perf_opts *opts, size_t ring_size, const struct loan *loan,
-		      struct perf_rings **ret, struct reason *why)
+static int open_rings(const struct perf_opts *opts, const struct ring_sizes *sizes,
+		      const struct loan *loan, struct perf_rings **ret, struct reason *why)
 {
 	struct perf_rings *r = calloc(1, sizeof(*r));
 	int error;
@@ -813,7 +894,7 @@ static int open_rings(const struct perf_opts *opts, size_t ring_size, const stru
 	because(why, "perf events: %s", strerror(ENOMEM));
 	if (!r)
 		return -ENOMEM;
-	r->ring_size = ring_size;
+	r->sizes = *sizes;
 	r->rate = rate_of(opts);
 	for (int which = 0; which < PERF_WHICH; which++) {
 		const struct perf_event *event = is_wanted(opts, which) ? event_of(opts, which) :
@@ -862,22 +943,40 @@ static size_t bounded_ring(size_t ring)
 }
 
 /*
+ * Returns how large rings are. On machines with many CPUs, most of which are idle at most times, they
+ * are small at first. Of events without a rate as many may come at once as a ring can have.
+ */
+static struct ring_sizes choose_sizes(const struct perf_opts *opts)
+{
+	const uint64_t cpus = sysconf(_SC_NPROCESSORS_ONLN);
+	struct ring_sizes ret = { opts->ring_size, opts->ring_size };
+
+	if (!opts->may_shrink)
+		return ret;
+	ret.first = ret.largest = bounded_ring(opts->ring_size);
+	while (rate_of(opts) && ret.first > FIRST_RING && ret.first * cpus > FIRST_ALL)
+		ret.first /= 2;
+	return ret;
+}
+
+/*
  * Opens the events and rings, with smaller rings if the kernel does not permit the size. The rings
  * get the token of @loan.
  */
 static int open_with(const struct perf_opts *opts, const struct loan *loan, struct perf_rings **ret,
 		     struct reason *why)
 {
-	size_t ring = opts->may_shrink ? bounded_ring(opts->ring_size) : opts->ring_size;
+	struct ring_sizes sizes = choose_sizes(opts);
 	int error;
 
 	for (;;) {
-		error = open_rings(opts, ring, loan, ret, why);
+		error = open_rings(opts, &sizes, loan, ret, why);
 		if (!error)
 			(*ret)->token = loan->token;
-		if (error != -ENOBUFS || !opts->may_shrink || ring <= MIN_RING)
+		if (error != -ENOBUFS || !opts->may_shrink || sizes.first <= MIN_RING)
 			return error;
-		ring /= 2;
+		sizes.first /= 2;
+		sizes.largest /= 2;
 	}
 }
 
@@ -937,7 +1036,12 @@ int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struc
 
 uint64_t perf_rings_memory(const struct perf_rings *r)
 {
-	return (uint64_t)r->nr_rings * r->ring_size;
+	uint64_t ret = 0;
+
+	for (size_t i = 0; i < r->nr_rings; i++)
+		ret += (r->rings[i].page ? r->rings[i].size : 0) +
+		       (r->old[i].page ? r->old[i].size : 0);
+	return ret;
 }
 
 /* Has the walker run at the event, if it is one that the walker can run at. */
@@ -1042,14 +1146,16 @@ void perf_rings_close(struct perf_rings *r)
 {
 	if (!r)
 		return;
-	for (size_t i = 0; i < r->nr_rings; i++)
-		if (r->rings[i].page)
-			munmap(r->rings[i].page, sysconf(_SC_PAGESIZE) + r->ring_size);
+	for (size_t i = 0; i < r->nr_rings; i++) {
+		unmap_ring(&r->rings[i]);
+		unmap_ring(&r->old[i]);
+	}
 	for (size_t i = 0; i < r->nr_events; i++)
 		close(r->events[i].fd);
 	if (r->token >= 0)
 		close(r->token);
 	free(r->rings);
+	free(r->old);
 	free(r->heap);
 	free(r->events);
 	free(r->others);
@@ -1140,33 +1246,32 @@ static uint64_t word(const uint8_t *at)
  * Returns where a byte of the ring lies. Records are aligned to 8 bytes, so no word goes over the
  * end.
  */
-static const uint8_t *place(const struct perf_rings *r, const struct cpu_ring *ring, uint64_t at)
+static const uint8_t *place(const struct cpu_ring *ring, uint64_t at)
 {
-	return ring->data + (at & (r->ring_size - 1));
+	return ring->data + (at & (ring->size - 1));
 }
 
-static struct perf_event_header header_at(const struct perf_rings *r, const struct cpu_ring *ring,
-					  uint64_t at)
+static struct perf_event_header header_at(const struct cpu_ring *ring, uint64_t at)
 {
 	struct perf_event_header h;
 
-	memcpy(&h, place(r, ring, at), sizeof(h));
+	memcpy(&h, place(ring, at), sizeof(h));
 	return h;
 }
 
 /* Moves the ring's tail to the next record that tells its time. Returns false if there is none. */
-static bool find_next(const struct perf_rings *r, struct cpu_ring *ring)
+static bool find_next(struct cpu_ring *ring)
 {
 	while (ring->head - ring->tail >= sizeof(struct perf_event_header) &&
-	       ring->head - ring->tail <= r->ring_size) {
-		struct perf_event_header h = header_at(r, ring, ring->tail);
+	       ring->head - ring->tail <= ring->size) {
+		struct perf_event_header h = header_at(ring, ring->tail);
 
 		if (h.size < sizeof(h) || h.size % 8 || h.size > ring->head - ring->tail)
 			break;
 		if (h.size >= sizeof(h) + TRAILER) {
 			bool sample = h.type == PERF_RECORD_SAMPLE;
 
-			ring->time = word(place(r, ring, ring->tail + (sample ? 24 : h.size - 16)));
+			ring->time = word(place(ring, ring->tail + (sample ? 24 : h.size - 16)));
 			return true;
 		}
 		ring->tail += h.size;
@@ -1179,11 +1284,13 @@ static bool find_next(const struct perf_rings *r, struct cpu_ring *ring)
 
 /*
  * Returns whether the next record of @a precedes that of @b. At the same time, the ring of the
- * first CPU comes first.
+ * first CPU comes first, and the one that was replaced before the one that replaced it.
  */
 static bool is_before(const struct cpu_ring *a, const struct cpu_ring *b)
 {
-	return a->time != b->time ? a->time < b->time : a < b;
+	if (a->time != b->time)
+		return a->time < b->time;
+	return a->cpu != b->cpu ? a->cpu < b->cpu : a->until > b->until;
 }
 
 /*
@@ -1206,22 +1313,25 @@ static void sift_down(struct perf_rings *r, size_t at, struct cpu_ring *ring)
 	r->heap[at] = ring;
 }
 
+/* Looks what is in the ring now, and adds it to the heap's entries if there is a record. */
+static void look_into(struct perf_rings *r, struct cpu_ring *ring)
+{
+	/* Pairs with the kernel's barrier before it moves data_head. */
+	ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	ring->filled = ring->head - ring->tail;
+	if (find_next(ring))
+		r->heap[r->nr_heap++] = ring;
+}
+
 /* Looks what is in the rings now, and makes the heap. */
 static void look(struct perf_rings *r)
 {
-	r->most = 0;
 	r->nr_heap = 0;
 	for (size_t i = 0; i < r->nr_rings; i++) {
-		struct cpu_ring *ring = &r->rings[i];
-
-		if (!ring->page)
-			continue;
-		/* Pairs with the kernel's barrier before it moves data_head. */
-		ring->head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
-		if (ring->head - ring->tail > r->most)
-			r->most = ring->head - ring->tail;
-		if (find_next(r, ring))
-			r->heap[r->nr_heap++] = ring;
+		if (r->old[i].page)
+			look_into(r, &r->old[i]);
+		if (r->rings[i].page)
+			look_into(r, &r->rings[i]);
 	}
 	for (size_t i = r->nr_heap / 2; i--;)
 		sift_down(r, i, r->heap[i]);
@@ -1234,7 +1344,7 @@ static void advance(struct perf_rings *r, size_t size)
 
 	ring->tail += size;
 	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
-	if (!find_next(r, ring))
+	if (!find_next(ring))
 		ring = r->heap[--r->nr_heap];
 	if (r->nr_heap)
 		sift_down(r, 0, ring);
@@ -1304,9 +1414,9 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 /* Returns the next record of a ring in one piece. */
 static const uint8_t *record_at(struct perf_rings *r, const struct cpu_ring *ring)
 {
-	const uint8_t *at = place(r, ring, ring->tail);
-	size_t first = ring->data + r->ring_size - at;
-	size_t size = header_at(r, ring, ring->tail).size;
+	const uint8_t *at = place(ring, ring->tail);
+	size_t first = ring->data + ring->size - at;
+	size_t size = header_at(ring, ring->tail).size;
 
 	if (size <= first)
 		return at;
@@ -1316,10 +1426,62 @@ static const uint8_t *record_at(struct perf_rings *r, const struct cpu_ring *rin
 }
 
 /* Prefetches the next record, which another CPU wrote, while the record before it is handled. */
-static void fetch_ahead(const struct perf_rings *r, const struct cpu_ring *ring, uint64_t at)
+static void fetch_ahead(const struct cpu_ring *ring, uint64_t at)
 {
 	for (unsigned int i = 0; i < AHEAD; i += LINE)
-		__builtin_prefetch(place(r, ring, at + i));
+		__builtin_prefetch(place(ring, at + i));
+}
+
+/* ---- Rings that grow ---- */
+
+/*
+ * Puts a larger ring in the place of one that has an event of its own. The events go on without a gap:
+ * each record comes into the old ring or into the new one. Whoever writes to the old one at this
+ * moment may end that later, so it is kept for a while. If an event refuses, it stays for good.
+ * Returns 0 or a negative errno.
+ */
+static int replace_ring(struct perf_rings *r, size_t at, size_t size)
+{
+	struct cpu_ring *ring = &r->rings[at], next = { .cpu = ring->cpu };
+	int ret = open_own_ring(&next, size);
+
+	if (ret)
+		return ret;
+	ring->until = r->looked + OLD_NS;
+	for (size_t i = 0; i < r->nr_events; i++)
+		if (r->events[i].cpu == ring->cpu &&
+		    ioctl(r->events[i].fd, PERF_EVENT_IOC_SET_OUTPUT, next.fd))
+			ring->until = UINT64_MAX;
+	r->old[at] = *ring;
+	*ring = next;
+	return 0;
+}
+
+/* Returns how large a ring that was filled as far as this one is to be. */
+static size_t grown(const struct perf_rings *r, const struct cpu_ring *ring)
+{
+	size_t size = ring->size;
+
+	while (size < r->sizes.largest && ring->filled > size / GROWN_PART)
+		size *= 2;
+	return size;
+}
+
+/*
+ * Replaces the rings that fill by larger ones, and closes what was replaced earlier. If no larger one
+ * can be had, it is not tried again.
+ */
+static void grow(struct perf_rings *r)
+{
+	for (size_t i = 0; i < r->nr_rings; i++) {
+		struct cpu_ring *ring = &r->rings[i], *old = &r->old[i];
+
+		if (old->page && old->head == old->tail && r->looked >= old->until)
+			unmap_ring(old);
+		if (ring->page && ring->own && !old->page && ring->size < r->sizes.largest &&
+		    ring->filled > ring->size / GROW_PART && replace_ring(r, i, grown(r, ring)))
+			r->sizes.largest = r->sizes.first;
+	}
 }
 
 int perf_rings_read(struct perf_rings *r, bool all,
@@ -1337,12 +1499,14 @@ int perf_rings_read(struct perf_rings *r, bool all,
 		const uint8_t *at = record_at(r, ring);
 		size_t size = ((const struct perf_event_header *)at)->size;
 
-		fetch_ahead(r, ring, ring->tail + size);
+		fetch_ahead(ring, ring->tail + size);
 		parse(r, at, &record);
 		record.cpu = ring->cpu;
 		ret = fn(arg, &record);
 		advance(r, size);
 	}
+	if (!all)
+		grow(r);
 	return ret;
 }
 
@@ -1350,23 +1514,32 @@ bool perf_rings_last(const struct perf_rings *r, uint64_t ns)
 {
 	uint64_t passed = r->looked - r->before;
 
-	return r->before && passed && r->rate && r->rate * ns / 1000000000 < r->ring_size / 2 &&
-	       r->most * ns / passed < r->ring_size / 4;
+	if (!r->before || !passed || !r->rate)
+		return false;
+	for (size_t i = 0; i < r->nr_rings; i++) {
+		const struct cpu_ring *ring = &r->rings[i];
+
+		if (ring->page && (r->rate * ns / 1000000000 >= ring->size / 2 ||
+				   ring->filled * ns / passed >= ring->size / 4))
+			return false;
+	}
+	return true;
 }
 
 /* Returns whether the ring has a record, not handed out yet, that the thread began. */
-static bool has_fork(const struct perf_rings *r, const struct cpu_ring *ring, pid_t tid)
+static bool has_fork(const struct cpu_ring *ring, pid_t tid)
 {
-	const uint64_t head = __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE);
+	const uint64_t head =
+		ring->page ? __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) : ring->tail;
 	struct perf_event_header h;
 
 	for (uint64_t at = ring->tail; head - at >= sizeof(h); at += h.size) {
-		h = header_at(r, ring, at);
+		h = header_at(ring, at);
 		if (h.size < sizeof(h) || h.size % 8 || h.size > head - at)
 			break;
 		/* Process and its parent, then thread and its creator, 4 bytes each. */
 		if (h.type == PERF_RECORD_FORK && h.size >= sizeof(h) + 16 &&
-		    (pid_t)word(place(r, ring, at + sizeof(h) + 8)) == tid)
+		    (pid_t)word(place(ring, at + sizeof(h) + 8)) == tid)
 			return true;
 	}
 	return false;
@@ -1375,7 +1548,7 @@ static bool has_fork(const struct perf_rings *r, const struct cpu_ring *ring, pi
 bool perf_rings_began(const struct perf_rings *r, pid_t tid)
 {
 	for (size_t i = 0; i < r->nr_rings; i++)
-		if (r->rings[i].page && has_fork(r, &r->rings[i], tid))
+		if (has_fork(&r->rings[i], tid) || has_fork(&r->old[i], tid))
 			return true;
 	return false;
 }
@@ -1385,20 +1558,25 @@ static bool is_news(uint32_t type)
 	return type == PERF_RECORD_FORK || type == PERF_RECORD_COMM || type == PERF_RECORD_MMAP2;
 }
 
+static bool has_news(const struct cpu_ring *ring)
+{
+	struct perf_event_header h;
+
+	/* The tail of a ring with invalid content is its head: find_next() has set it. */
+	for (uint64_t at = ring->tail; ring->page && ring->head - at >= sizeof(h); at += h.size) {
+		h = header_at(ring, at);
+		if (is_news(h.type))
+			return true;
+		if (h.size < sizeof(h) || h.size > ring->head - at)
+			break;
+	}
+	return false;
+}
+
 bool perf_rings_news(const struct perf_rings *r)
 {
-	for (size_t i = 0; i < r->nr_rings; i++) {
-		const struct cpu_ring *ring = &r->rings[i];
-		struct perf_event_header h;
-
-		/* The tail of a ring with invalid content is its head: find_next() has set it. */
-		for (uint64_t at = ring->tail; ring->head - at >= sizeof(h); at += h.size) {
-			h = header_at(r, ring, at);
-			if (is_news(h.type))
-				return true;
-			if (h.size < sizeof(h) || h.size > ring->head - at)
-				break;
-		}
-	}
+	for (size_t i = 0; i < r->nr_rings; i++)
+		if (has_news(&r->rings[i]) || has_news(&r->old[i]))
+			return true;
 	return false;
 }
