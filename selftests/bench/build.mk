@@ -10,6 +10,7 @@
 #   make bench-names    measure how long the names of a program with 0.7 GB of debug information
 #                       take; the program is built once, in ~/.cache/shstk
 #   make bench-rate     measure what the recorder would take of a machine with 128 CPUs
+#   make bench-bpf      measure what the walk of stacks in BPF costs; BENCH_BPF names parts
 #   make bench-shares   measure how far shares of samples are from the truth
 #   make bench-instr    count the instructions of captures and of recording allocations,
 #                       under valgrind
@@ -96,7 +97,7 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # Packages are installed first, because a fresh machine could not compile without them.
-bench bench-heap bench-instr bench-names bench-rate bench-record bench-shares bench-versus:
+bench bench-bpf bench-heap bench-instr bench-names bench-rate bench-record bench-shares bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
 
@@ -121,11 +122,14 @@ run-bench-names: all
 run-bench-rate: $(BENCH)/record_rate
 	$(Q)selftests/bench/rate $(B)
 
+run-bench-bpf: all $(addprefix $(B)/selftests/bpf/,walk_cost walk_cost_fp spin shstk-walk.bpf.o)
+	$(Q)selftests/bench/bpf $(B) $(BENCH_BPF)
+
 run-bench-shares: all $(B)/selftests/record/sums
 	$(Q)selftests/bench/shares $(B)
 
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
 
-.PHONY: bench-record bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
+.PHONY: bench-record bench-bpf run-bench-bpf bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
 	run-bench run-bench-names run-bench-rate run-bench-record run-bench-heap run-bench-instr run-bench-shares run-bench-versus

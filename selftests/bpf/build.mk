@@ -2,6 +2,9 @@
 #
 # Tests of the walk in BPF (bpf/, tools/bpf/): its chains are compared with copies of the same
 # stacks.
+#
+#   make check-bpf-many  compare BPF_SAMPLES (1000000) chains of eleven programs with copies; half an
+#                   hour, and up to 1 GB in TMPDIR; not part of make check
 
 BPF_B	:= $(B)/selftests/bpf
 
@@ -19,6 +22,16 @@ $(BPF_B)/hostile_test: selftests/bpf/hostile_test.c $(TOOL_OBJ) $(B)/libshstk-sy
 	@mkdir -p $(@D)
 	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
 	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
+
+# walk_cost is measured with frame pointers and without.
+BPF_COST := $(BPF_B)/walk_cost $(BPF_B)/walk_cost_fp
+$(BPF_B)/walk_cost_fp: BPF_COST_FLAGS := -fno-omit-frame-pointer
+$(BPF_COST): selftests/bpf/walk_cost.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) -fomit-frame-pointer -fno-optimize-sibling-calls \
+		$(BPF_COST_FLAGS) -MMD -MP -o $@ $< $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
 
 # share_test has the users' shares of the room for files, asked_test the requests that are forgotten,
@@ -42,8 +55,10 @@ $(BPF_B)/shstk: $(B)/shstk
 $(BPF_B)/judge: $(B)/selftests/offline/judge
 $(BPF_B)/cases.sh: selftests/loader/cases.sh
 $(BPF_B)/walk.sh: selftests/bpf/walk.sh
+$(BPF_B)/throw: $(B)/selftests/record/throw
+$(BPF_B)/input.i: $(B)/selftests/kmod/$(ARCH)/input.i
 $(addprefix $(BPF_B)/,shstk-walk.bpf.o shstk-stack.bpf.o shstk_stack.bpf.h stacks.bpf.c shstk judge \
-		cases.sh walk.sh):
+		cases.sh walk.sh throw input.i):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -51,6 +66,14 @@ $(BPF_B)/walk_test.sh: selftests/bpf/walk_test.sh $(BPF_B)/chains $(BPF_B)/shstk
 		$(BPF_B)/cases.sh $(BPF_B)/walk.sh $(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
+
+BPF_SAMPLES ?= 1000000
+check-bpf-many:
+	$(Q).ci/packages-install build check
+	$(Q)+$(CHECK_MAKE) run-check-bpf-many
+run-check-bpf-many: $(BPF_B)/walk_test.sh $(BPF_B)/throw $(BPF_B)/input.i
+	$(Q)$< many=$(BPF_SAMPLES)
+.PHONY: check-bpf-many run-check-bpf-many
 
 CHECK += $(BPF_B)/walk_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)
 

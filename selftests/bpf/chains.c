@@ -3,8 +3,9 @@
  * chains.c - a perf.data file of samples whose callchain is the BPF walk's, beside a copy of
  * the stack: selftests/offline/judge.c compares the two.
  *
- *	chains FILE COMMAND [ARGUMENT...]
+ *	chains [-F RATE] FILE COMMAND [ARGUMENT...]
  *
+ * It samples RATE (999) times a second of CPU time.
  * The command runs a few times: in the first runs the walk meets its files, and the last one begins
  * when these have tables. A short command may end before its files were opened, so they may be asked
  * for again. Ends with 4 if this machine permits no such walk, and with 1 if the kernel's
@@ -28,7 +29,8 @@
 
 #define FREQ 999
 #define COPY 32768
-#define RING (8u << 20)
+#define RING_BYTES 8192 /* of a ring, for each sample in a second */
+#define MIN_RING (8u << 20)
 #define MAX_CHAIN 512
 #define SKIP 4
 #define FIRST_RUNS 5 /* at most */
@@ -181,15 +183,20 @@ int main(int argc, char **argv)
 		.freq = FREQ,
 		.max_stack = 127,
 		.copy = COPY,
-		.ring_size = RING,
 		.cgroup = -1,
 	};
 	uint64_t before[NR_COUNTS];
 	struct walker *w;
 	struct reason why;
 
-	if (argc < 3 || !b)
-		die("usage", "chains FILE COMMAND [ARGUMENT...]");
+	if (argc > 3 && !strcmp(argv[1], "-F")) {
+		opts.freq = (unsigned int)atoi(argv[2]);
+		argc -= 2;
+		argv += 2;
+	}
+	if (argc < 3 || !b || !opts.freq)
+		die("usage", "chains [-F RATE] FILE COMMAND [ARGUMENT...]");
+	opts.ring_size = perf_ring_size(MIN_RING, (size_t)opts.freq * RING_BYTES);
 	if (walker_create(&how, &w, &why)) {
 		printf("%s\n", why.text);
 		return status_without_program(why.text);

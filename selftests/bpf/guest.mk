@@ -5,6 +5,8 @@
 #
 #   make check-bpf  run the BPF walk on other kernels (BPF_GUESTS): their verifiers, Debian's
 #                   programs and forged stacks; ten minutes a guest; leaves build/bpf.csv
+#   make bench-bpf-guest  count the instructions of a user stack by the BPF walk, the module's walk,
+#                   perf's own callchain and a copy, in a guest
 
 BPF_GUESTS ?= x86-qemu-6.1 x86-qemu-6.12 x86-qemu-7.2 arm64-7.2
 BPF_ARM64 := $(B)/selftests/record/arm64
@@ -41,6 +43,12 @@ $(BPF_ARM64)/chains: $(BPF_ARM64)/bpf/chains.o $$(RECORD_TOOLS) $$(RECORD_SYMBOL
 BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py truth_runs.py program.py judge.py) \
 	$(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 
+# Allocations by probes on a kernel that no other guest has (HEAP_PROBED_x86 is known later).
+BPF_GUESTS_PROBED := x86-qemu-6.1
+bpf_probed = $(if $(filter $(BPF_GUESTS_PROBED),$(1)),$(HEAP_PROBED_x86))
+bpf_step_probed = $(if $(call bpf_probed,$(1)),echo \
+	"	'heap:probed=selftests/heap/probed_test.sh brief $(call bpf_probed,$(1))' \\";)
+
 # Writes the steps that only guests of an architecture have. $(1) is the architecture.
 define bpf_steps_x86
 echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
@@ -51,7 +59,7 @@ endef
 # $(1) guest, $(2) its architecture, $(3) the programs
 define bpf_guest
 $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
-		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(BPF_FILES_$(2)) $$(BPF_STEPS_$(2)))
+		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(BPF_FILES_$(2)) $$(BPF_STEPS_$(2)) $$$$(call bpf_probed,$(1)))
 	@mkdir -p $$(@D)
 	@{ echo '#!/bin/sh'; \
 	   echo "exec selftests/guest/run $(1) --out $(B)/guest/bpf-$(1) --memory 2048 \\"; \
@@ -62,13 +70,29 @@ $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/share/nodejs:/usr/share/nodejs \\"; \
 	   echo "	$(if $(filter x86,$(2)),--prog programs-x86:/usr/lib/x86_64-linux-gnu/libffi.so.8) \\"; \
-	   $$(bpf_steps_$(2)) \
+	   $$(bpf_steps_$(2)) $$(call bpf_step_probed,$(1)) \
 	   echo "	'bpf:walk=selftests/bpf/walk.sh $(3) $$(BPF_FILES_$(2))'"; } >$$@
 	@chmod +x $$@
 CHECK_BPF += $(B)/guest/check-bpf-$(1)
 endef
 $(foreach g,$(BPF_GUESTS),$(eval $(call bpf_guest,$(g),$(call guest_arch,$(g)),\
 	$(or $(BPF_WORK_$(g)),$(BPF_WORK)))))
+
+# What a stack costs, in a guest with one CPU whose clock counts instructions.
+BPF_COST_FILES := selftests/loader/cases.sh $(BPF_COST) $(B)/shstk $(BPF_B)/shstk-walk.bpf.o \
+	$(B)/selftests/loader/libprotobuf-c.so.1
+bpf_module = $(filter %/shstk_perf.ko,$(KMOD_x86-7.2))
+bench-bpf-guest:
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup
+	$(Q)+$(CHECK_MAKE) run-bench-bpf-guest
+run-bench-bpf-guest: $(B)/guest/init-x86 $(BPF_COST_FILES) $$(bpf_module)
+	$(Q)selftests/guest/run x86-qemu-7.2 --icount --out $(B)/guest/bpf-cost --append nohpet \
+		--memory 1024 --timeout 900 --sysroot $(SHSTK_CACHE)/programs-x86 \
+		--lib $(B)/selftests/loader --add $(BPF_LIBBPF_x86) \
+		'cost:without=selftests/bpf/walk_cost.sh without x86-7.2 $(BPF_COST_FILES)' \
+		$(bpf_module) 'cost:with=selftests/bpf/walk_cost.sh with x86-7.2'
+	$(Q)sed -n 's/^cost:with| \(walk: .*\|# depth .*\)/\1/p' $(B)/guest/bpf-cost/output.log
 
 check-bpf:
 	$(Q).ci/packages-install build check guest
@@ -78,4 +102,4 @@ check-bpf:
 run-check-bpf: $(CHECK_BPF)
 	$(Q)selftests/run --guests $(CHECK_BPF)
 
-.PHONY: check-bpf run-check-bpf
+.PHONY: check-bpf run-check-bpf bench-bpf-guest run-bench-bpf-guest

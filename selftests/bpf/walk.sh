@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 #   walk.sh PROGRAM... [FILE...]
+#   walk.sh many=SAMPLES PROGRAM... [FILE...]
 #
 # Samples unmodified programs of Debian. Each sample has two stacks: the chain that the walk in BPF
 # makes by unwind rules, and a copy, which `shstk unwind` unwinds. The chain must have the same
@@ -11,6 +12,9 @@
 # In the first run of a program its files get their tables. A file that no sample of that run was
 # in has no table in the second run: chains that end there are reported, but do not count. Chains
 # that end because memory is not present do not count either.
+#
+# "many" samples all programs again and again, at a high rate, until SAMPLES were compared. It prints
+# each chain that differs from the unwound copy or is shorter, ten of each run.
 
 . ./cases.sh
 export PATH=/usr/bin:/bin
@@ -59,13 +63,23 @@ openssl genrsa 2048 >key 2>/dev/null &&
 for a in sha1 sha256 sha512 sha3-256; do openssl dgst -$a big; done &&
 openssl enc -aes-128-cbc -pbkdf2 -k x -in big -out /dev/null'
 
-tar_work='for i in 1 2 3; do tar -cf x.tar -C /usr/lib/python3.13 . && tar -tvf x.tar; done'
+tar_work='for i in 1 2 3; do tar -cf x.tar -C /usr/lib/python3.[0-9]* . && tar -tvf x.tar; done'
 
 git_work='
 rm -rf repo && mkdir repo && cd repo && git init -q &&
 for i in 1 2 3 4 5 6; do printf "%s\n" $i {1..20000} >f$i; done && git add . &&
 git commit -q -m one && for f in f*; do echo 5 >>$f; done && git diff >/dev/null &&
 git commit -q -a -m two && git log -p >/dev/null'
+
+repeat_work='for ((i = 0; i < $0; i++)); do "$@" || exit; done'
+
+# Prints where the compiler is. Each version has a folder of its own.
+compiler()
+{
+	for file in /usr/libexec/gcc/*/*/cc1 /usr/lib/gcc/*/*/cc1; do
+		[ ! -x "$file" ] || echo "$file"
+	done | head -n 1
+}
 
 # Records both stacks of each sample into both.data. The last lines of "said" count how the walks
 # ended.
@@ -77,14 +91,15 @@ record() # PROGRAM
 	perl) set -- perl -e "$perl_work";;
 	sqlite3) set -- sqlite3 :memory: "$sqlite_work";;
 	git) set -- bash -c "$git_work";;
-	gcc) set -- /usr/libexec/gcc/*/14/cc1 -quiet -fpreprocessed -O2 input.i -o /dev/null;;
+	gcc) set -- "$(compiler)" -quiet -fpreprocessed -O2 input.i -o /dev/null;;
 	openssl) set -- bash -c "$openssl_work";;
 	tar) set -- bash -c "$tar_work";;
 	c++) set -- ./throw 1;;
 	node) set -- node -e "$node_work";;
 	xz) set -- xz -k -T2 -1 --block-size=400KiB -f big;;
 	esac
-	./chains both.data "$@" >said 2>&1
+	[ "$times" = 1 ] || set -- bash -c "$repeat_work" "$times" "$@"
+	./chains -F "$rate" both.data "$@" >said 2>&1
 }
 
 # Prints how many of 1000 chains must have no other frame than the stack's copy. In code that node
@@ -104,6 +119,7 @@ judge()
 {
 	./judge both.data >verdict 2>odd || return 1
 	samples=$(sed -n 's/ samples have a user stack.*//p' verdict)
+	equal=$(sed -n 's/.* copies too: \([0-9]*\) equal.*/\1/p' verdict)
 	shorter=$(sed -n 's/.*; \([0-9]*\) shorter.*/\1/p' verdict)
 	differ=$(sed -n 's/.* shorter, \([0-9]*\) differ$/\1/p' verdict)
 	[ -n "$samples" ] && [ -n "$differ" ]
@@ -113,7 +129,7 @@ judge()
 is_there() # PROGRAM
 {
 	case $1 in
-	gcc) [ -f input.i ] && ls /usr/libexec/gcc/*/14/cc1 >/dev/null 2>&1;;
+	gcc) [ -f input.i ] && [ -n "$(compiler)" ];;
 	c++) [ -x ./throw ];;
 	*) command -v "$1" >/dev/null;;
 	esac
@@ -157,6 +173,82 @@ one() # PROGRAM
 	echo "# bpf: $(uname -m)-$(uname -r),$1,$samples,$whole,$cut,$shorter,$differ,$passed"
 }
 
+each() # PROGRAM...
+{
+	for p; do
+		one "$p"
+	done
+}
+
+# Samples one program and adds what was found to the sums in the file PROGRAM.sum. The work is done
+# more often the next time if there were few samples.
+add_run() # PROGRAM
+{
+	samples=0 equal=0 shorter=0 differ=0 times=1
+	[ ! -f "$1.times" ] || times=$(cat "$1.times")
+	if ! record "$1" || ! judge; then
+		cat said odd >out
+		return 1
+	fi
+	[ "$samples" -ge "$enough" ] || echo $((times * 4)) >"$1.times"
+	grep -v '^not whole' odd | sed "s/^/# $1: /"
+	all=$((all + samples))
+	echo "# $1, $times times: $samples samples, $differ different, $shorter shorter; $all of $wanted"
+	echo "$samples $equal $shorter $differ $(($(ended whole) + $(ended zero)))" \
+		"$(ended 'no table') $(ended 'no rule') $(ended 'no memory')" >>"$1.sum"
+}
+
+# Prints the sum of each column of the file, in one line.
+columns() # FILE
+{
+	awk '{ for (i = 1; i <= NF; i++) sum[i] += $i }
+	     END { for (i = 1; i <= NF; i++) printf "%d ", sum[i] }' "$1"
+}
+
+# Tests the sums of a program.
+judge_sums() # PROGRAM SAMPLES EQUAL SHORTER DIFFERENT WHOLE NO_TABLE NO_RULE NO_MEMORY
+{
+	[ "$2" -gt 0 ] && [ $((($2 - $5) * 1000)) -ge $(($2 * $(least_right "$1"))) ]
+	point $? "$1: $5 of $2 chains have another frame than the stack's copy"
+	echo "# $1: $2 samples, $3 equal, $4 shorter than the copy's, $5 different; $6 walks whole," \
+		"$7 ended in files without a table, $8 in code without a rule, $9 at memory that is not there"
+}
+
+many() # SAMPLES PROGRAM...
+{
+	wanted=$1 rate=9999 all=0 enough=5000
+	shift
+	while [ $all -lt "$wanted" ]; do
+		before=$all
+		for p; do
+			is_there "$p" || continue
+			add_run "$p" || { point 1 "$p is sampled with both stacks"; return; }
+		done
+		[ $all -gt $before ] || break
+	done
+	[ $all -ge "$wanted" ]
+	point $? "$all samples are compared"
+	for p; do
+		if [ -f "$p.sum" ]; then
+			# shellcheck disable=SC2046 # the columns are arguments
+			judge_sums "$p" $(columns "$p.sum")
+		else
+			skip "$p is compared" "$p is not installed"
+		fi
+	done
+}
+
+# Prints those of the arguments that are names of programs, not files.
+names()
+{
+	for p; do
+		case $p in
+		*/* | many=*) ;;
+		*) echo "$p";;
+		esac
+	done
+}
+
 prepare()
 {
 	export HOME="$PWD"
@@ -167,11 +259,16 @@ prepare()
 
 echo TAP version 13
 prepare
-for p; do
-	case $p in
-	*/*) ;;
-	*) one "$p";;
-	esac
-done
+programs=$(names "$@")
+# shellcheck disable=SC2086 # words
+case $1 in
+many=*)
+	many "${1#many=}" $programs
+	;;
+*)
+	rate=999 times=1
+	each $programs
+	;;
+esac
 echo "1..$count"
 exit $failed

@@ -1,15 +1,15 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-# probed_test [shadow|refusals] [FILE...] - tests `shstk record --heap -p` on programs that count
+# probed_test [shadow|refusals|brief] [FILE...] - tests `shstk record --heap -p` on programs that count
 # their own allocations. In a guest the files are named to have them copied in; on this machine they
 # are in the build folder. Prints KTAP.
 #
 # With "shadow" it runs only one round of a program that has shadow stacks, for a guest that is
-# slow; with "refusals" only what is refused.
+# slow; with "refusals" only what is refused; with "brief" one round of a program, and what is refused.
 
 only=
-case "$1" in shadow | refusals) only=$1 && shift ;; esac
+case "$1" in shadow | refusals | brief) only=$1 && shift ;; esac
 if [ $# -gt 0 ]; then
 	mkdir -p /t/probed && cd /t/probed || exit 1
 	for file in "$@"; do
@@ -392,6 +392,11 @@ shadow)
 	shadowed 1
 	;;
 refusals)
+	refusals
+	filtered
+	;;
+brief)
+	rounds steady 1
 	refusals
 	filtered
 	;;
