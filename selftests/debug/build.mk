@@ -55,7 +55,8 @@ debug-fuzz-arm64 debug-fuzz-x86: debug-fuzz-%:
 
 # $(1) architecture
 debug_test = $(B)/selftests/kmod/$(1)/$(2)_test
-debug_modules = $(patsubst %,$(B)/kmod/debug-$(call debug_name,$(1))/%.ko,shstk shstk_perf)
+debug_modules = $(patsubst %,$(B)/kmod/debug-$(call debug_name,$(1))/%.ko,shstk shstk_perf \
+	$(if $(filter x86,$(1)),shstk_prctl))
 debug_shstk_arm64 := $(B)/selftests/record/arm64/shstk
 debug_shstk_x86 := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
 debug_needs = $(B)/kmod/debug-$(call debug_name,$(1))/.built $(B)/selftests/kmod/$(1)/device_fuzz \
@@ -132,8 +133,8 @@ run-debug-arm64: run-debug-leak $(call debug_needs,arm64) $(call debug_test,arm6
 	$(Q)$(call debug_arm64,1) $(call debug_arm64,2)
 
 # Unwind rules, NMIs, reloading and allocations that fail are tested with two CPUs in QEMU, and all
-# that needs shadow stacks in Bochs. Allocations fail by the test's own module, and then by the
-# kernel's means.
+# that needs shadow stacks in Bochs. In QEMU allocations fail by the test's own module, and then by the
+# kernel's means; in Bochs by the kernel's means.
 debug_perf_x86 = $(B)/kmod/debug-$(DEBUG_X86)/shstk_perf.ko
 debug_fault_x86 = $(call debug_test,x86,fault) calls $(debug_perf_x86)
 debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-$(DEBUG_X86)-2 \
@@ -145,14 +146,17 @@ debug_x86 = $(call debug_run,x86) --cpus 2 --out $(B)/guest/debug-$(DEBUG_X86)-2
 	'hotplug=$(call debug_test,x86,rules_hotplug) 50 $(debug_shstk_x86)' -shstk_perf \
 	'reload=$(call debug_test,x86,reload) 3 2000 30 $(debug_shstk_x86) $(debug_perf_x86)'
 debug_bochs = $(call debug_run,bochs) --out $(B)/guest/debug-$(DEBUG_X86)-bochs \
-	$(call debug_modules,x86) $(foreach t,perf device stall replaced,\
+	'failslab=$(call debug_test,x86,fault) calls $(filter-out %_perf.ko,$(call debug_modules,x86))' \
+	$(call debug_modules,x86) $(foreach t,perf device prctl map stall replaced,\
 	$(t)=$(call debug_test,x86,$(t))) 'race=$(call debug_test,x86,race) 15' \
 	'fuzz=$(B)/selftests/kmod/x86/device_fuzz 0.2' \
 	'hostile=$(call debug_test,x86,hostile) $(call debug_modules,x86)'
-run-debug-x86: $(call debug_needs,x86) $(foreach m,$(DEBUG_MODULES),$(call debug_module,$(m))) \
+run-debug-x86: run-debug-x86-qemu run-debug-x86-bochs
+run-debug-x86-qemu: $(call debug_needs,x86) $(foreach m,$(DEBUG_MODULES),$(call debug_module,$(m))) \
 		$(foreach t,nmi fault,$(call debug_test,x86,$(t)))
 	$(call debug_build_bpf,x86)
 	$(Q)$(debug_x86)
+run-debug-x86-bochs: $(call debug_needs,x86) $(foreach t,fault prctl map,$(call debug_test,x86,$(t)))
 	$(Q)$(debug_bochs)
 
 # $(1) architecture
@@ -357,5 +361,6 @@ check-systemd: module all $(B)/selftests/record/target
 
 .PHONY: check-kernels run-check-kernels check-machine run-check-machine check-nmi check-harm check-systemd
 .PHONY: bpftrace-guest check-dkms reload-guest
-.PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 debug-kernel-x86-clang run-debug-arm64 run-debug-x86 run-debug-leak \
+.PHONY: debug-kernel debug-kernel-arm64 debug-kernel-x86 debug-kernel-x86-clang run-debug-arm64 \
+	run-debug-x86 run-debug-x86-qemu run-debug-x86-bochs run-debug-leak \
 	debug-fuzz-arm64 debug-fuzz-x86 run-debug-fuzz-arm64 run-debug-fuzz-x86 fuzz-guest run-fuzz-guest

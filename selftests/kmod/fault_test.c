@@ -13,7 +13,7 @@
  * If that module is not loaded, the n-th allocation fails by the kernel's own fault injection,
  * where the kernel is built for it (CONFIG_FAILSLAB), whoever makes the allocation for the task.
  * Then the modules are loaded without failures, because the kernel's loader of modules does not
- * bear all of them; and calls that another process makes are skipped.
+ * bear all of them.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -112,6 +112,7 @@ static bool has_failed(void)
  * @undo: is called after it, without failures; may be NULL.
  * @answer: the answer if no allocation fails.
  * @other: another answer, besides ENOMEM, that is allowed if an allocation fails; 0: none.
+ * @by_child: a process of its own makes the call, and tells the number of the allocation (@told).
  */
 struct call {
 	const char *name;
@@ -120,7 +121,28 @@ struct call {
 	void (*undo)(void);
 	int answer;
 	int other;
+	bool by_child;
 };
+
+/**
+ * struct told - what a process of its own tells of the call that it made
+ * @ret: what the call returned.
+ * @left: text of how many allocations were left then until one fails.
+ */
+struct told {
+	long ret;
+	char left[16];
+};
+
+static volatile struct told *told; /* memory of both processes */
+
+/* Returns whether the allocation that was to fail was made in the process of its own. */
+static bool has_child_failed(void)
+{
+	if (!told->left[0])
+		ksft_exit_fail_msg("a process of its own did not end its call\n");
+	return !atoi((const char *)told->left);
+}
 
 static bool is_answer(const struct call *c, int err, bool failed)
 {
@@ -134,9 +156,12 @@ static int make_call(const struct call *c, unsigned int n, bool *failed)
 
 	if (c->prepare)
 		c->prepare();
-	fail_nth(n);
+	if (c->by_child)
+		nth = n;
+	else
+		fail_nth(n);
 	err = c->make();
-	*failed = has_failed();
+	*failed = c->by_child ? has_child_failed() : has_failed();
 	if (c->undo)
 		c->undo();
 	return err;
@@ -375,26 +400,35 @@ static void start_shadowed(void)
 
 #define MARKED_SIZE 8192
 
-static volatile long *told; /* what the call returned in the process that made it */
 static long mapped;
 
 /*
- * Sets the status in a process of its own, which ends in the function that has the shadow stack: it
- * could not return from there. Ending makes no allocation that counts.
+ * Sets the status, and ends in this function, because a function cannot return whose caller's
+ * address is not on the shadow stack. The kernel's own number is that of one task.
  */
+static void set_own_status(unsigned long status)
+{
+	if (is_kernels)
+		nth_fd = open(KERNEL_NTH, O_RDWR | O_CLOEXEC);
+	fail_nth(nth);
+	told->ret = ss_syscall(__NR_prctl, SS_PR_SET, status, 0, 0, 0);
+	ss_syscall(__NR_pread64, (unsigned long)nth_fd, (unsigned long)told->left,
+		   sizeof(told->left) - 1, 0, 0);
+	ss_syscall(__NR_pwrite64, (unsigned long)nth_fd, (unsigned long)"0", 1, 0, 0);
+	ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
+}
+
 static int set_status(unsigned long status)
 {
 	pid_t pid;
 
-	*told = -EIO;
+	told->ret = -EIO;
+	told->left[0] = 0;
 	pid = fork();
-	if (!pid) {
-		fail_nth(nth);
-		*told = ss_syscall(__NR_prctl, SS_PR_SET, status, 0, 0, 0);
-		ss_syscall(__NR_exit_group, 0, 0, 0, 0, 0);
-	}
+	if (!pid)
+		set_own_status(status);
 	waitpid(pid, NULL, 0);
-	return (int)-*told;
+	return (int)-told->ret;
 }
 
 static int enable(void)
@@ -430,8 +464,8 @@ static void unmap_marked(void)
 
 /* A token is written to a page, which may not be had. */
 static const struct call prctl_calls[] = {
-	{ "enable the shadow stack", NULL, enable, NULL, 0, 0 },
-	{ "enable it and writing to it", NULL, enable_writing, NULL, 0, 0 },
+	{ "enable the shadow stack", NULL, enable, NULL, 0, 0, true },
+	{ "enable it and writing to it", NULL, enable_writing, NULL, 0, 0, true },
 	{ "map one with a marker", NULL, map_marker, unmap_marked, 0, 0 },
 	{ "map one with a marker and a token", NULL, map_marker_and_token, unmap_marked, 0,
 	  EFAULT },
@@ -559,8 +593,7 @@ static void test_prctl(const char *path)
 	bool there = test_module(path);
 
 	prepare_prctl();
-	/* A process of its own makes these, and the kernel's number is that of one task. */
-	test_calls(prctl_calls, NR(prctl_calls), there && !is_kernels);
+	test_calls(prctl_calls, NR(prctl_calls), there);
 	if (there)
 		ksft_test_result(!module_unload("shstk_prctl"), "shstk_prctl is unloaded\n");
 	else
