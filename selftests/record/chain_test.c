@@ -69,9 +69,13 @@ static size_t put_chain(uint64_t *to)
 	return n;
 }
 
-/* Stands in for reading the rings: hands out the sample. */
+/*
+ * Stands in for reading the rings: hands out the sample once, whether that is while it is still looked
+ * which processes there are, or later.
+ */
 int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
 {
+	static const struct chain_case *handed;
 	uint64_t body[2 * MAX + 8];
 	struct perf_record record = {
 		.type = PERF_RECORD_SAMPLE,
@@ -84,8 +88,9 @@ int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, voi
 	};
 
 	(void)rings;
-	if (all)
+	if (all || handed == current)
 		return 0;
+	handed = current;
 	body[0] = 1;
 	record.size = 8 * (1 + put_chain(body + 1));
 	return fn(arg, &record);

@@ -16,6 +16,8 @@
 #include "tools/shstk.h"
 
 #define CALM 200000000 /* ns without a new process, program or mapping */
+#define LOOK_MEANWHILE \
+	20000000 /* ns between two looks into the rings while something else goes on */
 #define LEAVE_AGAIN 1000000000 /* ns after which the walker is told again to leave a process */
 
 /* ---- Records ---- */
@@ -251,6 +253,21 @@ static void find_languages(struct perf_recording *d)
 	begin_walking(d);
 }
 
+/*
+ * Takes what is in the rings, while it is looked which processes exist already: for each of them
+ * files of /proc are read, which takes a second for 10,000. Returns 0 or -ENOMEM.
+ */
+static int take_meanwhile(void *arg)
+{
+	struct perf_recording *d = arg;
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (now - d->looked < LOOK_MEANWHILE)
+		return 0;
+	d->looked = now;
+	return perf_rings_read(d->rings, false, perf_recording_take_record, d);
+}
+
 /* Opens the rings, and looks which processes exist already. Returns 0 or a negative errno. */
 static int begin(struct perf_recording *d, const struct perf_record_opts *opts, struct reason *why)
 {
@@ -275,8 +292,9 @@ static int begin(struct perf_recording *d, const struct perf_record_opts *opts, 
 	if (ret == -ESRCH)
 		because(why, "%s %d: %s", d->scope.threads ? "thread" : "process",
 			*opts->rings.pids, process_gone_why(*opts->rings.pids));
+	d->looked = now_ns(CLOCK_MONOTONIC);
 	if (!ret)
-		ret = scope_look_around(&d->scope, &d->convert->all);
+		ret = scope_look_around(&d->scope, &d->convert->all, take_meanwhile, d);
 	if (!ret && list)
 		ret = late_begin(d, list, rings.nr_pids);
 	free(list);

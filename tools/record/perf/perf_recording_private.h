@@ -38,6 +38,7 @@
  * @walker: walks stacks in the kernel, or NULL. The caller's. adapt.c sets it, too.
  * @later: becomes @walker, unless it is NULL. The caller's. Only adapt.c changes it.
  * @began: CLOCK_MONOTONIC in ns, when recording began.
+ * @looked: CLOCK_MONOTONIC in ns, when the rings were read last while it was looked around.
  * @languages: the languages whose functions are shown, or NULL. The caller's.
  * @contexts: trace contexts of threads, or NULL. The caller's.
  * @reading: frames of interpreters are read at samples. Set by adapt.c.
@@ -59,6 +60,7 @@ struct perf_recording {
 	struct walker *walker;
 	struct walker *later;
 	uint64_t began;
+	uint64_t looked;
 	struct languages *languages;
 	struct contexts *contexts;
 	bool reading;

@@ -54,53 +54,84 @@ void scope_deinit(struct scope *s)
 
 /* ---- The targets of events ---- */
 
-/* Adds the threads of a process that are not in the list yet. Returns 0 or a negative errno. */
-static int add_tasks(pid_t pid, pid_t **list, size_t *nr)
+/* Threads by their numbers, of which there may be tens of thousands. */
+struct thread_list {
+	pid_t *tids;
+	size_t nr, max;
+};
+
+static int append(struct thread_list *list, pid_t tid)
+{
+	const size_t max = list->max ? 2 * list->max : 64;
+	pid_t *more;
+
+	if (list->nr == list->max) {
+		more = reallocarray(list->tids, max, sizeof(*more));
+		if (!more)
+			return -ENOMEM;
+		list->tids = more;
+		list->max = max;
+	}
+	list->tids[list->nr++] = tid;
+	return 0;
+}
+
+/* Adds the threads of a process, known or not. Returns 0 or -ENOMEM. */
+static int add_tasks(struct thread_list *list, pid_t pid)
 {
 	DIR *dir = tasks_open(pid);
-	pid_t *more, number;
-	size_t i;
+	int ret = 0;
+	pid_t tid;
 
-	if (!dir)
-		return -errno;
-	while (*nr < MAX_TARGETS && (number = tasks_next(dir))) {
-		for (i = 0; i < *nr && (*list)[i] != number; i++)
-			;
-		if (i < *nr)
-			continue;
-		more = reallocarray(*list, *nr + 1, sizeof(*more));
-		if (!more) {
-			closedir(dir);
-			return -ENOMEM;
-		}
-		*list = more;
-		more[(*nr)++] = number;
-	}
-	closedir(dir);
-	return 0;
+	while (dir && !ret && list->nr < 2 * MAX_TARGETS && (tid = tasks_next(dir)))
+		ret = append(list, tid);
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+static int by_number(const void *a, const void *b)
+{
+	const pid_t x = *(const pid_t *)a, y = *(const pid_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Sorts the list, and removes what is in it twice. */
+static void remove_known(struct thread_list *list)
+{
+	size_t nr = 0;
+
+	if (list->nr)
+		qsort(list->tids, list->nr, sizeof(*list->tids), by_number);
+	for (size_t i = 0; i < list->nr; i++)
+		if (!nr || list->tids[i] != list->tids[nr - 1])
+			list->tids[nr++] = list->tids[i];
+	list->nr = nr < MAX_TARGETS ? nr : MAX_TARGETS;
 }
 
 /*
  * Lists the threads of all processes, again and again until there are no new ones. Returns 0,
  * -ENOMEM or -ESRCH.
  */
-static int list_threads(const pid_t *pids, size_t nr_pids, pid_t **ret, size_t *nr)
+static int list_threads(const pid_t *pids, size_t nr_pids, struct thread_list *list)
 {
 	size_t before;
 	int round = 0;
 
 	do {
-		before = *nr;
+		before = list->nr;
 		for (size_t i = 0; i < nr_pids; i++)
-			if (add_tasks(pids[i], ret, nr) == -ENOMEM)
+			if (add_tasks(list, pids[i]))
 				return -ENOMEM;
-	} while (*nr != before && ++round < MAX_ROUNDS);
-	return *nr ? 0 : -ESRCH;
+		remove_known(list);
+	} while (list->nr != before && ++round < MAX_ROUNDS);
+	return list->nr ? 0 : -ESRCH;
 }
 
 int scope_targets(const struct scope *s, struct perf_opts *opts, pid_t **ret)
 {
-	size_t nr = 0;
+	struct thread_list list = { 0 };
 	int err;
 
 	*ret = NULL;
@@ -110,9 +141,10 @@ int scope_targets(const struct scope *s, struct perf_opts *opts, pid_t **ret)
 	}
 	if (!opts->nr_pids || opts->on_exec || s->threads)
 		return 0;
-	err = list_threads(opts->pids, opts->nr_pids, ret, &nr);
+	err = list_threads(opts->pids, opts->nr_pids, &list);
+	*ret = list.tids;
 	opts->pids = *ret;
-	opts->nr_pids = nr;
+	opts->nr_pids = list.nr;
 	return err;
 }
 
@@ -160,16 +192,23 @@ static int meet_thread(struct population *all, pid_t tid)
 	return pid > 0 && !population_task(all, pid, tid) ? -ENOMEM : 0;
 }
 
-int scope_look_around(const struct scope *s, struct population *all)
+int scope_look_around(const struct scope *s, struct population *all, int (*meanwhile)(void *arg),
+		      void *arg)
 {
 	DIR *dir = s->kind == SCOPE_ALL ? tasks_open(0) : NULL;
 	int ret = 0;
 	pid_t pid;
 
-	for (size_t i = 0; i < s->nr_pids && !ret; i++)
-		ret = s->threads ? meet_thread(all, s->pids[i]) : meet(all, s->pids[i]);
-	while (dir && !ret && (pid = tasks_next(dir)))
-		ret = meet(all, pid);
+	for (size_t i = 0; i < s->nr_pids && !ret; i++) {
+		ret = i ? meanwhile(arg) : 0;
+		if (!ret)
+			ret = s->threads ? meet_thread(all, s->pids[i]) : meet(all, s->pids[i]);
+	}
+	while (dir && !ret && (pid = tasks_next(dir))) {
+		ret = meanwhile(arg);
+		if (!ret)
+			ret = meet(all, pid);
+	}
 	if (dir)
 		closedir(dir);
 	return ret;

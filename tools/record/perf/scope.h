@@ -65,11 +65,18 @@ int scope_targets(const struct scope *s, struct perf_opts *opts, pid_t **ret);
 /* Does the same as scope_targets() later, for all threads that are known and live. */
 int scope_targets_now(const struct population *all, struct perf_opts *opts, pid_t **ret);
 
-/*
- * Adds to @all the processes and threads that exist already, whose beginning the recording does not
- * see. Returns 0 or -ENOMEM.
+/**
+ * scope_look_around() - add the processes and threads that exist already
+ * @s: which processes are recorded.
+ * @all: receives those whose beginning the recording does not see.
+ * @meanwhile: called between processes, as there may be tens of thousands, and rings that fill.
+ *	Another value than 0 ends the search.
+ * @arg: passed to @meanwhile.
+ *
+ * Return: 0, -ENOMEM, or what @meanwhile returned.
  */
-int scope_look_around(const struct scope *s, struct population *all);
+int scope_look_around(const struct scope *s, struct population *all, int (*meanwhile)(void *arg),
+		      void *arg);
 
 /* Returns whether a record is wanted. Marks the awaited process when it executes its program. */
 bool scope_has(const struct scope *s, struct population *all, const struct perf_record *r);

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * scope_test.c - tests that of many processes each thread is found once, and that others get their
+ * turn meanwhile.
+ *
+ * /proc is replaced: process N has the threads N and N + 1, and another one from the second look on.
+ * Processes and threads that are told are counted.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+
+#include "tools/proc/tasks.h"
+#include "tools/record/perf/scope.h"
+
+#include "kselftest_harness.h"
+
+#define PROCESSES 10000
+#define FIRST 1000000 /* number of the first process */
+#define APART 4 /* the distance of two processes */
+#define EARLY 2 /* threads that a process has at first */
+#define LATER 3 /* and from the second look on */
+
+static DIR *of_all; /* the folder of all processes, while it is open */
+static int next_process; /* number of the next one in it */
+static pid_t process; /* whose folder was opened last */
+static int next_thread;
+static unsigned int looks; /* into the first process */
+static unsigned int processes, tasks, turns;
+
+DIR *tasks_open(pid_t pid)
+{
+	DIR *dir = !pid || pid >= FIRST ? opendir("/") : NULL;
+
+	errno = ESRCH;
+	if (!pid)
+		of_all = dir;
+	process = pid;
+	next_thread = 0;
+	looks += pid == FIRST;
+	return dir;
+}
+
+pid_t tasks_next(DIR *dir)
+{
+	if (dir == of_all)
+		return next_process < PROCESSES ? FIRST + APART * next_process++ : 0;
+	return next_thread < (looks > 1 ? LATER : EARLY) ? process + next_thread++ : 0;
+}
+
+bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size)
+{
+	(void)pid;
+	(void)tid;
+	(void)name;
+	(void)value;
+	(void)size;
+	return false;
+}
+
+struct process *population_process(struct population *all, int pid)
+{
+	static struct process found;
+
+	(void)all;
+	(void)pid;
+	processes++;
+	return &found;
+}
+
+struct task *population_task(struct population *all, int pid, int tid)
+{
+	static struct task found;
+
+	(void)all;
+	(void)pid;
+	(void)tid;
+	tasks++;
+	return &found;
+}
+
+struct task *population_find_task(struct population *all, int tid)
+{
+	(void)all;
+	(void)tid;
+	return NULL;
+}
+
+FIXTURE(scope)
+{
+	struct scope scope;
+	pid_t pids[PROCESSES];
+};
+
+FIXTURE_SETUP(scope)
+{
+	for (int i = 0; i < PROCESSES; i++)
+		self->pids[i] = FIRST + APART * i;
+}
+
+FIXTURE_TEARDOWN(scope)
+{
+}
+
+TEST_F(scope, each_thread_is_a_target_once_also_one_that_began_meanwhile)
+{
+	struct perf_opts opts = { .pids = self->pids, .nr_pids = PROCESSES };
+	pid_t *list;
+
+	self->scope.kind = SCOPE_GIVEN;
+	ASSERT_EQ(scope_targets(&self->scope, &opts, &list), 0);
+	ASSERT_EQ(opts.nr_pids, PROCESSES * LATER);
+	for (int i = 0; i < PROCESSES * LATER; i++)
+		ASSERT_EQ(opts.pids[i], FIRST + APART * (i / LATER) + i % LATER);
+	/* The third look found nothing new. */
+	EXPECT_EQ(looks, 3);
+	free(list);
+}
+
+TEST_F(scope, a_process_that_is_gone_has_no_thread)
+{
+	struct perf_opts opts = { .pids = self->pids, .nr_pids = 1 };
+	pid_t *list;
+
+	self->pids[0] = FIRST - 1;
+	self->scope.kind = SCOPE_GIVEN;
+	EXPECT_EQ(scope_targets(&self->scope, &opts, &list), -ESRCH);
+	free(list);
+}
+
+static int count_turns(void *arg)
+{
+	const unsigned int *last = arg;
+
+	return ++turns == *last ? -ENOMEM : 0;
+}
+
+TEST_F(scope, others_get_their_turn_after_each_process)
+{
+	struct population all = { 0 };
+	unsigned int never = 0;
+
+	self->scope.kind = SCOPE_ALL;
+	ASSERT_EQ(scope_look_around(&self->scope, &all, count_turns, &never), 0);
+	EXPECT_EQ(processes, PROCESSES);
+	EXPECT_EQ(turns, processes);
+	EXPECT_EQ(tasks, PROCESSES * EARLY);
+}
+
+TEST_F(scope, what_fails_meanwhile_ends_the_search)
+{
+	struct population all = { 0 };
+	unsigned int last = 3;
+
+	self->scope.kind = SCOPE_ALL;
+	EXPECT_EQ(scope_look_around(&self->scope, &all, count_turns, &last), -ENOMEM);
+	EXPECT_EQ(processes, last - 1);
+}
+
+TEST_HARNESS_MAIN
