@@ -831,6 +831,10 @@ def spans():
         run = shstk('report', f'--trace={wrong}', path)
         equal(run.returncode, 2, run.stderr)
         check('32 hexadecimal digits' in one_line(run.stderr), run.stderr)
+    for command in ('report', traced([0])), ('diff', traced([0]), traced([0])):
+        run = shstk(command[0], f'--trace={TRACES[0].hex()}', *command[1:])
+        equal(run.returncode, 1, run.stderr)
+        check('no sample has a trace id' in one_line(run.stderr), run.stderr)
     run = shstk('report', traced([3]))
     equal(run.returncode, 1, run.stderr)
     check('a link that is not there' in one_line(run.stderr), run.stderr)

@@ -502,6 +502,8 @@ static int run(struct diff *d)
 		status = measure(d);
 	if (status == EXIT_OK)
 		status = read_side(d, AFTER);
+	if (status == EXIT_OK && !filter_had_traces(&d->filter))
+		status = EXIT_FAILED;
 	if (status == EXIT_OK)
 		status = write_output(d);
 	if (status != EXIT_OK)

@@ -349,10 +349,11 @@ static bool group_matches(const struct filter *f, const struct shstk_sample *sam
 	       (container && !regexec(&f->cgroup.regex, container, 0, NULL, 0));
 }
 
-static bool trace_matches(const struct filter *f, const struct shstk_sample *sample)
+static bool trace_matches(struct filter *f, const struct shstk_sample *sample)
 {
 	const char *trace = label_of(sample, "trace_id");
 
+	f->traced |= trace != NULL;
 	return trace && !strcmp(trace, f->trace);
 }
 
@@ -386,10 +387,22 @@ bool filter_had_times(const struct filter *f, const char *path)
 	return !f->untimed;
 }
 
+bool filter_had_traces(const struct filter *f)
+{
+	const bool ret = !*f->trace || f->traced;
+
+	if (!ret)
+		complain(
+			"no sample has a trace id, which --trace needs: shstk-record(1) says under TRACES which recordings have them");
+	return ret;
+}
+
 bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_sample *sample)
 {
 	const char *comm = sample->comm ? sample->comm : "";
 
+	if (*f->trace && !trace_matches(f, sample))
+		return false;
 	if (f->pid && shstk_symproc_pid(sample->proc) != (int)f->pid)
 		return false;
 	if (f->tid && sample->tid != (int)f->tid)
@@ -397,8 +410,6 @@ bool filter_takes(struct filter *f, struct shstk_profile *profile, struct shstk_
 	if (f->timed && !time_matches(f, profile, sample->time))
 		return false;
 	if (f->cgroup.set && !group_matches(f, sample))
-		return false;
-	if (*f->trace && !trace_matches(f, sample))
 		return false;
 	if (f->thread.set && regexec(&f->thread.regex, comm, 0, NULL, 0))
 		return false;

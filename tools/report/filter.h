@@ -40,6 +40,7 @@ struct pattern {
  * @thread: only threads with such a name are taken.
  * @cgroup: only samples with such a control group or container are taken.
  * @trace: only samples of the trace with this id are taken; "": all.
+ * @traced: samples with the id of a trace were read.
  * @timed: only samples in a range of time are taken.
  * @from: beginning of the range, in ns since the recording began.
  * @to: end of the range, in ns since the recording began; samples at this time are not taken.
@@ -60,6 +61,7 @@ struct filter {
 	struct pattern thread;
 	struct pattern cgroup;
 	char trace[33];
+	bool traced;
 	bool timed;
 	uint64_t from;
 	uint64_t to;
@@ -96,6 +98,12 @@ void filter_next_file(struct filter *filter);
 
 /* Returns whether times are there if they are asked for, or else says that they are not. */
 bool filter_had_times(const struct filter *filter, const char *path);
+
+/*
+ * Returns whether a sample of all files that were read has the id of a trace, if that is asked for, or
+ * else says that none has.
+ */
+bool filter_had_traces(const struct filter *filter);
 
 /*
  * Prepares a copy of a filter for another profile: it drops the results of the first profile, which

@@ -197,7 +197,7 @@ static int read_files(struct report *r)
 		if (!filter_had_times(&r->filter, r->files[i]))
 			return EXIT_FAILED;
 	}
-	return EXIT_OK;
+	return filter_had_traces(&r->filter) ? EXIT_OK : EXIT_FAILED;
 }
 
 static int print_tree(struct report *r)
