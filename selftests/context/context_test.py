@@ -4,7 +4,7 @@
 which the function runs that was sampled, whole and not late.
 
 publish.c changes its context all the time, and each of its functions runs under contexts of its own.
-The environment may choose how often (SWITCHES).
+The environment may choose how often (SWITCHES, NAPS).
 """
 
 import os
@@ -19,6 +19,7 @@ from harness import HERE, SHSTK, TMP, Process, Skip, check, equal, main, shstk, 
 from permitted import check_not_refused    # noqa: E402
 
 SWITCHES = int(os.environ.get('SWITCHES', 1000000))
+NAPS = int(os.environ.get('NAPS', 4000))     # the same where each function sleeps
 LEAST = 20          # samples that are compared
 OUT = os.path.join(TMP, 'out.shstk')
 FOLDED = os.path.join(TMP, 'out.folded')
@@ -26,10 +27,14 @@ BY = 'trace_id', 'span_id', 'http.route', 'shard'
 MASK = (1 << 64) - 1
 
 
+def switches_of(style):
+    return NAPS if style == 'nap' else SWITCHES
+
+
 def record(style, library, *options):
     """Records the program from its first switch to the last one; returns what the recorder said.
     library: arguments that name it."""
-    command = [os.path.join(HERE, 'publish'), style, str(SWITCHES)]
+    command = [os.path.join(HERE, 'publish'), style, str(switches_of(style))]
     if library:
         command += [os.path.join(HERE, library[0]), *library[1:]]
     with Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
@@ -61,7 +66,12 @@ def stacks():
         yield labels, words[len(BY):]
 
 
-def find_fault_at_work(labels, n):
+def work_of(functions):
+    """The number of the function that a sample is in, or None. What it calls belongs to it."""
+    return next((int(name[5:]) for name in functions if name.startswith('work_')), None)
+
+
+def find_fault_at_work(style, labels, n):
     """What is wrong with the labels of a sample in work_N(), or None."""
     if not labels['trace_id']:
         return 'no context'
@@ -70,7 +80,7 @@ def find_fault_at_work(labels, n):
         return 'it is the context of another function'
     if labels['http.route'] != f'/{n}':
         return 'the attribute'
-    if labels['shard'] != (f'/{n}' if k > SWITCHES // 2 else ''):
+    if labels['shard'] != (f'/{n}' if k > switches_of(style) // 2 else ''):
         return 'the attribute whose name was published later'
     return None
 
@@ -89,9 +99,8 @@ def find_fault(style, labels, functions):
             return 'the context is torn'
         if style == 'valid' and 'fill' in functions:
             return 'a context while the record is being changed'
-    if functions[-1].startswith('work_'):
-        return find_fault_at_work(labels, int(functions[-1].partition('_')[2]))
-    return None
+    n = work_of(functions)
+    return None if n is None else find_fault_at_work(style, labels, n)
 
 
 def read(style, library, *options):
@@ -105,7 +114,7 @@ def read(style, library, *options):
 
 def judge(style, library, *options):
     found, said = read(style, library, *options)
-    compared = [stack for stack in found if stack[1][-1].startswith('work_')]
+    compared = [stack for stack in found if work_of(stack[1]) is not None]
     wrong = [(fault, *stack) for stack in found for fault in [find_fault(style, *stack)] if fault]
     print(f'# {len(found)} samples, {len(compared)} of them in the functions, {len(wrong)} wrong',
           flush=True)
@@ -202,25 +211,38 @@ def walked():
     judge('pointer', None, '--via=bpf')
 
 
+@test
+def off_cpu():
+    """where a thread waits, its sample has the context under which it began to"""
+    judge('nap', None, '--off-cpu')
+
+
+@test
+def off_cpu_walked():
+    """the same, by a BPF program that walks the stacks"""
+    judge('nap', None, '--off-cpu', '--via=bpf')
+
+
 def find_fault_of_ids(labels, functions):
     """What is wrong with the ids of a sample, or None."""
     if labels['trace_id'] and is_torn(labels):
         return 'the context is torn'
-    if not functions[-1].startswith('work_'):
+    n = work_of(functions)
+    if n is None:
         return None
     if not labels['trace_id']:
         return 'no context'
-    return None if int(labels['trace_id'][:16], 16) % 8 == int(functions[-1][5:]) else \
+    return None if int(labels['trace_id'][:16], 16) % 8 == n else \
         'it is the context of another function'
 
 
-def judge_agent(style, *before):
+def judge_agent(style, *before, options=()):
     """Judges the ids in a recording by the agent. before: what starts the program."""
-    done = shstk('record', '--via=agent', '-F', '999', '-o', OUT, '--', *before,
-                 os.path.join(HERE, 'publish'), style, str(SWITCHES), input='\n\n')
+    done = shstk('record', '--via=agent', '-F', '999', *options, '-o', OUT, '--', *before,
+                 os.path.join(HERE, 'publish'), style, str(switches_of(style)), input='\n\n')
     check(done.returncode == 0 and done.stdout == 'ready\ndone\n', done.stderr)
     found = list(stacks())
-    compared = [stack for stack in found if stack[1][-1].startswith('work_')]
+    compared = [stack for stack in found if work_of(stack[1]) is not None]
     wrong = [(fault, *stack) for stack in found for fault in [find_fault_of_ids(*stack)] if fault]
     print(f'# {len(found)} samples, {len(compared)} of them in the functions, {len(wrong)} wrong',
           flush=True)
@@ -234,6 +256,12 @@ def by_the_agent():
     """in recordings by the agent samples have the ids, too, of the program's variable"""
     judge_agent('pointer')
     judge_agent('valid')
+
+
+@test
+def by_the_agent_while_it_waits():
+    """and so have those of threads that wait (--wall)"""
+    judge_agent('nap', options=['--wall'])
 
 
 @test

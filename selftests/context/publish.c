@@ -11,7 +11,8 @@
  *
  * In STYLE "pointer", "draft" and "other" there are two records, of which one is made while the other
  * one counts. In STYLE "valid" there is one, whose byte says whether it counts. "draft" names the
- * version as the first drafts of the document did, "other" says that contexts are elsewhere. LIBRARY
+ * version as the first drafts of the document did, "other" says that contexts are elsewhere. "nap" is
+ * "pointer", but each function sleeps, too. LIBRARY
  * is loaded for the variable, with "late" when contexts begin to change; without it, it is one of this
  * program. The ids are made of K, so each shows whether it is of one piece. The name of the second
  * attribute is published by the thread that has used half of its contexts first; the other one waits
@@ -67,6 +68,7 @@ struct header {
 static void (*set)(void *record) = context_set;
 static const char *schema_version = "tls_v1";
 static bool by_pointer;
+static bool naps;
 static unsigned long switches;
 
 /* ---- The process context ---- */
@@ -205,11 +207,22 @@ static void attach(struct record *records, uint64_t k)
 
 /* ---- Functions ---- */
 
-#define WORK(n)                                                               \
-	static __attribute__((noinline, noclone, no_icf)) void work_##n(void) \
-	{                                                                     \
-		for (volatile int i = 0; i < ROUNDS + (n); i++)               \
-			;                                                     \
+static void nap(void)
+{
+	const struct timespec time = { .tv_nsec = 100000 };
+
+	nanosleep(&time, NULL);
+}
+
+#define WORK(n)                                                                   \
+	static __attribute__((noinline, noclone, no_icf)) void work_##n(void)     \
+	{                                                                         \
+		for (volatile int i = 0; i < ROUNDS + (n); i++)                   \
+			;                                                         \
+		if (naps)                                                         \
+			nap();                                                    \
+		/* Without this the call may be a jump, which leaves no frame. */ \
+		__asm__ volatile("" : : : "memory");                              \
 	}
 WORK(0)
 WORK(1)
@@ -263,6 +276,7 @@ int main(int argc, char **argv)
 	if (argc < 3)
 		return 2;
 	by_pointer = strcmp(argv[1], "valid");
+	naps = !strcmp(argv[1], "nap");
 	if (!strcmp(argv[1], "draft"))
 		schema_version = "tlsdesc_v1_dev";
 	else if (!strcmp(argv[1], "other"))
