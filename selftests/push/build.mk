@@ -17,9 +17,9 @@ $(B)/selftests/push/counts_test: selftests/push/counts_test.c $(B)/tools/push/sp
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o,$^) -lz
 
-selftests/push/push_test.py selftests/push/symbols_test.py: | $(B)/shstk $(TOOL_PROGRAMS)
+selftests/push/push_test.py selftests/push/symbols_test.py selftests/push/parca_test.py: | $(B)/shstk $(TOOL_PROGRAMS)
 selftests/push/container_test.py: | $(B)/shstk
 selftests/push/spool_test.py selftests/push/service_test.py: | $(B)/shstk $(TOOL_OBJECTS) $(TOOL_PROGRAMS) $(B)/selftests/push/allocate
 
 CHECK += selftests/push/push_test.py selftests/push/symbols_test.py selftests/push/spool_test.py selftests/push/service_test.py \
-	selftests/push/container_test.py $(B)/selftests/push/resource_test $(B)/selftests/push/counts_test
+	selftests/push/container_test.py selftests/push/parca_test.py $(B)/selftests/push/resource_test $(B)/selftests/push/counts_test
