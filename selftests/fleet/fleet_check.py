@@ -172,28 +172,41 @@ def sums_of_all(requests):
     return found, twice
 
 
-def recorded(path):
-    """What a file has: for each kind of values a table of sums for process, function."""
+def service_of(labels):
+    """The service of a sample by its labels, as shstk-push(1) says; None: its process is not known."""
+    units = [part for part in labels.get('cgroup', '').split('/')
+             if part.endswith('.service') and not part.startswith('user@')]
+    if units and 'container' not in labels:
+        return units[-1].removesuffix('.service').partition('@')[0]
+    return labels.get('process')
+
+
+def recorded(path, command):
+    """What a file has: for each kind of values a table of sums for process, service, function; and
+    the processes of which only threads are known, with the names of these. command: the one that was
+    recorded, which is the service then, or None."""
     profile = pprof.Decoded(path)
-    tables = [{} for _ in profile.types]
+    tables, vague = [{} for _ in profile.types], {}
     for ids, values, labels in profile.samples:
-        names = profile.frames(ids)
+        names, pid = profile.frames(ids), labels.get('pid', 0)
+        service = command or service_of(labels)
+        if service is None:
+            vague.setdefault(pid, set()).add(labels.get('thread', 'unknown_service'))
         for table, value in zip(tables, values):
-            key = labels.get('pid', 0), names[-1] if names else ''
+            key = pid, service, names[-1] if names else ''
             if value:
                 table[key] = table.get(key, 0) + value
     kinds = (kind for kind, _ in profile.types)
-    return (profile.time, profile.duration), dict(zip(kinds, tables))
+    return (profile.time, profile.duration), dict(zip(kinds, tables)), vague
 
 
-def without_service(table):
-    """The sums of a table for process, function: a process that executes another program is another
-    service from then on."""
+def summed(table, vague):
+    """The sums of a table. Those of processes of which only threads are known have no service."""
     sums = {}
     for (pid, service, name), value in table.items():
-        check(service, f'process {pid} has no service')
+        key = pid, None if pid in vague else service, name
         if value:
-            sums[pid, name] = sums.get((pid, name), 0) + value
+            sums[key] = sums.get(key, 0) + value
     return sums
 
 
@@ -216,6 +229,7 @@ class Machine:
              'read -r end'], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
         self.holder.stdout.readline()
         self.connect()
+        self.services, self.service = set(), self.start_service()
         for kind, options in (('cpu', ['-a', '-F', '20']), ('waits', ['-a', '--off-cpu'])):
             self.start(kind, *options)
             time.sleep(1)
@@ -240,6 +254,19 @@ class Machine:
         run = harness.run(*self.enter(), *args)
         equal(run.returncode, 0, f'{args}: {run.stderr}')
         return run.stdout
+
+    def start_service(self):
+        """Starts a process in the control group of a service that the machine is named after. Returns
+        it, or None where there are no such groups."""
+        group = f'{self.folder}/groups/shop-{self.name}.service'
+        os.mkdir(f'{self.folder}/groups')
+        child = harness.Process(
+            [*self.enter(), 'sh', '-c',
+             f'mount -t cgroup2 none {self.folder}/groups && mkdir -p {group} && '
+             f'echo $$ >{group}/cgroup.procs && echo && '
+             f'while [ ! -e {self.folder}/stop ]; do sleep 0.1; done'],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+        return child if child.stdout.readline() else None
 
     def start(self, kind, *options):
         log = f'{self.folder}/{kind}.log'
@@ -305,7 +332,20 @@ class Machine:
             self.send_rest(kind)
 
     def close(self):
+        if self.service:
+            self.service.wait(harness.LIMIT)
+            self.inside('rmdir', f'{self.folder}/groups/shop-{self.name}.service')
         self.holder.communicate(b'\n')
+
+
+def check_table(machine, what, got, table, vague):
+    """The sums that were received are those of the file, for process, service and function."""
+    for pid, service, _ in got:
+        known = {one for other, one, _ in table if other == pid}
+        check(service and (pid not in vague or service in vague[pid] | known),
+              f'{what}: process {pid} has the service {service}')
+    equal(summed(got, vague), summed(table, vague), what)
+    machine.services.update(service for _, service, _ in got)
 
 
 def compare(machine, found):
@@ -313,7 +353,8 @@ def compare(machine, found):
     missing = nr = 0
     kinds = set()
     for path in sorted(glob.glob(f'{machine.folder}/*.pb.gz')):
-        when, tables = recorded(path)
+        command = 'sh' if os.path.basename(path).startswith('heap') else None
+        when, tables, vague = recorded(path, command)
         if not any(tables.values()):
             continue
         merged = {}
@@ -325,12 +366,12 @@ def compare(machine, found):
             missing += 1
             continue
         for kind, table in tables.items():
-            if kind.startswith('alloc'):    # of a command, which is the service
-                equal({service for _, service, _ in merged.get(kind, {})}, {'sh'}, 'services')
-            equal(without_service(merged.get(kind, {})), table, f'{path}: {kind}')
+            check_table(machine, f'{path}: {kind}', merged.get(kind, {}), table, vague)
         nr += 1
         kinds.update(tables)
     check({'cpu', 'off-cpu', 'alloc_space'} <= kinds, f'{machine.name}: only {kinds}')
+    check(not machine.service or f'shop-{machine.name}' in machine.services,
+          f'{machine.name}: its service is not among {sorted(machine.services)}')
     return nr, missing
 
 
@@ -380,6 +421,7 @@ def fleet():
     for machine, lost in zip(machines, dropped):
         nr, missing = compare(machine, found)
         print(f'# {machine.name}: {nr} files received, {lost} dropped')
+        print(f'# {machine.name}: {len(machine.services)} services')
         equal(missing, lost, f'{machine.name}: missing and dropped')
         machine.close()
     equal(dropped[:2], [0, 0], 'dropped')
