@@ -836,7 +836,8 @@ static void add_process(struct otlp_builder *b, KeyValue **list, size_t *nr,
 	const char *container = label_of(first, "container"), *service = command_of(b);
 	char unit[SHSTK_RESOURCE_TEXT], pod[SHSTK_RESOURCE_TEXT];
 
-	if (!service && cgroup && !container && shstk_resource_unit(cgroup, unit))
+	if (!service && cgroup && (!container || shstk_resource_is_split(cgroup)) &&
+	    shstk_resource_unit(cgroup, unit))
 		service = unit;
 	/* Of a process that ended soon only the names of its threads are known. */
 	if (!name && first && *first->comm)

@@ -11,36 +11,74 @@
 #define USER_MANAGER "user@"
 #define UID 36 /* characters of a pod's UID: 32 digits in five groups */
 
-/* Returns whether a component of a path is the unit of a service, and not a user's manager. */
-static bool is_service(const char *part, size_t len)
-{
-	const size_t end = strlen(SERVICE);
+/*
+ * How control groups are called whose names say a service: a unit of systemd's, or a container that has
+ * a name. Those of other containers have only an ID.
+ */
+static const struct {
+	const char *before, *after;
+} names[] = {
+	{ "systemd-nspawn@", SERVICE },
+	{ "machine-", ".scope" }, /* systemd-machined */
+	{ "lxc.payload.", "" },
+	{ "", SERVICE },
+};
 
-	return len > end && !memcmp(part + len - end, SERVICE, end) &&
-	       strncmp(part, USER_MANAGER, strlen(USER_MANAGER));
+/* Finds the name of a service in a component of a path. Returns its length, or 0. */
+static size_t find_name(const char **part, size_t len)
+{
+	if (!strncmp(*part, USER_MANAGER, strlen(USER_MANAGER)))
+		return 0;
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+		const size_t before = strlen(names[i].before), after = strlen(names[i].after);
+
+		if (len <= before + after || strncmp(*part, names[i].before, before) ||
+		    memcmp(*part + len - after, names[i].after, after))
+			continue;
+		*part += before;
+		return len - before - after;
+	}
+	return 0;
+}
+
+/* Copies a name without its instance. systemd writes a hyphen within a name of a container as \x2d. */
+static void copy_name(const char *name, size_t len, char *to)
+{
+	const char *end = memchr(name, '@', len);
+
+	len = end ? (size_t)(end - name) : len;
+	if (!len || len >= SHSTK_RESOURCE_TEXT)
+		return;
+	for (size_t i = 0; i < len; to++) {
+		bool hyphen = len - i >= 4 && !memcmp(name + i, "\\x2d", 4);
+
+		*to = hyphen ? '-' : name[i];
+		i += hyphen ? 4 : 1;
+	}
+	*to = '\0';
 }
 
 bool shstk_resource_unit(const char *cgroup, char *unit)
 {
-	size_t len;
+	size_t len, nr;
 
 	*unit = '\0';
 	for (const char *part = cgroup; *part; part += len) {
+		const char *name;
+
 		part += *part == '/';
 		len = strcspn(part, "/");
-		if (!is_service(part, len))
-			continue;
-		len -= strlen(SERVICE);
-		for (size_t i = 0; i < len; i++)
-			if (part[i] == '@')
-				len = i;
-		if (len && len < SHSTK_RESOURCE_TEXT) {
-			memcpy(unit, part, len);
-			unit[len] = '\0';
-		}
-		len = strcspn(part, "/");
+		name = part;
+		nr = find_name(&name, len);
+		if (nr)
+			copy_name(name, nr, unit);
 	}
 	return *unit;
+}
+
+bool shstk_resource_is_split(const char *cgroup)
+{
+	return strstr(cgroup, SERVICE "/libpod-payload-");
 }
 
 /*

@@ -9,15 +9,22 @@
 #define SHSTK_MACHINE_ID 33 /* bytes of a machine's id, with its zero */
 
 /**
- * shstk_resource_unit() - find the service of systemd's that a control group belongs to
+ * shstk_resource_unit() - find the service that a control group belongs to
  * @cgroup: path of the control group.
- * @unit: receives its name without the suffix and without the instance, SHSTK_RESOURCE_TEXT bytes.
+ * @unit: receives the name, without the suffix and without the instance, SHSTK_RESOURCE_TEXT bytes.
  *
- * A user's own manager (user@1000.service) is no service, but what it started may be one.
+ * It is the innermost service of systemd's, or container of systemd-nspawn's or LXC's. A user's own
+ * manager (user@1000.service) is no service, but what it started may be one.
  *
  * Return: whether there is one.
  */
 bool shstk_resource_unit(const char *cgroup, char *unit);
+
+/*
+ * Returns whether a control group is that of a container of podman's which is within that of the unit
+ * that started it: the unit is the container's then, not that of a daemon of all containers.
+ */
+bool shstk_resource_is_split(const char *cgroup);
 
 /**
  * shstk_resource_pod() - find the pod of Kubernetes that a control group belongs to

@@ -103,9 +103,8 @@ def profiles():
     equal(path_of(request), '/api' + posted, 'path')
     series, = got.pop('series')
     equal(got, {}, 'what is beside the series')
-    labels = {label['name']: label['value'] for label in series['labels']['labels']}
-    equal([labels['__name__'], labels['service_name'], labels['host_name']],
-          ['shstk', 'shop', 'on"e'], 'labels')
+    equal([(label['name'], label['value']) for label in series['labels']['labels']],
+          [('__name__', 'shstk'), ('service_name', 'shop'), ('host_name', 'on"e')], 'labels')
     sample, = series['samples']
     data = base64.b64decode(sample['rawProfile'], validate=True)
     equal(stacks(write('received.pb.gz', data)), stacks(path), 'received')

@@ -12,6 +12,7 @@ import json
 import os
 import re
 import shutil
+import socket
 import ssl
 import subprocess
 import sys
@@ -133,7 +134,8 @@ def pyroscope():
         equal(request.headers['content-type'], 'application/json', 'type')
         series = json.loads(request.body)['series'][0]
         labels = {label['name']: label['value'] for label in series['labels']}
-        equal([labels['service_name'], labels['host_id']], ['shop', '7"'], 'labels')
+        equal([labels['service_name'], labels['host_id'], labels['host_name']],
+              ['shop', '7"', socket.gethostname()], 'labels')
         check(labels['__name__'], 'no name')
         data = base64.b64decode(series['samples'][0]['rawProfile'], validate=True)
         equal(stacks(write('received.pb.gz', data)), stacks(path), 'received')
@@ -150,7 +152,9 @@ def ingest():
     target = urllib.parse.urlsplit(server.requests[0].line.split(' ')[1])
     query = urllib.parse.parse_qs(target.query)
     equal(target.path, '/ingest', 'path')
-    equal([query['name'], query['format']], [['sh op&{zone=a}'], ['pprof']], 'query')
+    host = re.sub('[{},=]', '_', socket.gethostname())
+    equal([query['name'], query['format']], [[f'sh op&{{host.name={host},zone=a}}'], ['pprof']],
+          'query')
     equal(stacks(write('received.pb.gz', server.requests[0].body)), stacks(path), 'received')
 
 
@@ -159,9 +163,10 @@ def ingest_marks():
     """the characters between the parts of a series of /ingest are in none of its parts"""
     with Server() as server:
         push(None, f'--to={server.url}/ingest', '--service-name=a{b}', '--attribute=zone=x,y=z',
-             profile())
+             '--attribute=host.name={}', profile())
     target = urllib.parse.urlsplit(server.requests[0].line.split(' ')[1])
-    equal(urllib.parse.parse_qs(target.query)['name'], ['a_b_{zone=x_y_z}'], 'name')
+    equal(urllib.parse.parse_qs(target.query)['name'], ['a_b_{zone=x_y_z,host.name=__}'],
+          'name')
 
 
 @test
@@ -193,7 +198,7 @@ def parca():
     equal([r.line for r in server.requests], ['POST /api/profiles/writeraw HTTP/1.1'], 'lines')
     series = json.loads(server.requests[0].body)['series'][0]
     labels = {label['name']: label['value'] for label in series['labels']['labels']}
-    equal(labels['service_name'], 'shop', 'labels')
+    equal([labels['service_name'], labels['host_name']], ['shop', socket.gethostname()], 'labels')
     data = base64.b64decode(series['samples'][0]['rawProfile'], validate=True)
     equal(stacks(write('received.pb.gz', data)), stacks(path), 'received')
 

@@ -26,6 +26,13 @@ static const struct {
 	{ "/kubepods/besteffort/pod" POD "/" ID, "", POD },
 	{ "/machine.slice/libpod-" ID ".scope/container", "", "" },
 	{ "/docker/" ID, "", "" },
+	{ "/system.slice/shop.service/libpod-payload-" ID, "shop", "" },
+	{ "/machine.slice/machine-shop.scope/payload/init.scope", "shop", "" },
+	{ "/machine.slice/machine-our\\x2dshop.scope/payload", "our-shop", "" },
+	{ "/machine.slice/machine-shop.scope/payload/system.slice/nginx.service", "nginx", "" },
+	{ "/machine.slice/systemd-nspawn@shop.service/payload", "shop", "" },
+	{ "/lxc.payload.shop/init.scope", "shop", "" },
+	{ "/lxc.payload./machine-.scope/.service/lxc.monitor.shop", "", "" },
 	{ "/", "", "" },
 	{ "", "", "" },
 	{ "//.service//@.service", "", "" },
@@ -44,6 +51,13 @@ TEST(services_and_pods_are_found_in_names_of_control_groups)
 		EXPECT_EQ(*groups[i].pod != 0, shstk_resource_pod(groups[i].cgroup, pod));
 		EXPECT_STREQ(groups[i].pod, pod);
 	}
+}
+
+TEST(only_podmans_containers_in_a_unit_of_their_own_are_that_unit)
+{
+	EXPECT_TRUE(shstk_resource_is_split("/system.slice/shop.service/libpod-payload-" ID));
+	EXPECT_FALSE(shstk_resource_is_split("/system.slice/docker.service/docker/" ID));
+	EXPECT_FALSE(shstk_resource_is_split("/machine.slice/libpod-" ID ".scope/container"));
 }
 
 TEST(a_name_that_is_too_long_is_no_service)

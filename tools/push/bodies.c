@@ -226,12 +226,16 @@ static void put_labels(struct json *json, const struct making *m,
 {
 	const struct push *p = m->push;
 	bool parca = p->protocol == PUSH_PARCA;
+	struct utsname machine;
+	const char *host = push_host(p, &machine);
 
 	if (parca)
 		shstk_json_open(json, "labels", '{');
 	shstk_json_open(json, "labels", '[');
 	put_label(json, "__name__", kind_of(profile));
 	put_label(json, "service.name", m->bodies->service);
+	if (host)
+		put_label(json, PUSH_HOST, host);
 	for (size_t i = 0; i < p->nr_attributes; i += 2)
 		if (strcmp(p->attributes[i], "service.name"))
 			put_label(json, p->attributes[i], p->attributes[i + 1]);

@@ -312,3 +312,11 @@ void push_choose_protocol(struct push *p)
 	else if (p->protocol == PUSH_AUTO)
 		p->protocol = has_path(p->to, "/profiles/writeraw") ? PUSH_PARCA : PUSH_OTLP;
 }
+
+const char *push_host(const struct push *p, struct utsname *machine)
+{
+	for (size_t i = 0; i < p->nr_attributes; i += 2)
+		if (!strcmp(p->attributes[i], PUSH_HOST))
+			return NULL;
+	return uname(machine) ? NULL : machine->nodename;
+}

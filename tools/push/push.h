@@ -23,10 +23,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <sys/types.h>
+#include <sys/utsname.h>
 
 #include "libshstk/symbol/profile.h"
 #include "tools/push/spool.h"
 #include "tools/read_limit.h"
+
+#define PUSH_HOST "host.name" /* the attribute for the machine */
 
 #define PUSH_LATER 75 /* exit status: it may be taken later; EX_TEMPFAIL of sysexits.h */
 #define PUSH_UNWANTED \
@@ -181,6 +184,12 @@ void push_deinit(struct push *push);
 bool push_files_readable(const struct push *push);
 /* Chooses the protocol, if there is a URL. */
 void push_choose_protocol(struct push *push);
+
+/*
+ * Returns the name of this machine for the label host.name of pprof's servers, which is in @machine; or
+ * NULL if an attribute gives another one.
+ */
+const char *push_host(const struct push *push, struct utsname *machine);
 
 /* Parsers of options, whose input is a struct push: how profiles are sent, and the spool. */
 extern const struct argp push_way_argp;

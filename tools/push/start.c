@@ -79,25 +79,35 @@ static void put_part(FILE *out, const char *text)
 		putc(strchr("{},=", *text) ? '_' : *text, out);
 }
 
+/* Writes a label of a series. @first: there is none before it. */
+static void put_pair(FILE *out, const char *name, const char *value, bool first)
+{
+	fputs(first ? "" : ",", out);
+	put_part(out, name);
+	putc('=', out);
+	put_part(out, value);
+}
+
 /* Returns "NAME{key=value,...}", which the caller frees; NULL if out of memory. */
 static char *series(const struct push *p, const struct push_bodies *bodies)
 {
 	char *ret = NULL;
 	size_t size;
 	FILE *out = open_memstream(&ret, &size);
-	bool first = true;
+	struct utsname machine;
+	const char *host = push_host(p, &machine);
+	bool first = !host;
 
 	if (!out)
 		return NULL;
 	put_part(out, bodies->service);
 	putc('{', out);
+	if (host)
+		put_pair(out, PUSH_HOST, host, true);
 	for (size_t i = 0; i < p->nr_attributes; i += 2) {
 		if (!strcmp(p->attributes[i], "service.name"))
 			continue;
-		fputs(first ? "" : ",", out);
-		put_part(out, p->attributes[i]);
-		putc('=', out);
-		put_part(out, p->attributes[i + 1]);
+		put_pair(out, p->attributes[i], p->attributes[i + 1], first);
 		first = false;
 	}
 	putc('}', out);
