@@ -21,9 +21,10 @@ import urllib.parse
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
+import pprof  # noqa: E402
 from harness import Skip, check, equal, main, test  # noqa: E402
-from received import (ENVIRONMENT, attributes, certificates, ids, need_sender,  # noqa: E402
-                      nobody_listens, place, same, stacks, unpacked, walk, write)
+from received import (ENVIRONMENT, attributes, certificates, field, ids,  # noqa: E402
+                      need_sender, nobody_listens, place, same, stacks, unpacked, walk, write)
 from server import Server, answer, endless, processes, raw, silent  # noqa: E402
 
 OK, FAILED, USAGE, LATER = 0, 1, 2, 75
@@ -234,6 +235,105 @@ def long_names():
     equal([value for _, value in stacks(path)], [1, 5], 'values')
     longest = max(walk(unpacked(server.requests[0]), 2, 5), key=len)
     check(longest.startswith(b'x' * 1000) and len(longest) < 100_000, f'{len(longest)} bytes')
+
+
+# ---- Attributes ----
+
+CONTAINER = '0123456789abcdef' * 4
+POD = '1a2b3c4d-0000-4111-8222-abcdefabcdef'
+# Processes: labels of their samples, and the attributes that their resource gets of them.
+PROCESSES = (
+    ({'process': 'nginx', 'cgroup': '/system.slice/nginx-one.service'},
+     {'service.name': 'nginx-one', 'process.executable.name': 'nginx'}),
+    ({'process': 'java', 'container': CONTAINER, 'cgroup':
+      f'/kubepods.slice/kubepods-pod{POD.replace("-", "_")}.slice/cri-containerd-{CONTAINER}.scope'},
+     {'service.name': 'java', 'process.executable.name': 'java', 'container.id': CONTAINER,
+      'k8s.pod.uid': POD}),
+    ({'process': 'web', 'container': CONTAINER,
+      'cgroup': f'/system.slice/shop.service/libpod-payload-{CONTAINER}'},
+     {'service.name': 'shop', 'process.executable.name': 'web', 'container.id': CONTAINER}),
+    ({'process': 'sh', 'cgroup': '/machine.slice/machine-our\\x2dshop.scope/payload/init.scope'},
+     {'service.name': 'our-shop', 'process.executable.name': 'sh'}),
+    ({'thread': 'worker'}, {'service.name': 'worker', 'process.executable.name': 'worker'}))
+
+
+def labelled():
+    """A file of pprof's with a sample of each of PROCESSES; returns its path."""
+    texts = ['', 'samples', 'count', 'work', 'pid']
+
+    def text(of):
+        if of not in texts:
+            texts.append(of)
+        return texts.index(of)
+
+    body = field(1, field(1, 1) + field(2, 2)) + field(5, field(1, 1) + field(2, 3))
+    body += field(4, field(1, 1) + field(3, 64) + field(4, field(1, 1)))
+    for pid, (labels, _) in enumerate(PROCESSES, 101):
+        pairs = b''.join(field(3, field(1, text(name)) + field(2, text(value)))
+                         for name, value in labels.items())
+        body += field(2, field(1, b'\1') + field(2, b'\1') + pairs +
+                      field(3, field(1, 4) + field(3, pid)))
+    return write('processes.pb', body + b''.join(field(6, one.encode()) for one in texts))
+
+
+def resources(request):
+    """The attributes of each resource."""
+    found = []
+    for resource in walk(unpacked(request), 1, 1):
+        pairs = [(next(walk(pair, 1)).decode(), next(v for v in pprof.fields(next(walk(pair, 2)))))
+                 for pair in walk(resource, 1)]
+        equal(len(dict(pairs)), len(pairs), 'names')
+        found.append({name: value.decode() if isinstance(value, bytes) else value
+                      for name, (_, value) in pairs})
+    return found
+
+
+def machine_id():
+    try:
+        with open('/etc/machine-id', encoding='ascii') as file:
+            found = file.read().strip()
+    except OSError:
+        return {}
+    return {'host.id': found} if re.fullmatch('[0-9a-f]{32}', found) else {}
+
+
+@test
+def attributes_of_resources():
+    """a resource has attributes of the machine, the process, its service, container, pod; no others"""
+    with Server() as server:
+        push(server, labelled())
+    host = os.uname()
+    ours = {'host.name': host.nodename, 'host.arch': host.machine, 'os.type': 'linux',
+            'os.version': host.release, **machine_id()}
+    wanted = {pid: {**ours, 'process.pid': pid, **has} for pid, (_, has) in enumerate(PROCESSES, 101)}
+    request, = server.requests
+    equal({one.get('process.pid'): one for one in resources(request)}, wanted, 'resources')
+    with Server() as server:
+        push(server, '--service-name=mine', '--attribute=host.id=7', '--attribute=k8s.pod.uid=x',
+             labelled())
+    request, = server.requests
+    for one in resources(request):
+        equal([one[name] for name in ('service.name', 'host.id', 'k8s.pod.uid')],
+              ['mine', '7', 'x'], 'those of the options')
+
+
+@test
+def attributes_of_samples():
+    """samples have thread.name, and frames profile.frame.type"""
+    with Server() as server:
+        push(server, labelled())
+    body = unpacked(server.requests[0])
+    texts = [text.decode() for text in walk(body, 2, 5)]
+    table = [(texts[next(walk(one, 1), 0)], next(walk(one, 2, 1), b'').decode())
+             for one in walk(body, 2, 6)]
+
+    def named(message, number):
+        return dict(table[i] for numbers in walk(message, number) for i in pprof.packed(numbers))
+
+    threads = [named(sample, 2).get('thread.name') for sample in walk(body, 1, 2, 2, 2)]
+    equal(sorted(filter(None, threads)), ['worker'], 'threads')
+    kinds = [named(one, 4).get('profile.frame.type') for one in walk(body, 2, 2)]
+    equal([kind for kind in kinds if kind], ['native'], 'frames')
 
 
 # ---- Decoders of others ----

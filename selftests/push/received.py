@@ -85,6 +85,21 @@ def same(requests, path):
     equal(stacks(write('received.shstk', kept(requests))), stacks(path), 'received')
 
 
+def field(number, value):
+    """A field of a message: a number, or bytes with their length."""
+    if isinstance(value, int):
+        return varint(number << 3) + varint(value)
+    return varint(number << 3 | 2) + varint(len(value)) + value
+
+
+def varint(value):
+    out = b''
+    while value > 127:
+        out += bytes([value & 127 | 128])
+        value >>= 7
+    return out + bytes([value])
+
+
 def walk(data, *numbers):
     """The values of the fields that these numbers lead to, in messages inside messages."""
     for number, value in pprof.fields(data):

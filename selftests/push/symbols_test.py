@@ -19,8 +19,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 from harness import Skip, check, equal, main, test  # noqa: E402
-from received import (ENVIRONMENT, certificates, need_sender, nobody_listens, place,  # noqa: E402
-                      write)
+from received import (ENVIRONMENT, certificates, field, need_sender, nobody_listens,  # noqa: E402
+                      place, varint, write)
 from server import Server, answer, endless, raw  # noqa: E402
 
 OK, FAILED, USAGE, LATER = 0, 1, 2, 75
@@ -59,20 +59,6 @@ def program(name='program', build_id=ID, size=4096):
     head += struct.pack('<2I6Q', 4, 4, 120, 120, 120, len(note), len(note), 4)
     data = head + note
     return write(name, data + bytes(i * 7 % 251 for i in range(size - len(data))))
-
-
-def field(number, value):
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    return varint(number << 3 | 2) + varint(len(value)) + value
-
-
-def varint(value):
-    out = b''
-    while value > 127:
-        out += bytes([value & 127 | 128])
-        value >>= 7
-    return out + bytes([value])
 
 
 def profile(*programs, name='profile.pb'):
