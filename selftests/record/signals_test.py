@@ -44,7 +44,8 @@ def handler_with_full_mask():
 @test
 def signal_soon_after():
     """a signal that comes when a call has begun, but does not wait yet, ends it"""
-    for call in 'pause', 'semop', 'msgrcv', 'sem_timedwait', 'recv', 'recvmmsg', 'write':
+    for call in ('pause', 'semop', 'msgrcv', 'sem_timedwait', 'recv', 'recvmmsg', 'write', 'large_write',
+                 'large_writev', 'connect', 'sigwaitinfo', 'sigtimedwait'):
         for options in [], ['--wall']:
             result = record(TARGET, 'soon', call, options=options)
             # On a busy machine some alarms come before the call, without an agent, too.

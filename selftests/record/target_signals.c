@@ -23,6 +23,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <sys/uio.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -225,6 +227,93 @@ static int in_write(const struct itimerval *alarm)
 	return (int)write(pair[1], bytes, sizeof(bytes));
 }
 
+/*
+ * Writes more than a pipe has room for. As it has room for a part, that is the result of a call that
+ * a handler ends, or 0 if the part was not yet written.
+ */
+static int in_large_write(const struct itimerval *alarm)
+{
+	static char bytes[1 << 20];
+	int pair[2];
+	ssize_t ret;
+
+	if (pipe(pair))
+		return 0;
+	setitimer(ITIMER_REAL, alarm, NULL);
+	ret = write(pair[1], bytes, sizeof(bytes));
+	if (ret == -1 || ret >= (ssize_t)sizeof(bytes))
+		return (int)ret;
+	errno = EINTR;
+	return -1;
+}
+
+static int in_large_writev(const struct itimerval *alarm)
+{
+	static char bytes[1 << 20];
+	struct iovec iov[] = { { bytes, PIPE_BUF }, { bytes, sizeof(bytes) } };
+	int pair[2];
+	ssize_t ret;
+
+	if (pipe(pair))
+		return 0;
+	setitimer(ITIMER_REAL, alarm, NULL);
+	ret = writev(pair[1], iov, 2);
+	if (ret == -1 || ret >= (ssize_t)sizeof(bytes))
+		return (int)ret;
+	errno = EINTR;
+	return -1;
+}
+
+/* Makes a socket that listens and has as many connections as it takes: another one waits. */
+static struct sockaddr_un full_listener(socklen_t *size)
+{
+	int listener = socket(AF_UNIX, SOCK_STREAM, 0), first = socket(AF_UNIX, SOCK_STREAM, 0);
+	struct sockaddr_un name = { .sun_family = AF_UNIX };
+
+	/* The kernel chooses the name. */
+	*size = sizeof(sa_family_t);
+	if (bind(listener, (struct sockaddr *)&name, *size) || listen(listener, 0))
+		exit(98);
+	*size = sizeof(name);
+	if (getsockname(listener, (struct sockaddr *)&name, size) ||
+	    connect(first, (struct sockaddr *)&name, *size))
+		exit(98);
+	return name;
+}
+
+static int in_connect(const struct itimerval *alarm)
+{
+	const struct timeval hour = { .tv_sec = 3600 };
+	int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+	socklen_t size;
+	struct sockaddr_un name = full_listener(&size);
+
+	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &hour, sizeof(hour));
+	setitimer(ITIMER_REAL, alarm, NULL);
+	return connect(fd, (struct sockaddr *)&name, size);
+}
+
+static int in_sigwaitinfo(const struct itimerval *alarm)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	setitimer(ITIMER_REAL, alarm, NULL);
+	return sigwaitinfo(&set, NULL);
+}
+
+static int in_sigtimedwait(const struct itimerval *alarm)
+{
+	const struct timespec hour = { .tv_sec = 3600 };
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGUSR1);
+	setitimer(ITIMER_REAL, alarm, NULL);
+	return sigtimedwait(&set, NULL, &hour);
+}
+
 typedef int wait_fn(const struct itimerval *alarm);
 
 static const struct {
@@ -239,6 +328,11 @@ static const struct {
 	{ "write", in_write },
 	{ "recv_at_once", in_recv_at_once },
 	{ "recvmmsg", in_recvmmsg },
+	{ "large_write", in_large_write },
+	{ "large_writev", in_large_writev },
+	{ "connect", in_connect },
+	{ "sigwaitinfo", in_sigwaitinfo },
+	{ "sigtimedwait", in_sigtimedwait },
 };
 
 static wait_fn *wait_by_name(const char *name)

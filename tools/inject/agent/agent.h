@@ -227,6 +227,11 @@ struct cut_call {
  * @waits_in: the function of libc that a hook of wait.c is in, or NULL: also since a handler of the
  *	program ran in that hook.
  * @handler_ends: such a handler had no SA_RESTART.
+ * @knocking: a hook of wait.c is making a call that the agent's signal is to interrupt, and no
+ *	handler of the program has run since.
+ * @has_knock: there is the timer whose signal interrupts it.
+ * @knock_timer: that timer's ID in the kernel.
+ * @knock_after: the time for which that timer was set last, in ns.
  * @cuts: the system calls that the agent's signal interrupted last (signals.c).
  * @nr_cuts: number of calls in @cuts so far.
  * @stack_end: the thread's stack reaches from its stack pointer to here; 0: not known.
@@ -247,6 +252,10 @@ struct cut_call {
 struct agent_local {
 	const void *waits_in;
 	bool handler_ends;
+	bool knocking;
+	bool has_knock;
+	int knock_timer;
+	uint64_t knock_after;
 	struct cut_call cuts[4];
 	unsigned int nr_cuts;
 	uintptr_t stack_end;
@@ -457,6 +466,12 @@ void move_if_named(const sigset_t *set);
  */
 void move_in_handler(ksigset *mask);
 /*
+ * Removes from the queue the signals that were sent to the agent by @signo; the others stay, in
+ * their order, and *@others tells whether there are any. Returns the number of expirations of the
+ * timer of @t that the removed ones told of; @t may be NULL. Called with the signal blocked.
+ */
+uint64_t move_drain(int signo, const struct agent_thread *t, bool *others);
+/*
  * Gives a signal that was not sent to the agent to the program, in the agent's handler. @mask has
  * the signals that are blocked when the handler ends. Returns false if the handler itself has to
  * call the program's handler.
@@ -600,6 +615,11 @@ bool signals_leave(void);
 bool signals_allow_default(int signo);
 /* Notes the system call that the agent's signal interrupted in this thread. */
 void signals_cut(const void *context);
+/*
+ * Gives the call that the signal with @context interrupted, if it is one that is to be interrupted
+ * (wait.c), the result that a handler of the program would have given it. Only if local.knocking.
+ */
+void signals_knocked(void *context);
 /* Returns whether the signal was held back until now. To be asked once for each signal. */
 bool signals_held(const void *context);
 /*
@@ -621,6 +641,15 @@ const sigset_t *without_own(const sigset_t *set, sigset_t *copy);
 
 /* wait.c */
 void wait_resolve(void);
+/* Deletes the timer that interrupts a call of this thread, if there is one. */
+void wait_forget_knock(void);
+/* Interrupts a call that is to be interrupted again, later, in the agent's handler. */
+void wait_knock_again(void);
+/* Returns whether the signal came to interrupt such a call of this thread. */
+static inline bool is_knock(const siginfo_t *si)
+{
+	return si->si_code == SI_TIMER && si->si_value.sival_ptr == &local;
+}
 
 /* children.c */
 void children_resolve(void);

@@ -264,7 +264,7 @@ static void on_period(struct agent_thread *t, const siginfo_t *si, const void *c
 
 bool handler_is_ours(const siginfo_t *si)
 {
-	return from_timer(si) || event_late(si) || from_recorder(si);
+	return from_timer(si) || event_late(si) || from_recorder(si) || is_knock(si);
 }
 
 /*
@@ -278,7 +278,7 @@ static __attribute__((noinline)) bool serve(const siginfo_t *si, const void *con
 	if (!t && event_sent(agent_self(), si))
 		t = agent_self();
 	if (!t && !from_recorder(si))
-		return event_late(si);
+		return event_late(si) || is_knock(si);
 	if (t && has_room(context, SAMPLE_NEED))
 		on_period(t, si, context, held);
 	else if (!t && !agent.sandboxed && has_room(context, SCAN_NEED))
@@ -334,6 +334,10 @@ ALIGNS_STACK static void on_signal(int signo, siginfo_t *si, void *context)
 
 	signals_cut(context);
 	if (serve_counted(si, context, held)) {
+		if (unlikely(local.knocking))
+			signals_knocked(context);
+		if (unlikely(is_knock(si)))
+			wait_knock_again();
 		bring_along(si);
 		move_in_handler(mask);
 	} else if (!move_for(signo, si, mask)) {

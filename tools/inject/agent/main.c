@@ -309,6 +309,7 @@ void agent_fork_child(void)
 	atomic_store(&agent.handlers, 0);
 	signals_fork_child();
 	agent.pid = sys0(SYS_getpid);
+	local.has_knock = false; /* timers stay with the parent */
 	if (atomic_load(&agent.header->stop) || foreign_pid(agent.pid)) {
 		atomic_fetch_add(&agent.header->foreign, 1);
 		agent.on = false;

@@ -42,22 +42,26 @@ static void send_again(int signo, const siginfo_t *si)
 		sys3(SYS_rt_sigqueueinfo, pid, signo, si);
 }
 
-/*
- * Removes from the queue the signals that were sent to the agent by @signo; the others stay, in
- * their order.
- */
-static void drain(int signo)
+uint64_t move_drain(int signo, const struct agent_thread *t, bool *others)
 {
 	const struct timespec at_once = { 0, 0 };
 	siginfo_t waiting[MOST_WAITING];
 	ksigset one = bit_of(signo);
+	uint64_t ran_out = 0;
 	int n = 0;
 
 	while (n < MOST_WAITING &&
-	       sys4(SYS_rt_sigtimedwait, &one, &waiting[n], &at_once, sizeof(one)) == signo)
-		n += !handler_is_ours(&waiting[n]);
+	       sys4(SYS_rt_sigtimedwait, &one, &waiting[n], &at_once, sizeof(one)) == signo) {
+		const siginfo_t *si = &waiting[n];
+
+		if (t && si->si_code == SI_TIMER && si->si_value.sival_ptr == t)
+			ran_out += 1 + (uint64_t)(unsigned int)si->si_overrun;
+		n += !handler_is_ours(si);
+	}
 	for (int i = 0; i < n; i++)
 		send_again(signo, &waiting[i]);
+	*others = n;
+	return ran_out;
 }
 
 /*
@@ -68,10 +72,11 @@ static void move_thread(ksigset *mask)
 {
 	int from = local.signo, to = agent.signo;
 	struct agent_thread *t = agent_self();
+	bool others;
 
 	if (t && t->armed)
 		agent_retime(t, to);
-	drain(from);
+	move_drain(from, NULL, &others);
 	local.left_blocked &= ~(bit_of(from) | bit_of(to));
 	if (local.blocked)
 		local.left_blocked |= bit_of(from);

@@ -183,21 +183,20 @@ static void settle_user(struct agent_thread *t, uint64_t periods)
  */
 static void settle_wall(struct agent_thread *t)
 {
-	const ksigset one = agent_sigset();
-	const struct timespec none = { 0, 0 };
-	uint64_t periods = 0;
-	siginfo_t si;
+	uint64_t periods;
 	ksigset old;
+	bool others;
 
 	if (!is_held() || atomic_load_explicit(&t->open, memory_order_relaxed))
 		return;
 	old = block_signals();
-	while (sys4(SYS_rt_sigtimedwait, &one, &si, &none, sizeof(one)) > 0)
-		if (si.si_code == SI_TIMER && si.si_value.sival_ptr == t)
-			periods += (1 + (uint64_t)(unsigned int)si.si_overrun) * t->stretch;
+	periods = move_drain(agent_signo(), t, &others) * t->stretch;
 	if (periods)
 		sample_place(t, periods, REC_PLACE_HELD);
 	restore_signals(old);
+	/* The next program gets them, so their number is to be blocked there as it was here. */
+	if (others)
+		move_away();
 }
 
 /*

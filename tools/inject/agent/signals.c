@@ -243,6 +243,24 @@ GENERAL_REGS_ONLY static void end_call(int flags, ucontext_t *uc)
 }
 
 /*
+ * The kernel has ended the call already if it never restarts it, or if it has moved something.
+ * Otherwise it restarts the call, which is undone where the program's handler had no SA_RESTART.
+ * With SA_RESTART the call goes on, with the agent's signal blocked.
+ */
+GENERAL_REGS_ONLY void signals_knocked(void *context)
+{
+	ucontext_t *uc = context;
+
+	if (!may_restart(uc) || !restarts(uc))
+		return;
+	local.knocking = false;
+	if (local.handler_ends)
+		fail_with_eintr(uc);
+	else
+		*(ksigset *)&uc->uc_sigmask |= agent_sigset();
+}
+
+/*
  * Returns the state of a thread as a number, never 0. If it is the same, the thread made no step.
  */
 GENERAL_REGS_ONLY static uint64_t state_of(const ucontext_t *uc)
@@ -303,6 +321,9 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	if (local.waits_in || flags & SA_ONSTACK)
 		begin_handler(context);
 	local.waits_in = NULL;
+	if (unlikely(local.knocking))
+		signals_knocked(context);
+	local.knocking = false;
 	if (!(flags & SA_RESTART))
 		local.handler_ends = true;
 	if (local.nr_cuts)

@@ -331,6 +331,7 @@ void agent_end_thread(struct agent_thread *t)
 	env_free();
 	agent_settle(t);
 	change_agent_signal(SIG_BLOCK);
+	wait_forget_knock();
 	agent_disarm(t);
 	take_name(t);
 	note_end(t->tid);

@@ -194,13 +194,12 @@ bool event_is_late(const struct agent_thread *t, uint64_t at)
 }
 
 /*
- * Ends the event before exec: this thread blocks its signal and removes pending ones, because none
- * may be pending in the next program.
+ * Ends the event before exec: this thread blocks its signal and removes the event's, because none may
+ * be pending in the next program.
  */
 void event_end(struct agent_thread *t)
 {
-	ksigset one = agent_sigset();
-	struct timespec none = { 0, 0 };
+	bool others;
 
 	if (!t->event)
 		return;
@@ -208,8 +207,7 @@ void event_end(struct agent_thread *t)
 	/* If the exec fails, a new event is opened. */
 	t->tried = false;
 	change_agent_signal(SIG_BLOCK);
-	while (sys4(SYS_rt_sigtimedwait, &one, NULL, &none, sizeof(one)) > 0)
-		;
+	move_drain(agent_signo(), NULL, &others);
 	admit_agent_signal();
 }
 

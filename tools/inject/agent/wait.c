@@ -20,6 +20,11 @@
  * more bytes: the kernel restarts a call only if it has moved nothing yet. Such calls are not
  * interrupted either.
  *
+ * A handler of the program may run in the hook, before the call is made, and the program has made
+ * its call by then: the handler was to end it. Where that has one result, the hook returns it.
+ * Otherwise, as for a write that has room for a part, the call is made and interrupted at once, by
+ * the agent's signal: the kernel then does what it would have done (knock_begin()).
+ *
  * Once the program has given up system calls, the hooks only block the agent's signal in calls that
  * have a mask.
  */
@@ -112,7 +117,8 @@ static const struct timespec at_once;
  * All calls that signal(7) lists as never restarted, and those that libc builds on them. The fields
  * are: type, name, parameters, arguments, when the call may wait, and what it returns if a handler
  * of the program ran in the hook before the call was made: what the kernel returns if such a handler
- * ends the wait, unless the call need not wait. (Without the last one, the call is made.) Calls with
+ * ends the wait, unless the call need not wait. (Without the last one, the call is made; if it waits
+ * then, it is interrupted.) Calls with
  * a mask, and calls that can be asked first whether they would wait, are further down.
  */
 #define EACH_WAIT(CALL)								\
@@ -461,6 +467,69 @@ static void let_in_left(int signo)
 		sys4(SYS_rt_sigprocmask, SIG_UNBLOCK, &one, NULL, sizeof(one));
 }
 
+/* The shortest and the longest time between two knocks. */
+#define FIRST_KNOCK 50000 /* ns */
+#define LAST_KNOCK 1000000000
+
+static void set_knock(void)
+{
+	const struct itimerspec when = { .it_value = to_timespec(local.knock_after) };
+
+	sys4(SYS_timer_settime, local.knock_timer, 0, &when, NULL);
+}
+
+void wait_forget_knock(void)
+{
+	if (local.has_knock && !in_sandbox() && !is_relative())
+		sys1(SYS_timer_delete, local.knock_timer);
+	local.has_knock = false;
+}
+
+/*
+ * Has the agent's signal interrupt the call that follows, by a timer of its own: what the kernel
+ * does with a call that is interrupted depends on what it has done by then. The signal may come
+ * before the call has begun, so the timer is set again until it has interrupted the call
+ * (signals_knocked()), each time for longer. Without a timer the call is made as it is. A handler
+ * that left this call by longjmp() has left its timer.
+ */
+static __attribute__((noinline)) void knock_begin(void)
+{
+	wait_forget_knock();
+	if (timer_make(CLOCK_MONOTONIC, agent_signo(), sys0(SYS_gettid), &local,
+		       &local.knock_timer) < 0)
+		return;
+	local.has_knock = true;
+	local.knock_after = FIRST_KNOCK;
+	local.knocking = true;
+	set_knock();
+	change_agent_signal(SIG_UNBLOCK);
+}
+
+static __attribute__((noinline)) void knock_end(void)
+{
+	local.knocking = false;
+	wait_forget_knock();
+}
+
+void wait_knock_again(void)
+{
+	if (!local.knocking || in_sandbox() || local.knock_after >= LAST_KNOCK)
+		return;
+	local.knock_after *= 2;
+	set_knock();
+}
+
+/* Returns the result @ended of a call that a handler was to end before it was made. */
+#define KNOCKED(ended)                   \
+	({                               \
+		__typeof__(ended) ret_;  \
+                                         \
+		knock_begin();           \
+		ret_ = (ended);          \
+		knock_end();             \
+		ret_;                    \
+	})
+
 /* Ends a wait. Does not change errno. */
 static void end(const struct wait *w)
 {
@@ -525,7 +594,7 @@ static bool end_asking(const struct wait *w, int *ret)
 		type ret;                                         \
                                                                   \
 		prepare begin(&w, (const void *)function, block); \
-		ret = handled(&w) ? (ended) : function args;      \
+		ret = handled(&w) ? KNOCKED(ended) : function args; \
 		end(&w);                                          \
 		return ret;                                       \
 	}
@@ -570,8 +639,8 @@ static bool end_asking(const struct wait *w, int *ret)
 	     interrupted())
 
 /*
- * A hook of a call that waits for a signal. A handler that ran does not end it: the signal that it
- * waits for may be the one that came.
+ * A hook of a call that waits for a signal. Where a handler ran, the call is made all the same: one
+ * of the signals that it waits for may be there. sigwait() is not ended by handlers.
  */
 #define HOOK_WAIT_FOR_SIGNAL(type, name, params, args) \
 	HOOK(type, name, params, args, CHANGE(set, without_own), true, function args)
@@ -716,7 +785,8 @@ HOOK_API int io_getevents(io_context_t context, long min, long max, struct io_ev
 	if (!function)
 		function = kernel_getevents;
 	begin(&w, (const void *)function, true);
-	ret = function(context, min, max, events, timeout);
+	ret = handled(&w) ? KNOCKED(function(context, min, max, events, timeout)) :
+			    function(context, min, max, events, timeout);
 	end(&w);
 	return ret;
 }
