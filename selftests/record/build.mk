@@ -192,13 +192,21 @@ $(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/el
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
 
+# What look-ups of Java's code may take, with tables and a clock that the test makes.
+$(RECORD_B)/look_ups_test: selftests/record/look_ups_test.c $(B)/tools/java/jit_code.o \
+		$(B)/tools/java/hotspot.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
 # The headers of ELF files, without the rest of the command.
 $(RECORD_B)/headers_test: selftests/record/headers_test.c $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.a,$^) $(SYMBOL_LIBS)
 
-CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test $(RECORD_B)/headers_test
+CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test $(RECORD_B)/look_ups_test \
+	$(RECORD_B)/headers_test
 
 # What /proc tells of a process, threads without events, which CPUs lost records, which threads are
 # recorded, what is read of stacks and of code, and how the agent shares time in the kernel, each with

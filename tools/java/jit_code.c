@@ -23,6 +23,9 @@
 #define NAMED 8192 /* pieces of code that are known to be named, a power of two */
 #define NAME_ROOM 512 /* bytes for a name */
 #define NEAR 512 /* bytes of code that are read in front of a program counter */
+#define FIRST_FREE 250000000 /* ns for which look-ups in a process draw from no account, and */
+#define FREE_OF_ONE 16 /* the part of the time from then on, as a divisor, in one process */
+#define FREE_OF_ALL 4 /* and in all */
 
 /* What is known of an address. */
 struct known_address {
@@ -46,12 +49,20 @@ struct named_code {
 	uint64_t method;
 };
 
+/* What look-ups took that drew from no account. */
+struct free_time {
+	uint64_t began; /* CLOCK_MONOTONIC in ns; 0: there was none */
+	uint64_t spent; /* ns */
+};
+
 struct jit {
 	struct jit_process process;
 	uint64_t time;
 	uint64_t next; /* earliest time of the next search for the tables, CLOCK_MONOTONIC in ns */
 	uint64_t rest; /* time between two searches, ns */
 	struct codecache *cache;
+	struct free_time free;
+	uint64_t refused; /* @time when a look-up was refused last */
 	struct known_address known[KEPT];
 	struct asked asked[KEPT];
 	struct named_code named[NAMED];
@@ -171,6 +182,66 @@ static int correct_frame(struct jit *jit, const struct codeblob *blob, uint64_t 
 	return 0;
 }
 
+/* ---- What look-ups may take ---- */
+
+/*
+ * Look-ups go on for as long as a process is sampled, for an hour or a month, so no sum bounds them.
+ * They are free up to a part of the time, which is more than an honest process needs: it is some 5 us
+ * for each address that is new within FRESH. The memory of others can be made so that each takes 100
+ * us, and a stack have a thousand of them: what goes beyond that part is drawn from the process's
+ * account, until that has no time left.
+ */
+static struct free_time free_of_all;
+
+/**
+ * struct look_up - a look-up in HotSpot's tables
+ * @since: when it began, CLOCK_MONOTONIC in ns.
+ * @account: the account that it draws from, or NULL.
+ */
+struct look_up {
+	uint64_t since;
+	struct shstk_account *account;
+};
+
+static bool has_left(struct free_time *free, uint64_t time, unsigned int part)
+{
+	if (!free->began)
+		free->began = time;
+	return free->spent < FIRST_FREE + (time - free->began) / part;
+}
+
+/* Begins a look-up. Returns false if it must not be made; then nothing is to be ended. */
+static bool begin_look_up(struct jit *jit, struct look_up *l)
+{
+	if (jit->refused == jit->time)
+		return false;
+	*l = (struct look_up){ .since = now_ns(CLOCK_MONOTONIC) };
+	if (has_left(&jit->free, jit->time, FREE_OF_ONE) &&
+	    has_left(&free_of_all, jit->time, FREE_OF_ALL))
+		return true;
+	l->account = jit->process.account(jit->process.arg);
+	if (l->account && shstk_account_begin(l->account))
+		return true;
+	if (l->account)
+		shstk_account_end(l->account);
+	jit->refused = jit->time;
+	return false;
+}
+
+static void end_look_up(struct jit *jit, const struct look_up *l)
+{
+	const uint64_t took = now_ns(CLOCK_MONOTONIC) - l->since;
+
+	if (l->account) {
+		shstk_account_end(l->account);
+		return;
+	}
+	jit->free.spent += took;
+	free_of_all.spent += took;
+}
+
+/* ---- Frames ---- */
+
 /*
  * Fills @k for its address. Returns false if this is not known, because the process cannot be read.
  */
@@ -193,16 +264,19 @@ static const struct known_address *find(struct jit *jit, uint64_t pc, bool exact
 {
 	struct known_address *k = &jit->known[(pc ^ pc >> 12) % KEPT];
 	struct known_address new = { .pc = pc, .exact = exact, .time = jit->time };
-	bool same = k->time && k->pc == pc && k->exact == exact;
+	bool same = k->time && k->pc == pc && k->exact == exact, found = false;
+	struct look_up look_up;
 
 	if (same && jit->time - k->time < FRESH)
 		return k;
-	if (look(jit, &new)) {
-		*k = new;
-		return k;
+	if (begin_look_up(jit, &look_up)) {
+		found = look(jit, &new);
+		end_look_up(jit, &look_up);
 	}
-	/* Use the old facts: the process may have ended. */
-	return same ? k : NULL;
+	if (found)
+		*k = new;
+	/* Otherwise use the old facts: the process may have ended. */
+	return found || same ? k : NULL;
 }
 
 int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
@@ -221,41 +295,52 @@ int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret)
 	return 0;
 }
 
-/*
- * Finds the piece of code that contains @pc. Returns false if there is none, or if it was looked
- * for a short time ago.
- */
-static bool find_unnamed(struct jit *jit, uint64_t pc, struct codeblob *ret)
-{
-	struct asked *asked = &jit->asked[(pc ^ pc >> 12) % KEPT];
+/* ---- Names ---- */
 
-	if (!jit->cache || !codecache_has(jit->cache, pc) ||
-	    (asked->pc == pc && jit->time - asked->time < FRESH))
-		return false;
-	*asked = (struct asked){ pc, jit->time };
-	return !codecache_find(jit->cache, pc, ret);
+/* Returns whether @pc may be in code whose name was not looked for a short time ago. */
+static bool is_unnamed(const struct jit *jit, uint64_t pc)
+{
+	const struct asked *asked = &jit->asked[(pc ^ pc >> 12) % KEPT];
+
+	return jit->cache && codecache_has(jit->cache, pc) &&
+	       !(asked->pc == pc && jit->time - asked->time < FRESH);
+}
+
+/* Names the piece of code that contains @pc. Returns 0 or -ENOMEM. */
+static int name_code(struct jit *jit, struct shstk_symproc *proc, uint64_t pc)
+{
+	struct named_code *named;
+	char name[NAME_ROOM];
+	struct codeblob blob;
+	int ret;
+
+	jit->asked[(pc ^ pc >> 12) % KEPT] = (struct asked){ pc, jit->time };
+	if (codecache_find(jit->cache, pc, &blob))
+		return 0;
+	named = &jit->named[(blob.start >> 5 ^ blob.start >> 18) % NAMED];
+	if (named->start == blob.start && named->method == blob.method)
+		return 0;
+	if (!codecache_name(jit->cache, &blob, name, sizeof(name)))
+		return 0;
+	*named = (struct named_code){ blob.start, blob.method };
+	ret = shstk_symproc_add_generated(proc, blob.start, blob.end, name);
+	return ret == -ENOMEM ? ret : 0;
 }
 
 int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, size_t nr)
 {
-	char name[NAME_ROOM];
-	struct codeblob blob;
+	struct look_up look_up;
 	int ret = 0;
 
-	for (size_t i = 0; i < nr && ret != -ENOMEM; i++) {
-		struct named_code *named;
-
-		if (!find_unnamed(jit, pcs[i], &blob))
+	for (size_t i = 0; i < nr && !ret; i++) {
+		if (!is_unnamed(jit, pcs[i]))
 			continue;
-		named = &jit->named[(blob.start >> 5 ^ blob.start >> 18) % NAMED];
-		if (named->start == blob.start && named->method == blob.method)
-			continue;
-		if (!codecache_name(jit->cache, &blob, name, sizeof(name)))
-			continue;
-		*named = (struct named_code){ blob.start, blob.method };
-		ret = shstk_symproc_add_generated(proc, blob.start, blob.end, name);
+		if (!begin_look_up(jit, &look_up))
+			break;
+		ret = name_code(jit, proc, pcs[i]);
+		end_look_up(jit, &look_up);
 	}
-	return ret == -ENOMEM ? ret : 0;
+	return ret;
 }
 
 void jit_tell_again(struct jit *jit)

@@ -21,8 +21,8 @@ struct jit;
  * @open: opens the file of a mapping for which jit_is_known() is true. Returns a descriptor, which
  *	the caller closes, or a negative errno. Sets @start to the address of the mapping and
  *	@offset to its offset in the file.
- * @account: returns the account from which the search for the tables draws time and memory, or NULL
- *	without memory.
+ * @account: returns the account from which the search for the tables draws time and memory, and
+ *	look-ups that take more of the time than an honest process needs; or NULL without memory.
  * @arg: first argument of these functions.
  */
 struct jit_process {

@@ -520,14 +520,14 @@ void wait_knock_again(void)
 }
 
 /* Returns the result @ended of a call that a handler was to end before it was made. */
-#define KNOCKED(ended)                   \
-	({                               \
-		__typeof__(ended) ret_;  \
-                                         \
-		knock_begin();           \
-		ret_ = (ended);          \
-		knock_end();             \
-		ret_;                    \
+#define KNOCKED(ended)                  \
+	({                              \
+		__typeof__(ended) ret_; \
+                                        \
+		knock_begin();          \
+		ret_ = (ended);         \
+		knock_end();            \
+		ret_;                   \
 	})
 
 /* Ends a wait. Does not change errno. */
@@ -586,17 +586,17 @@ static bool end_asking(const struct wait *w, int *ret)
  * agent's signal is blocked. @ended: what the hook returns if a handler of the program ran since
  * begin().
  */
-#define HOOK(type, name, params, args, prepare, block, ended)     \
-	HOOK_API type name params                                 \
-	{                                                         \
-		type(*function) params = NEXT(name);              \
-		struct wait w = { 0 };                            \
-		type ret;                                         \
-                                                                  \
-		prepare begin(&w, (const void *)function, block); \
+#define HOOK(type, name, params, args, prepare, block, ended)       \
+	HOOK_API type name params                                   \
+	{                                                           \
+		type(*function) params = NEXT(name);                \
+		struct wait w = { 0 };                              \
+		type ret;                                           \
+                                                                    \
+		prepare begin(&w, (const void *)function, block);   \
 		ret = handled(&w) ? KNOCKED(ended) : function args; \
-		end(&w);                                          \
-		return ret;                                       \
+		end(&w);                                            \
+		return ret;                                         \
 	}
 
 /* A statement for @prepare: a call that will not wait is made unchanged. */
