@@ -179,16 +179,36 @@ def firefox(name):
         return json.load(file)
 
 
+def complete(name):
+    """A recording as Firefox shows it, in which nothing was lost."""
+    got = firefox(name)
+    said = [entry['value'] for entry in got['meta']['extra'][0]['entries']]
+    if any('lost' in line for line in said):
+        raise Skip(f'the machine is too busy, so records were lost: {said}')
+    return got
+
+
 @test
 def lives():
     """by perf events: each process that has samples began and ended once, in that order"""
     record('lives', '--via=perf', '-F', '999', '--', 'sh', '-c',
            f'{TARGET} burn 0.2; {TARGET} burn 0.2; true')
-    got = firefox('lives')
-    said = [entry['value'] for entry in got['meta']['extra'][0]['entries']]
-    if any('lost' in line for line in said):
-        raise Skip(f'the machine is too busy, so records were lost: {said}')
-    check_markers(got, TARGET, 2)
+    check_markers(complete('lives'), TARGET, 2)
+
+
+# A thread that is not the first one executes a program.
+EXECUTES = """
+import os, sys, threading
+threading.Thread(target=lambda: os.execv(sys.argv[1], sys.argv[1:])).start()
+"""
+
+
+@test
+def lives_thread():
+    """so does one in which another thread than the first executes a program"""
+    record('lives-thread', '--via=perf', '-F', '999', '--', 'sh', '-c', '"$0" -c "$1" "$2" burn 0.2; true',
+           sys.executable, EXECUTES, TARGET)
+    check_markers(complete('lives-thread'), TARGET, 1)
 
 
 def kept_lives(path):

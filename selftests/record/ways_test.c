@@ -83,7 +83,9 @@ static int begin_thread(int tid, record_fn fn, void *arg)
 }
 
 /*
- * Lets the child make a thread with another name, execute a program and end, and begin once more.
+ * Lets the child make a thread with another name, which executes a program after the first one has
+ * ended, and so becomes the first one. That makes a thread, which goes on when the first one ends
+ * again, and the child begins once more.
  */
 static int child(record_fn fn, void *arg)
 {
@@ -95,11 +97,13 @@ static int child(record_fn fn, void *arg)
 	ret = ret ? ret : name_thread(OTHER, "other", fn, arg);
 	ret = ret ? ret : sample_of(CHILD, OTHER, false, sizeof(stack), fn, arg);
 	ret = ret ? ret : sample_of(CHILD, OTHER, false, CUT, fn, arg);
+	ret = ret ? ret : begin_or_end(PERF_RECORD_EXIT, CHILD, CHILD, fn, arg);
 	ret = ret ? ret : execute(CHILD, fn, arg);
 	ret = ret ? ret : sample_of(CHILD, CHILD, false, sizeof(stack), fn, arg);
 	ret = ret ? ret : sample_of(CHILD, CHILD, false, CUT, fn, arg);
+	ret = ret ? ret : begin_thread(OTHER, fn, arg);
 	ret = ret ? ret : begin_or_end(PERF_RECORD_EXIT, CHILD, CHILD, fn, arg);
-	return ret ? ret : sample_of(CHILD, CHILD, false, sizeof(stack), fn, arg);
+	return ret ? ret : sample_of(CHILD, OTHER, false, sizeof(stack), fn, arg);
 }
 
 int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)

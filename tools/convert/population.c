@@ -221,8 +221,12 @@ static void set_process(struct population *all, struct task *t, struct process *
 
 	if (old == p)
 		return;
-	if (p)
+	if (old)
+		DL_DELETE2(old->tasks, t, prev_of, next_of);
+	if (p) {
+		DL_APPEND2(p->tasks, t, prev_of, next_of);
 		p->refs++;
+	}
 	if (p && !t->exited)
 		p->living++;
 	if (old && !t->exited)
@@ -356,6 +360,26 @@ static int execute(struct population *all, const struct task *t, struct process 
 	return 0;
 }
 
+/*
+ * Leaves only the first thread to a process that executes a program. Where another thread did that,
+ * it has the first one's number from then on: the first, which ended before, lives again, and
+ * nothing more is heard of the other's former number.
+ */
+static void end_others(struct population *all, struct task *first)
+{
+	struct process *p = first->process;
+	struct task *t, *next;
+
+	if (first->exited) {
+		DL_DELETE(all->exited, first);
+		first->exited = 0;
+		p->living++;
+	}
+	DL_FOREACH_SAFE2(p->tasks, t, next, next_of)
+	if (t != first && !t->exited)
+		drop_task(all, t);
+}
+
 int population_comm(struct population *all, const struct perf_comm *c)
 {
 	struct process *p;
@@ -370,6 +394,8 @@ int population_comm(struct population *all, const struct perf_comm *c)
 	set_comm(t, c->comm, strlen(c->comm));
 	if (!c->exec)
 		return 0;
+	if (c->tid == c->pid)
+		end_others(all, t);
 	t->whole.nr = 0;
 	above_forget(&t->above);
 	return execute(all, t, p);

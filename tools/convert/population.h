@@ -37,6 +37,7 @@ struct golabels;
  * @hh: makes it a member of the hash table, by @pid.
  * @pid: process ID; 0 once it is not in the table any more.
  * @refs: number of its threads that are known.
+ * @tasks: list of these threads.
  * @living: number of those that have not ended.
  * @mappings: what it has mapped.
  * @proc: its mappings for naming addresses; NULL until it is sampled. The store of names owns it.
@@ -59,6 +60,7 @@ struct process {
 	UT_hash_handle hh;
 	int pid;
 	unsigned int refs;
+	struct task *tasks;
 	unsigned int living;
 	struct mappings *mappings;
 	struct shstk_symproc *proc;
@@ -125,6 +127,8 @@ struct stack {
  * @hh: makes it a member of the hash table, by @tid.
  * @next: the next thread that ended.
  * @prev: the previous thread that ended.
+ * @next_of: the next thread of its process.
+ * @prev_of: the previous thread of its process.
  * @tid: thread ID.
  * @process: its process.
  * @comm: its name.
@@ -144,6 +148,7 @@ struct stack {
 struct task {
 	UT_hash_handle hh;
 	struct task *next, *prev;
+	struct task *next_of, *prev_of;
 	int tid;
 	struct process *process;
 	char comm[TASK_COMM];
