@@ -1,15 +1,24 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * core_fuzz.c - core files: whatever they contain, the segments and maps that are found lie in the
- * file and are in order, and threads can be traced.
+ * file and are in order, threads can be traced, and what is in a minidump lies in that file.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tools/crash/crash.h"
 #include "tools/elf/core_file.h"
+#include "tools/shstk.h"
+
+/* Files that cannot be used are not told of here. */
+void complain(const char *format, ...)
+{
+	(void)format;
+}
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 {
@@ -63,6 +72,70 @@ static void trace(struct core *core, const struct core_thread *t)
 	shstk_space_destroy(space);
 }
 
+/* ---- Minidumps ---- */
+
+#define THREADS 3 /* the stream of threads */
+#define THREAD_SIZE 48
+
+/* Reads a number of a minidump. */
+static uint32_t number(const uint8_t *at)
+{
+	uint32_t ret;
+
+	memcpy(&ret, at, sizeof(ret));
+	return ret;
+}
+
+/* Checks that a part whose size and place are at @at lies in the file of @size bytes. */
+static void check_part(const uint8_t *at, size_t size)
+{
+	if (number(at) > size || number(at + 4) > size - number(at))
+		abort();
+}
+
+/* Checks the stacks and registers of a list of threads. */
+static void check_threads(const uint8_t *dump, const uint8_t *stream, size_t size)
+{
+	const uint8_t *list = dump + number(stream + 8);
+
+	if (number(stream + 4) != 4 + number(list) * THREAD_SIZE)
+		abort();
+	for (uint32_t i = 0; i < number(list); i++) {
+		check_part(list + 4 + i * THREAD_SIZE + 32, size);
+		check_part(list + 4 + i * THREAD_SIZE + 40, size);
+	}
+}
+
+static void check_dump(const uint8_t *dump, size_t size)
+{
+	const uint8_t *directory = dump + number(dump + 12);
+
+	for (uint32_t i = 0; i < number(dump + 8); i++) {
+		check_part(directory + 12 * i + 4, size);
+		if (number(directory + 12 * i) == THREADS)
+			check_threads(dump, directory + 12 * i, size);
+	}
+}
+
+static void write_dump(const struct core *core)
+{
+	int fd = memfd_create("minidump", MFD_CLOEXEC), err;
+	uint8_t *dump;
+	off_t size;
+
+	if (fd < 0)
+		abort();
+	err = crash_minidump(core, fd);
+	size = lseek(fd, 0, SEEK_END);
+	dump = malloc(size + 1);
+	if ((err && err != -EOPNOTSUPP) || !dump || pread(fd, dump, size, 0) != size)
+		abort();
+	if (!err)
+		check_dump(dump, size);
+	free(dump);
+	close(fd);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -81,6 +154,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	check_order(core);
 	for (size_t i = 0; i < core->nr_threads && i < 4; i++)
 		trace(core, &core->threads[i]);
+	write_dump(core);
 	core_close(core);
 	return 0;
 }

@@ -80,15 +80,19 @@ CHECK	+= $(OFF)/chains_test
 # Fuzz targets for the readers of core files, perf.data files, samples and code made at run time.
 # selftests/fuzz/run finds them.
 OFF_FUZZ	:= $(FUZZ_B)/core_fuzz $(FUZZ_B)/perfdata_fuzz $(FUZZ_B)/sample_fuzz \
-	$(FUZZ_B)/hotspot_fuzz $(FUZZ_B)/codecache_fuzz $(FUZZ_B)/crash_fuzz
+	$(FUZZ_B)/hotspot_fuzz $(FUZZ_B)/codecache_fuzz $(FUZZ_B)/crash_fuzz $(FUZZ_B)/caught_fuzz
 $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 		$(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -lelf -lzstd -llzma
+		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -ldw -lelf -lzstd -llzma
 $(FUZZ_B)/core_fuzz: tools/elf/core_file.c tools/elf/core_file.h tools/reason.h \
-	libshstk/symbol/elf_headers.c
+	libshstk/symbol/elf_headers.c tools/crash/minidump.c tools/crash/files.c tools/crash/crash.h \
+	tools/elf/image.c
 $(FUZZ_B)/crash_fuzz: tools/crash/head.c tools/crash/crash.h
+$(FUZZ_B)/caught_fuzz: fuzz_FLAGS += -Wl,--wrap=maps_open
+$(FUZZ_B)/caught_fuzz: tools/crash/caught_maps.c tools/crash/crash.h \
+	tools/proc/maps.c tools/proc/tasks.c
 $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 	$(foreach f,regs unpack_records,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/sample_fuzz: $(foreach f,records sample regs,tools/perf/$(f).c tools/perf/$(f).h)
@@ -113,8 +117,12 @@ $(FUZZ_B)/core_seed-x86: selftests/offline/seed.py
 	$(Q)selftests/offline/seed.py $(@D)
 $(FUZZ_B)/crash_seed-x86: $(FUZZ_B)/core_seed-x86
 	$(Q)cp $< $@
+# caught_fuzz starts from the mappings of two programs.
+$(FUZZ_B)/caught_seed: selftests/offline/build.mk
+	@mkdir -p $(@D)
+	$(Q){ cat /proc/self/maps; printf '\0'; python3 -c 'print(open("/proc/self/maps").read())'; } >$@
 fuzz selftests/fuzz/run: | $(OFF_FUZZ) $(FUZZ_B)/convert_fuzz $(FUZZ_B)/core_seed-x86 \
-	$(FUZZ_B)/crash_seed-x86
+	$(FUZZ_B)/crash_seed-x86 $(FUZZ_B)/caught_seed
 
 # Dumps, which the library alone unwinds.
 $(OFF)/dump_test: selftests/offline/dump_test.c $(B)/lib/asan/libshstk.a

@@ -5,8 +5,10 @@
  *   crash.c   the command line, and the order of things
  *   head.c    reads a core file's headers and registers from a pipe
  *   caught.c  reads from /proc what a core file would tell, of a process in its own handler
+ *   caught_maps.c  reads the mappings for it
  *   print.c   the report: cause, stacks, registers, mapped files
  *   minidump.c  the same as a minidump file
+ *   files.c   finds mapped files, for both
  *   store.c   the folder of reports
  *   pass.c    hands the core file on, to a file or to another program
  *
@@ -88,6 +90,15 @@ int crash_read_head(int in, struct crash_head *head, struct reason *why);
  * Return: 0 or a negative errno.
  */
 int crash_caught(int pid, struct core **ret, struct reason *why);
+
+/**
+ * crash_read_maps() - read what a stopped process has mapped
+ * @core: the process; receives @segments, @maps and @strings, which core_close() frees, also on
+ *	failure.
+ *
+ * Return: 0 or a negative errno.
+ */
+int crash_read_maps(struct core *core);
 
 /* Tells the handler that the report is written. */
 void crash_answer(void);

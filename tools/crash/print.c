@@ -13,7 +13,6 @@
 #include "tools/shstk.h"
 
 #define SEGV_CPERR_ 10 /* newer than the C library's headers */
-#define PAGE 4096
 
 /* ---- The cause ---- */
 
@@ -202,19 +201,6 @@ static void put_registers(const struct core *core, struct json *json)
 }
 
 /* ---- Mapped files ---- */
-
-size_t crash_whole_file(const struct core *core, size_t i, struct build_id *id)
-{
-	const struct core_map *m = &core->maps[i];
-	uint8_t page[PAGE];
-
-	id->size = 0;
-	if (!m->offset && !core_read(core, m->start, page, sizeof(page)))
-		build_id_of(page, sizeof(page), id);
-	while (++i < core->nr_maps && core->maps[i].offset && !strcmp(core->maps[i].path, m->path))
-		;
-	return i;
-}
 
 static void print_file(const struct core_map *first, uint64_t end, const char *id)
 {
