@@ -213,13 +213,14 @@ CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test $(RECORD_B)/look_ups
 # stand-ins for all else.
 $(RECORD_B)/about_test: $(B)/tools/proc/about.o
 $(RECORD_B)/calls_test: $(B)/tools/inject/agent/calls.o
+$(RECORD_B)/rescue_test: $(B)/tools/record/rescue.o
 $(RECORD_B)/late_test: $(B)/tools/record/perf/late.o
 $(RECORD_B)/losses_test: $(B)/tools/record/perf/losses.o
 $(RECORD_B)/scope_test: $(B)/tools/record/perf/scope.o
 $(RECORD_B)/read_twice_test: $(B)/tools/convert/stack_read_twice.o
 $(RECORD_B)/stepped_test $(RECORD_B)/probe_sites_test: $(B)/tools/convert/stepped.o $(B)/lib/native/libshstk.a
 RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test calls_test late_test losses_test \
-	read_twice_test scope_test stepped_test probe_sites_test)
+	read_twice_test rescue_test scope_test stepped_test probe_sites_test)
 $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \

@@ -14,6 +14,7 @@
 
 #include "libshstk/symbol/known_names.h"
 #include "tools/record/metrics.h"
+#include "tools/record/rescue.h"
 #include "tools/record/series.h"
 #include "tools/shstk.h"
 
@@ -135,23 +136,25 @@ bool series_push(const struct recording *r)
 	return !r->opts->push.to || pusher_put(&r->pusher, r->profile, record_title(r->opts));
 }
 
-/*
- * Gives the file that keeps all its name, if the process that was to finish it did not. It lacks its
- * end then, but has the samples. Returns the name, or NULL.
- */
-static const char *rescue(const struct shstk_left *left)
+/* Tells that a signal ended the process that wrote a profile, and what is left of the profile. */
+static void tell_signal(int signal, const struct shstk_left *left)
 {
-	return left->hidden && left->name && !rename(left->hidden, left->name) ? left->name : NULL;
-}
+	const char *path;
 
-static void tell_signal(int signal, const char *rescued)
-{
-	if (rescued)
+	switch (rescue(left, &path)) {
+	case RESCUED_SAMPLES:
 		complain(
 			"a profile lacks its end: signal %d ended what wrote it; %s has its samples",
-			signal, rescued);
-	else
+			signal, path);
+		break;
+	case RESCUED_WHOLE:
+		complain(
+			"signal %d ended what wrote a profile: %s is whole, but files of other formats may be missing",
+			signal, path);
+		break;
+	default:
 		complain("a profile is lost: signal %d ended what wrote it", signal);
+	}
 }
 
 /* Waits until the child process has written the previous profile: only one is written at a time. */
@@ -164,7 +167,7 @@ static void wait_writer(struct recording *r)
 	r->writer = 0;
 	r->unwritten |= status != 0;
 	if (WIFSIGNALED(status))
-		tell_signal(WTERMSIG(status), rescue(&r->left));
+		tell_signal(WTERMSIG(status), &r->left);
 	free(r->left.hidden);
 	free(r->left.name);
 	r->left = (struct shstk_left){ .hidden = NULL };
