@@ -91,6 +91,17 @@ def short_threads_by_the_thousand():
 
 
 @test
+def calls_of_short_threads():
+    """700 threads of 1 ms: the time of their system calls is theirs, and not the kernel's"""
+    if not has_own_event():
+        raise Skip('no perf event on its own clock signals a thread here')
+    result = record(TARGET, 'calls', '700', '0.001')
+    work = sum(result.truth['thread_calls'])
+    got, rest = seconds(result, 'thread_calls'), seconds(result, '[kernel]')
+    check(0.6 * work < got < 1.25 * work, f'{got} s of {work} s, {rest} s in the kernel')
+
+
+@test
 def threads_that_end_with_a_period():
     """2000 threads, each of which may end with a period: no sample is of less than none"""
     result = record(TARGET, 'threads', '2000', '10', '0.001', options=['-F', '9999'])

@@ -92,6 +92,34 @@ static int do_threads(char **arg)
 	return 0;
 }
 
+static NOINLINE void *thread_calls(void *arg)
+{
+	double start = clock_s(CLOCK_THREAD_CPUTIME_ID), used;
+
+	do {
+		for (int i = 0; i < 50; i++)
+			syscall(SYS_getppid);
+		used = clock_s(CLOCK_THREAD_CPUTIME_ID) - start;
+	} while (used < *(double *)arg);
+	tell(__func__, used);
+	return NULL;
+}
+
+/* calls NUMBER SECONDS: makes system calls in this many threads, one after the other. */
+static int do_calls(char **arg)
+{
+	double s = atof(arg[1]);
+
+	for (int i = atoi(arg[0]); i; i--) {
+		pthread_t thread;
+
+		if (pthread_create(&thread, NULL, thread_calls, &s))
+			return 1;
+		pthread_join(thread, NULL);
+	}
+	return 0;
+}
+
 static pthread_barrier_t barrier;
 
 static NOINLINE void *at_barrier(void *arg)
@@ -259,6 +287,7 @@ static const struct {
 	{ "share", 1, do_share },
 	{ "burn", 1, do_burn },
 	{ "threads", 3, do_threads },
+	{ "calls", 2, do_calls },
 	{ "fork", 2, do_fork },
 	{ "crowd", 2, do_crowd },
 	{ "masked", 1, do_masked },

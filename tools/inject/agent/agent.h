@@ -9,6 +9,7 @@
  *   sample.c        captures a stack into the ring
  *   context.c       the trace context of the sampled thread, as labels
  *   settle.c        accounts for the time of a thread that no signal reported
+ *   ended.c         shares what threads left that ended before a tick found them
  *   ring.c          reserves room for a record in the ring
  *   thread_event.c  a clock that does not depend on the tick, where perf events are permitted
  *   send_maps.c     tells the recorder what is mapped
@@ -68,6 +69,7 @@
  * @managed: the thread itself calls agent_end_thread(); otherwise scan_threads() looks for it.
  * @program: it is the first thread of a program: the loader used its time before the agent's start.
  * @tried: the agent has tried to open @event.
+ * @asks: the timer's next signal is that of the first tick in this thread, at which no period ends.
  * @start: this thread's CPU clock where the first period began, in ns.
  * @first: length of the first period, in ns.
  * @system: time in the kernel at the last sample or at the timer's last signal, in ns.
@@ -80,7 +82,8 @@
  *	ns; otherwise 0.
  * @held: periods whose signals of @event came late because the program had blocked them.
  * @calls: time in system calls; used if there is an @event.
- * @owed: periods that ran out before @event was replaced, and are in no sample.
+ * @owed: periods that are in no sample and ran out before @event was replaced, or in threads that
+ *	ended (ended.c).
  * @periods: periods in the samples so far, including lost samples.
  * @rounds: destructor rounds seen.
  * @cpu_seen: with wall-clock time and many threads: its CPU clock at the last sample, in ns.
@@ -110,6 +113,7 @@ struct agent_thread {
 	bool managed;
 	bool program;
 	bool tried;
+	bool asks;
 	uint8_t rounds;
 	uint64_t start;
 	uint64_t first;
@@ -161,6 +165,7 @@ struct agent_thread {
  * @max_depth: most entries of a stack, as in the header when the agent joined.
  * @deepest: most entries of a stack that is shortened to @max_depth, or 0, as in the header then.
  * @period: ns between two samples, as in the header when the agent joined.
+ * @tick: ns from one of the kernel's ticks to the next; 0: not known.
  * @instance: number of this process image.
  * @parent: instance that this one was forked from, or 0.
  * @start_slot: slot whose ring has the REC_START record of @instance.
@@ -194,6 +199,7 @@ struct agent {
 	uint32_t max_depth;
 	uint32_t deepest;
 	uint64_t period;
+	uint64_t tick;
 	uint32_t instance;
 	uint32_t parent;
 	uint32_t start_slot;
@@ -437,6 +443,8 @@ void scan_threads(void);
 long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
 /* Makes the thread's timer go on with signal @signo. */
 void agent_retime(struct agent_thread *t, int signo);
+/* Makes the calling thread's timer signal at the first tick that finds the thread. */
+void agent_ask(struct agent_thread *t);
 
 /* handler.c */
 int handler_install(void);
@@ -549,7 +557,28 @@ uint64_t silent_periods(const struct agent_thread *t, uint64_t at);
 bool signal_is_held_back(void);
 /* Accounts for the time before the thread has a timer. @at is its CPU clock now. */
 void settle_early(struct agent_thread *t, uint64_t at);
-void agent_settle(struct agent_thread *t);
+/*
+ * Accounts for the rest of the calling thread, which ends. @last: no other thread of this process
+ * comes after it, and it accounts for what is left of those that ended, too.
+ */
+void agent_settle(struct agent_thread *t, bool last);
+
+/* ended.c */
+/*
+ * Leaves @periods, which the calling thread spent in the kernel, to be shared by the ticks in other
+ * threads. Returns false if that was not possible. Not async-signal-safe: signals are blocked.
+ */
+bool ended_leave(uint64_t periods);
+/*
+ * Notes the first signal of a thread's timer, which came @in_call or not, when the thread had used
+ * @used ns. Returns how many of the periods that ended threads left belong to the place that it
+ * found: that call, or none.
+ */
+uint64_t ended_share(uint64_t used, bool in_call);
+/* Returns all periods that no place got; they are the caller's from now on. */
+uint64_t ended_rest(void);
+/* Forgets what the threads of the parent left. */
+void ended_fork_child(void);
 
 /* ring.c */
 void *ring_reserve(struct agent_thread *t, uint32_t size);

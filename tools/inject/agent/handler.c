@@ -87,12 +87,26 @@ static bool was_in_kernel(struct agent_thread *t, uint64_t overrun)
 }
 
 /*
+ * Takes over the periods of ended threads that belong to the place where the thread's first tick
+ * found it. They are none of its own, so its calls get as much more time.
+ */
+static uint64_t take_over(struct agent_thread *t, uint64_t used, bool in_call)
+{
+	uint64_t periods = ended_share(used, in_call);
+
+	t->owed += periods;
+	if (in_call)
+		t->calls.time += periods * agent.period;
+	return periods;
+}
+
+/*
  * Handles the timer's signal in a thread that has an event: periods that ran out without a signal
  * of the event were spent in the kernel. Returns the periods of the system call that the thread is
- * in. Periods of no system call are sampled here.
+ * in. Periods of no system call are sampled here. @asked: this is the first tick in the thread.
  */
 static uint64_t in_kernel(struct agent_thread *t, const siginfo_t *si, const void *context,
-			  uint64_t at)
+			  uint64_t at, bool asked)
 {
 	bool in_call = in_system_call(context);
 	uint64_t silent, here;
@@ -108,6 +122,8 @@ static uint64_t in_kernel(struct agent_thread *t, const siginfo_t *si, const voi
 	calls_count(&t->calls, in_call, at);
 	here = calls_share(&t->calls, silent, in_call, agent.period);
 	t->calls.left = silent - here;
+	if (asked)
+		here += take_over(t, at - t->calls.since, in_call);
 	if (in_call)
 		return here;
 	if (here)
@@ -141,11 +157,15 @@ static uint64_t in_user_mode(struct agent_thread *t, uint64_t at)
 static uint64_t ran_out(struct agent_thread *t, const siginfo_t *si, const void *context,
 			uint64_t at)
 {
-	bool timer = si->si_code == SI_TIMER;
+	bool timer = si->si_code == SI_TIMER, asked = timer && t->asks;
 
+	if (asked)
+		t->asks = false;
 	if (!t->event || (timer && agent.sandboxed && t->first_rest))
-		return (1 + (uint64_t)(unsigned int)si->si_overrun) * t->stretch;
-	return timer ? in_kernel(t, si, context, at) : in_user_mode(t, at);
+		return (!asked + (uint64_t)(unsigned int)si->si_overrun) * t->stretch;
+	if (!timer)
+		return in_user_mode(t, at);
+	return in_kernel(t, si, context, at, asked);
 }
 
 /*

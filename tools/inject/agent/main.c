@@ -206,6 +206,15 @@ static struct agent_thread *map_threads(uint32_t nr)
 	return threads;
 }
 
+/* Returns the ns between two of the kernel's ticks, or 0. */
+static uint64_t tick_length(void)
+{
+	struct timespec tick = { 0 };
+
+	sys2(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, &tick);
+	return (uint64_t)tick.tv_sec * 1000000000 + tick.tv_nsec;
+}
+
 static int map_memory(int fd, uint64_t cookie)
 {
 	static struct rec_header geometry;
@@ -228,6 +237,7 @@ static int map_memory(int fd, uint64_t cookie)
 	agent.max_depth = geometry.max_depth;
 	agent.deepest = geometry.deepest;
 	agent.period = geometry.period;
+	agent.tick = tick_length();
 	agent.wall = geometry.clock == REC_CLOCK_WALL;
 	agent.slots = (void *)((uint8_t *)h + geometry.slots_offset);
 	agent.rings = (uint8_t *)h + geometry.rings_offset;
@@ -307,6 +317,7 @@ void agent_fork_child(void)
 	atomic_store(&agent.takers, 0);
 	atomic_store(&agent.armed, 0);
 	atomic_store(&agent.handlers, 0);
+	ended_fork_child();
 	signals_fork_child();
 	agent.pid = sys0(SYS_getpid);
 	local.has_knock = false; /* timers stay with the parent */
@@ -334,7 +345,7 @@ void agent_leave(void)
 	if (agent.wall)
 		agent_end_waits();
 	if (t) {
-		agent_settle(t);
+		agent_settle(t, true);
 		children_end(t);
 		change_agent_signal(SIG_BLOCK);
 		agent_disarm(t);
@@ -369,7 +380,7 @@ void env_before_exec(const char *path)
 	t = agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
 	if (!t)
 		return;
-	agent_settle(t);
+	agent_settle(t, true);
 	event_end(t);
 }
 

@@ -75,7 +75,7 @@ static void be_traced(void)
 	agent.traced = true;
 	if (!t)
 		return;
-	agent_settle(t);
+	agent_settle(t, true);
 	change_agent_signal(SIG_BLOCK);
 	agent_disarm(t);
 }

@@ -148,19 +148,15 @@ static void settle(struct agent_thread *t, uint64_t periods)
 /*
  * Accounts for what a thread has used before it has a timer, since it was created. In the first
  * thread of a program that is the time from exec, or from what came before it unseen, to the
- * agent's constructor.
+ * agent's constructor. In others it is the time in which the kernel and the agent let it begin.
  */
 void settle_early(struct agent_thread *t, uint64_t at)
 {
 	uint64_t periods = at - t->start < t->first ? 0 :
 						      1 + (at - t->start - t->first) / agent.period;
 
-	if (!periods)
-		return;
-	if (t->program)
-		sample_place(t, periods, REC_PLACE_LOADER);
-	else
-		settle(t, periods);
+	if (periods)
+		sample_place(t, periods, t->program ? REC_PLACE_LOADER : REC_PLACE_KERNEL);
 }
 
 /*
@@ -200,13 +196,31 @@ static void settle_wall(struct agent_thread *t)
 }
 
 /*
+ * Accounts for @silent periods of a thread that ends. In a thread that lived for some ticks these
+ * were in no system call, as far as the ticks tell. Fewer tell nothing.
+ */
+#define FEW_TICKS 8
+
+static void settle_silent(struct agent_thread *t, uint64_t silent, bool last)
+{
+	uint64_t rest = last ? ended_rest() : 0;
+
+	if (silent && !last && t->calls.ticks < FEW_TICKS && ended_leave(silent))
+		return;
+	t->owed += rest;
+	if (silent + rest)
+		sample_place(t, silent + rest, REC_PLACE_KERNEL);
+}
+
+/*
  * Accounts for the rest when the thread or the process ends. Without this, periods that ran out
  * since the last tick would be missing, and a thread shorter than a tick has no others. Such
  * periods are charged to the stack seen last, or, if there is none, to the thread's start routine.
  * Where a process is at its end says nothing about what it did: without a sample, its time passed
- * between ticks. With an event, all periods that it did not report were spent in the kernel.
+ * between ticks. With an event, all periods that it did not report were spent in the kernel; those of
+ * threads that ended early are shared later (ended.c).
  */
-void agent_settle(struct agent_thread *t)
+void agent_settle(struct agent_thread *t, bool last)
 {
 	uint64_t periods, silent, held;
 	bool held_back;
@@ -234,7 +248,6 @@ void agent_settle(struct agent_thread *t)
 	held += held_back ? silent : 0;
 	if (held)
 		sample_place(t, held, REC_PLACE_TICKS);
-	if (silent && !held_back)
-		sample_place(t, silent, REC_PLACE_KERNEL);
+	settle_silent(t, held_back ? 0 : silent, last);
 	restore_signals(old);
 }

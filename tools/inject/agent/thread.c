@@ -87,13 +87,21 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer)
 	return sys3(SYS_timer_create, clock, &ev, timer);
 }
 
+/* Makes the thread's timer signal after @rest ns, and then at each period. */
+static long set_timer(const struct agent_thread *t, uint64_t rest)
+{
+	struct itimerspec when = {
+		.it_value = to_timespec(rest),
+		.it_interval = to_timespec(agent.period),
+	};
+
+	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
+}
+
 static int arm(struct agent_thread *t)
 {
 	/* The CPU clock of a thread, composed as pthread_getcpuclockid() does. */
 	clockid_t clock = (clockid_t)(~(unsigned int)t->tid << 3 | 6);
-	struct itimerspec when = {
-		.it_interval = to_timespec(agent.period),
-	};
 	uint64_t at;
 	long ret;
 
@@ -106,7 +114,6 @@ static int arm(struct agent_thread *t)
 	if (agent.wall || !t->managed || t->start > at)
 		t->start = at;
 	settle_early(t, at);
-	when.it_value = to_timespec(t->start + t->first + t->periods * agent.period - at);
 	ret = timer_make(clock, agent.signo, t->tid, t, &t->timer);
 	if (ret < 0)
 		return ret;
@@ -116,7 +123,13 @@ static int arm(struct agent_thread *t)
 	t->put_off = 0;
 	atomic_fetch_add(&agent.armed, 1);
 	t->calls = (struct calls){ .since = at, .last = at };
-	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
+	return set_timer(t, t->start + t->first + t->periods * agent.period - at);
+}
+
+void agent_ask(struct agent_thread *t)
+{
+	t->asks = true;
+	set_timer(t, 1);
 }
 
 /*
@@ -329,7 +342,8 @@ void agent_end_thread(struct agent_thread *t)
 		return;
 	}
 	env_free();
-	agent_settle(t);
+	/* Other threads may have no timer: then this one is taken to be the last. */
+	agent_settle(t, atomic_load(&agent.armed) <= 1);
 	change_agent_signal(SIG_BLOCK);
 	wait_forget_knock();
 	agent_disarm(t);

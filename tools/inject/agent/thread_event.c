@@ -120,6 +120,37 @@ static bool signal_each(struct agent_thread *t, long fd)
 	return true;
 }
 
+/* Accounts for periods that ended while the thread's event was opened. Returns true. */
+static bool settle_begin(struct agent_thread *t)
+{
+	ksigset old = block_signals();
+
+	if (t->owed)
+		sample_place(t, t->owed, REC_PLACE_KERNEL);
+	restore_signals(old);
+	return true;
+}
+
+/*
+ * How long after a thread's first period the handler of its event begins, in ns, on average: the
+ * event starts after the clock is read, and its signal takes its time. The event is told to signal
+ * that much earlier. Otherwise the first functions of all short threads would lose it to the last.
+ */
+static _Atomic uint64_t delay;
+#define DELAY_WEIGHT 16
+
+/* Notes that the handler of a first period began at @at. */
+static void learn_delay(const struct agent_thread *t, uint64_t at)
+{
+	int64_t error = (int64_t)(at - t->first_end);
+	int64_t next =
+		(int64_t)atomic_load_explicit(&delay, memory_order_relaxed) + error / DELAY_WEIGHT;
+
+	if (next < 0)
+		next = 0;
+	atomic_store_explicit(&delay, next < AT_ONCE ? next : AT_ONCE, memory_order_relaxed);
+}
+
 /*
  * Opens the event for a thread's first period, for one signal, in the thread that begins. If the
  * period is long, the timer is used alone: a tick is a small part of such a period, and few threads
@@ -127,6 +158,8 @@ static bool signal_each(struct agent_thread *t, long fd)
  *
  * What is left of the period is computed when all else is done: the steps before may take a fifth
  * of a millisecond, and the period may end meanwhile, in the kernel, as it may anywhere else.
+ *
+ * From then on the timer has another task: at the first tick it tells where that finds the thread.
  */
 void event_begin(struct agent_thread *t)
 {
@@ -144,15 +177,17 @@ void event_begin(struct agent_thread *t)
 	fd = open_event(t);
 	if (fd < 0)
 		return;
-	at = now(CLOCK_THREAD_CPUTIME_ID);
+	at = now(CLOCK_THREAD_CPUTIME_ID) + atomic_load_explicit(&delay, memory_order_relaxed);
 	if (at < end) {
 		t->first_end = end;
 		t->first_rest = end - at;
 		runs = signal_once(fd, end - at);
 	} else {
-		runs = signal_each(t, fd);
+		runs = signal_each(t, fd) && settle_begin(t);
 	}
-	if (!runs)
+	if (runs)
+		agent_ask(t);
+	else
 		event_close(t);
 	sys1(SYS_close, fd);
 }
@@ -190,7 +225,12 @@ bool event_is_late(const struct agent_thread *t, uint64_t at)
 {
 	uint64_t least = t->first_rest > AT_ONCE ? t->first_rest : AT_ONCE;
 
-	return t->first_rest && at >= t->first_end + least;
+	if (!t->first_rest)
+		return false;
+	if (at >= t->first_end + least)
+		return true;
+	learn_delay(t, at);
+	return false;
 }
 
 /*

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * ended.c - time in the kernel of threads that ended before the kernel's ticks could tell where they
+ * spent it.
+ *
+ * A thread of a millisecond lives between two ticks in most cases. Its silent periods are exact, but
+ * no signal of its timer says in which system calls they were. So a thread that ends leaves them
+ * here, and the first tick in each other thread stands for those threads, too: a tick comes once in
+ * its length of CPU time, and the thread that it finds has used only a part of that since it began.
+ * The rest was used by threads that no tick found. The periods are shared by calls.c, as those of
+ * one thread are.
+ */
+#include "agent.h"
+
+static struct {
+	_Atomic bool busy;
+	struct calls calls;
+	uint64_t silent;
+} ended;
+
+/*
+ * A handler must not wait for another thread. What it does not note now is missing in the estimate
+ * only: no time is lost.
+ */
+static bool enter(void)
+{
+	return !atomic_exchange_explicit(&ended.busy, true, memory_order_acquire);
+}
+
+static void leave(void)
+{
+	atomic_store_explicit(&ended.busy, false, memory_order_release);
+}
+
+bool ended_leave(uint64_t periods)
+{
+	if (!enter())
+		return false;
+	ended.silent += periods;
+	leave();
+	return true;
+}
+
+uint64_t ended_share(uint64_t used, bool in_call)
+{
+	uint64_t tick = agent.tick, here;
+
+	if (used >= tick || !enter())
+		return 0;
+	calls_count(&ended.calls, in_call, ended.calls.last + tick - used);
+	here = calls_share(&ended.calls, ended.silent, in_call, agent.period);
+	ended.silent -= here;
+	ended.calls.taken += in_call ? here : 0;
+	leave();
+	return here;
+}
+
+uint64_t ended_rest(void)
+{
+	uint64_t rest;
+
+	if (!enter())
+		return 0;
+	rest = ended.silent;
+	ended.silent = 0;
+	leave();
+	return rest;
+}
+
+void ended_fork_child(void)
+{
+	ended.calls = (struct calls){ 0 };
+	ended.silent = 0;
+	leave();
+}
