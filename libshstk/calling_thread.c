@@ -10,6 +10,7 @@
 #include "modmap.h"
 #include "native.h"
 #include "calling_thread.h"
+#include "return_probes.h"
 #include "rulecache.h"
 #include "sys.h"
 #include "vma.h"
@@ -155,6 +156,30 @@ bool calling_thread_is_code(uint64_t pc)
 	return m && module_is_code(m, pc);
 }
 
+/* Address of the trampoline; 0 until a stack has it. Children of fork() have it there, too. */
+static uint64_t probe_return;
+
+bool calling_thread_is_probe_return(struct calling_thread *o, uint64_t pc)
+{
+	int saved = errno;
+	char name[16];
+	struct vma vma;
+
+	/* It is where its page begins. */
+	if (!pc || pc & (PROBED_PAGE_SIZE - 1))
+		return false;
+	if (pc != load_relaxed(&probe_return)) {
+		int err = vma_query(pc, &vma, name, sizeof(name));
+
+		errno = saved;
+		if (err || vma.range.lo != pc || strcmp(name, "[uprobes]"))
+			return false;
+		store_relaxed(&probe_return, pc);
+	}
+	o->view.probe_return = pc;
+	return true;
+}
+
 static bool is_code(void *arg, uint64_t pc)
 {
 	(void)arg;
@@ -185,6 +210,7 @@ const struct view *calling_thread_view(struct calling_thread *o, bool full)
 		.find = find_module,
 		.is_code = is_code,
 		.arg = o,
+		.probe_return = load_relaxed(&probe_return),
 	};
 	return &o->view;
 }

@@ -77,6 +77,13 @@ void calling_thread_check_stack(struct thread *t, uint64_t sp);
 bool calling_thread_is_code(uint64_t pc);
 
 /*
+ * Tells whether @pc, which is no code of a module, is the kernel's trampoline for probed returns
+ * (return_probes.h). @o->view knows it from then on. The kernel is asked, unless system calls may be
+ * forbidden.
+ */
+bool calling_thread_is_probe_return(struct calling_thread *o, uint64_t pc);
+
+/*
  * Fills @o->view with the calling thread as step.h sees it, and returns it. @full: every register
  * is to be recovered.
  */

@@ -6,6 +6,7 @@
 #include "frame.h"
 #include "meant.h"
 #include "modmap.h"
+#include "return_probes.h"
 #include "rulecache.h"
 #include "scratch.h"
 #include "step.h"
@@ -197,6 +198,62 @@ static int end_at_zero(const struct capture *c)
 	return !c->guessed && frame_zero_ends(c->fp) ? SHSTK_END_COMPLETE : SHSTK_END_BAD_PC;
 }
 
+/* Tells what to do with the frame in @c, which is no code of a module. */
+static __attribute__((noinline)) enum outcome meet_no_code(struct capture *c)
+{
+	if (calling_thread_is_probe_return(&c->calling, c->pc))
+		return PROBED;
+	return walk_finish(c, SHSTK_END_BAD_PC, c->pc);
+}
+
+/*
+ * Writes the trampoline that @cur is at, in place of the caller that is not known, and steps to the
+ * caller's caller.
+ */
+static enum outcome leave_probed(struct capture *c, const struct view *v, struct cursor *cur)
+{
+	enum outcome out;
+
+	c->mark = SHSTK_MARK_GUESS | SHSTK_MARK_PC;
+	if (!walk_append(c, c->pc, c->sp, c->mark))
+		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
+	walk_record(c);
+	cur->exact = true;
+	out = step_cursor(c, v, cur);
+	return out == GO_ON ? take_cursor(c, cur, NULL) : out;
+}
+
+static int pass_probed_in(void *mem, void *arg)
+{
+	struct capture *c = arg;
+	struct cursor *cur = mem;
+	const struct view *v = calling_thread_view(&c->calling, false);
+	uint64_t caller = 0;
+
+	calling_thread_cursor(cur, c->pc, c->sp, c->fp);
+	cur->guessed = true;
+	/* The function that returns is not known where frames are left out. */
+	if (c->n)
+		caller = probed_caller(v, cur, c->pcs[c->n - 1]);
+	/* The word in the slot does not tell the caller, so the memo must not rely on it. */
+	c->slot = 0;
+	c->raw = c->pc;
+	if (!caller)
+		return leave_probed(c, v, cur);
+	c->pc = c->raw = caller;
+	c->mark = SHSTK_MARK_GUESS;
+	return GO_ON;
+}
+
+/*
+ * Makes the frame in @c, which is the kernel's trampoline for probed returns, the frame of the
+ * caller, or if that is not known, writes it and steps out of it.
+ */
+static enum outcome pass_probed(struct capture *c)
+{
+	return (enum outcome)scratch_call(sizeof(struct cursor), pass_probed_in, c);
+}
+
 /* Finds the rule of the frame in @c, which is not in the last trace, and writes the frame. */
 static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 {
@@ -206,7 +263,7 @@ static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 			return walk_finish(c, end_at_zero(c), c->pc);
 		*rule = modmap_rule(c->pc, false);
 		if (*rule == RULE_NONE)
-			return walk_finish(c, SHSTK_END_BAD_PC, c->pc);
+			return meet_no_code(c);
 	}
 	if (!walk_append(c, c->pc, c->sp, c->mark))
 		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
@@ -235,8 +292,13 @@ static enum outcome walk(struct capture *c)
 			out = add_met(c, &rule);
 		else
 			out = add_new(c, &rule);
-		if (out != GO_ON)
-			return out;
+		if (out != GO_ON) {
+			if (out == PROBED)
+				out = pass_probed(c);
+			if (out != GO_ON)
+				return out;
+			continue;
+		}
 		walk_record_use(c, rule);
 		out = step(c, rule);
 		if (out != GO_ON)
@@ -280,7 +342,8 @@ static void walk_full(struct capture *c, struct cursor *cur, uint64_t until)
 		}
 		if (step_cursor(c, v, cur) != GO_ON)
 			return;
-		if (!calling_thread_is_code(cur->regs.r[REG_PC] - 1)) {
+		if (!calling_thread_is_code(cur->regs.r[REG_PC] - 1) &&
+		    !calling_thread_is_probe_return(&c->calling, cur->regs.r[REG_PC])) {
 			walk_finish(c, SHSTK_END_BAD_PC, cur->regs.r[REG_PC]);
 			return;
 		}

@@ -69,8 +69,9 @@ struct capture {
 /*
  * The result of a part of a walk. GO_ON: the walk continues at the frame in struct capture.
  * FINISHED: the trace has ended. NEED_FULL: a rule needs registers that the walk does not follow.
+ * PROBED: that frame is the kernel's trampoline for probed returns.
  */
-enum outcome { GO_ON, FINISHED, NEED_FULL };
+enum outcome { GO_ON, FINISHED, NEED_FULL, PROBED };
 
 /* Ends the trace at @pc with @end, an enum shstk_end. Returns FINISHED. */
 static inline enum outcome walk_finish(struct capture *c, int end, uint64_t pc)

@@ -104,6 +104,7 @@ CHECK += $(foreach v,native clang asan tsan,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/
 	$(B)/capture/native/nomalloc_test $(B)/capture/native/paths_test \
 	$(B)/capture/native/guesses_test $(B)/capture/native/scratch_test \
 	$(B)/capture/native/stack_test $(B)/capture/native/symbols_test.sh \
+	$(B)/capture/native/return_probe_test \
 	$(B)/capture/musl/musl_test
 # The arm64 programs are static and run in user-mode emulation; tests that need dlopen() are left
 # out.
