@@ -100,6 +100,39 @@ def lock():
     check(not own[UNLOCKED], f'without the lock: {own[UNLOCKED]}')
 
 
+DEEP = """
+import sys
+sys.setrecursionlimit(10 ** 6)
+kept = []
+def down(n):
+    if n:
+        down(n - 1)
+    else:
+        kept.append(bytearray(777777))
+def first(n):
+    down(n)
+def second(n):
+    down(n)
+first(3000)
+second(3000)
+"""
+
+
+@test
+def deep_recursion():
+    """a recursion of 3,000 calls has both ends, and what repeats once"""
+    out = os.path.join(TMP, 'deep.folded')
+    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', '-c', DEEP)
+    check(ended.returncode == 0, ended.stderr)
+    with open(out, encoding='utf-8') as file:
+        stacks_of = [line.split(';') for line in file if int(line.rpartition(' ')[2]) > 777777]
+    for name in 'first', 'second':
+        check(any([name, '[recursion of 1 call]', 'down'] == stack[i:i + 3]
+                  for stack in stacks_of for i, frame in enumerate(stack) if frame == name),
+              f'{name}: {stacks_of}')
+    check('deeper than 1024 frames' in ended.stderr, ended.stderr)
+
+
 def why():
     """Why nothing can be tested, or None."""
     if platform.machine() != 'x86_64':

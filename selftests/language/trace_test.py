@@ -8,6 +8,7 @@ The environment may choose the interpreter (PYTHON).
 
 import functools
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -80,6 +81,62 @@ def told_in_core():
 def among_native_in_core():
     """they are among the native functions there, too"""
     check_among_native(trace_core)
+
+
+DEEP = """
+import os, sys
+sys.setrecursionlimit(10 ** 6)
+def down(n):
+    if n:
+        down(n - 1)
+    else:
+        open(sys.argv[1], "w").close()
+        os.read(0, 1)
+def outer(n):
+    down(n)
+outer(int(sys.argv[2]))
+"""
+
+
+def deep_stack(trace_it, depth):
+    """What is shown of a recursion of so many calls: (function, how often), the innermost first."""
+    folder = tempfile.mkdtemp(dir=TMP)
+    path = os.path.join(folder, 'waits')
+    with Process([PYTHON, '-c', DEEP, path, str(depth)], cwd=folder, stdin=subprocess.PIPE,
+                 preexec_fn=may_leave_core) as process:
+        check(await_file(path, process), 'the program does not wait')
+        await_reading(process.pid, [process.pid])
+        # A machine that is busy may have no time for all frames while the thread is held.
+        for _ in range(20):
+            thread, = trace_it(process, folder)['threads']
+            functions = [(frame['function'].partition(' (')[0], frame.get('times', 1))
+                         for frame in thread['frames'] if frame['address'] == '0x0']
+            if functions or process.poll() is not None:
+                break
+        process.kill()
+    return functions
+
+
+def check_both_ends(trace_it):
+    shown_twice = deep_stack(trace_it, 1500)
+    check(shown_twice[-2:] == [('outer', 1), ('<module>', 1)], f'{shown_twice[-3:]}')
+    check(shown_twice[:-2] == 1501 * [('down', 1)], f'{len(shown_twice)}: {shown_twice[:3]}')
+    shown_once = deep_stack(trace_it, 6000)
+    check(shown_once[-2:] == [('outer', 1), ('<module>', 1)], f'{shown_once[-3:]}')
+    check(sum(times for name, times in shown_once if name == 'down') == 6001 and len(shown_once) < 100,
+          f'{len(shown_once)}: {shown_once[:5]}')
+
+
+@test
+def deep_recursion():
+    """a recursion of 1,500 calls is whole, and one of 6,000 has both ends"""
+    check_both_ends(trace_living)
+
+
+@test
+def deep_recursion_in_core():
+    """and in core files"""
+    check_both_ends(trace_core)
 
 
 def why():

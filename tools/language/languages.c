@@ -22,7 +22,6 @@
 #define MAX_APART 1000000 /* ns between frames and their sample, at most */
 #define MAX_APART_MORE 2000 /* ns more for each frame of a deep stack that was only passed */
 #define MAX_APART_NATIVE 10000000 /* the same for frames on the native stack: new text is read */
-#define MOST (LANGUAGE_DEEPEST + 16384) /* entries of a stack */
 
 static const struct language *const known[] = { &language_python, &language_php, &language_v8 };
 
@@ -120,9 +119,9 @@ struct languages {
 	bool folded;
 	struct language_entry middle[LANGUAGE_PERIOD];
 	struct language_frame frames[LANGUAGE_DEEPEST];
-	int order[MOST];
-	uint64_t pcs[MOST];
-	uint8_t marks[MOST];
+	int order[LANGUAGES_MOST];
+	uint64_t pcs[LANGUAGES_MOST];
+	uint8_t marks[LANGUAGES_MOST];
 };
 
 struct languages *languages_create(const struct bpf_loaded *program)
@@ -690,7 +689,7 @@ static void find_frames(struct languages *all, const struct kept_moment *m,
 /* The stack that is being made, in @all's arrays. */
 static bool add_entry(struct languages *all, unsigned int *nr, uint64_t pc, uint8_t mark)
 {
-	if (*nr >= MOST)
+	if (*nr >= LANGUAGES_MOST)
 		return false;
 	all->pcs[*nr] = pc;
 	all->marks[(*nr)++] = mark;
@@ -779,7 +778,8 @@ static unsigned int place(struct languages *all, const struct kept_moment *m,
 	struct language_frames frames;
 	unsigned int nr;
 
-	if (m->it.end != LANGUAGE_WHOLE || native->nr + m->it.nr_frames + m->it.left_out > MOST)
+	if (m->it.end != LANGUAGE_WHOLE ||
+	    native->nr + m->it.nr_frames + m->it.left_out > LANGUAGES_MOST)
 		return 0;
 	find_frames(all, m, &frames);
 	all->folded = frames.left_out;

@@ -147,6 +147,9 @@ struct language_sample {
 	unsigned int fold;
 };
 
+/* The most entries of a stack that languages_place() makes. */
+#define LANGUAGES_MOST (LANGUAGE_DEEPEST + 16384)
+
 /**
  * languages_place() - put functions into a stack
  * @all: the languages.

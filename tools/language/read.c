@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/budget.h"
+#include "tools/language/middle.h"
 #include "tools/language/read.h"
 
 #define STOP_SHIFT 48 /* addresses of user space are smaller */
@@ -181,34 +182,61 @@ static uint64_t instruction_of(const struct language_reading *r, uint64_t at, co
 	return member(frame, r->t->instruction_at);
 }
 
-static void read_frames(struct language_reading *r, uint64_t at)
+/* Reads the frame at @at, and the address of the next one. Returns false if it cannot be read. */
+static bool read_frame(struct language_reading *r, uint64_t at, struct language_entry *e,
+		       uint64_t *next)
 {
 	const struct language_target *t = r->t;
-	struct language_moment *m = &r->moment;
 	uint8_t frame[LANGUAGE_FRAME_BYTES + 8] = { 0 };
+	uint64_t code, instruction;
 
-	for (; at; at = member(frame, t->frames.link)) {
-		struct language_entry *e = &r->entries[m->nr_marks + m->nr_frames];
-		uint64_t code, instruction;
+	if (!read_bytes(r, at, frame, t->frame_bytes)) {
+		r->moment.end = LANGUAGE_UNREADABLE;
+		return false;
+	}
+	code = member(frame, t->code_at) & t->code_mask;
+	e->addr = at;
+	e->flags = (uint32_t)member(frame, t->flags_at);
+	instruction = instruction_of(r, at, frame);
+	e->id = identify(r, code);
+	e->at = (int32_t)(instruction - code - t->instructions);
+	if (t->lines.unit)
+		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(r, code, instruction) : 0;
+	*next = member(frame, t->frames.link);
+	return true;
+}
 
-		if (m->nr_frames == LANGUAGE_FRAMES) {
+/* Reads the rest of a stack of more than LANGUAGE_FRAMES frames, from the one at @at on. */
+static void read_outer_end(struct language_reading *r, uint64_t at)
+{
+	struct language_moment *m = &r->moment;
+	struct language_entry *outer = r->entries + m->nr_marks + LANGUAGE_INNER;
+	struct language_middle mid;
+
+	language_begin_middle(&mid, m, outer, r->t->kind_bits);
+	while (at) {
+		struct language_entry *e = &outer[m->left_out % LANGUAGE_OUTER];
+
+		if (m->left_out == LANGUAGE_DEEPEST - LANGUAGE_FRAMES) {
 			m->end = LANGUAGE_DEEP;
 			return;
 		}
-		if (!read_bytes(r, at, frame, t->frame_bytes)) {
-			m->end = LANGUAGE_UNREADABLE;
+		language_leave_out(&mid, m, e);
+		if (!read_frame(r, at, e, &at))
 			return;
-		}
-		code = member(frame, t->code_at) & t->code_mask;
-		e->addr = at;
-		e->flags = (uint32_t)member(frame, t->flags_at);
-		instruction = instruction_of(r, at, frame);
-		e->id = identify(r, code);
-		e->at = (int32_t)(instruction - code - t->instructions);
-		if (t->lines.unit)
-			e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(r, code, instruction) : 0;
-		m->nr_frames++;
 	}
+	language_turn(m, outer);
+}
+
+static void read_frames(struct language_reading *r, uint64_t at)
+{
+	struct language_moment *m = &r->moment;
+
+	for (; at && m->nr_frames < LANGUAGE_FRAMES; m->nr_frames++)
+		if (!read_frame(r, at, &r->entries[m->nr_marks + m->nr_frames], &at))
+			return;
+	if (at)
+		read_outer_end(r, at);
 }
 
 static int read_thread(struct languages *all, int number, const struct language_thread *thread)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* interpreted.c - functions that an interpreter runs, in the stacks of threads. */
 #include <errno.h>
+#include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,9 +12,16 @@
 #include "tools/proc/maps.h"
 #include "tools/proc/stop.h"
 #include "tools/shstk.h"
+#include "tools/trace/fold.h"
 #include "tools/trace/interpreted.h"
 
 #define NS_PER_MS 1000000ull
+
+/* Room for any stack that languages_place() makes. */
+struct placed_stack {
+	uint64_t pcs[LANGUAGES_MOST];
+	uint8_t marks[LANGUAGES_MOST];
+};
 
 int interpreted_find_in(struct interpreted *i, const struct language_module *module,
 			struct shstk_account *account, struct shstk_symbols *symbols)
@@ -24,7 +33,9 @@ int interpreted_find_in(struct interpreted *i, const struct language_module *mod
 		i->account = account;
 	if (!i->all)
 		i->all = languages_create(NULL);
-	if (!i->all || !i->account)
+	if (!i->room)
+		i->room = malloc(sizeof(*i->room));
+	if (!i->all || !i->account || !i->room)
 		return -ENOMEM;
 	languages_stopped_only(i->all);
 	whole.read = i->read;
@@ -75,6 +86,7 @@ int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbo
 void interpreted_deinit(struct interpreted *i)
 {
 	languages_destroy(i->all);
+	free(i->room);
 }
 
 void interpreted_stop(struct interpreted *i)
@@ -115,6 +127,28 @@ void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
 		language_read(i->all, i->number, &thread);
 }
 
+/*
+ * Makes the @nr entries of @room the stack. One of more than @o->depth entries is shortened as stacks
+ * without interpreters are; without memory for that, or if nothing may be folded, it is cut.
+ */
+static void take_placed(struct placed_stack *room, unsigned int nr, const struct trace_opts *o,
+			struct trace_stack *s)
+{
+	struct trace_stack placed = { .pcs = room->pcs, .marks = room->marks, .nr = (int)nr };
+
+	if (nr > o->depth && (!o->fold || fold_stack(&placed, o->depth))) {
+		placed.nr = (int)o->depth;
+		placed.nr_folds = 0;
+		s->info.end = SHSTK_END_CAPACITY;
+	}
+	memcpy(s->pcs, placed.pcs, placed.nr * sizeof(*s->pcs));
+	memcpy(s->marks, placed.marks, placed.nr);
+	s->nr = placed.nr;
+	free(s->folds);
+	s->folds = placed.folds;
+	s->nr_folds = placed.nr_folds;
+}
+
 void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
 		       struct trace_thread *t)
 {
@@ -136,7 +170,7 @@ void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
 	if (!i->number || !s->taken || !s->sps || !native.nr || s->nr_folds || o->compare ||
 	    t->hardware.taken)
 		return;
-	nr = languages_place(i->all, &of, &native, s->pcs, s->marks, o->depth);
+	nr = languages_place(i->all, &of, &native, i->room->pcs, i->room->marks, LANGUAGES_MOST);
 	if (nr)
-		s->nr = (int)nr;
+		take_placed(i->room, nr, o, s);
 }

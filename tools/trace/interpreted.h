@@ -6,6 +6,7 @@
 #include "tools/trace/trace.h"
 
 struct language_module;
+struct placed_stack;
 
 /**
  * struct interpreted - the interpreter of a process, which lives or has left a core file
@@ -15,6 +16,7 @@ struct language_module;
  * @until: time in ns (CLOCK_MONOTONIC) after which nothing is read, because threads are held; 0: no
  *	thread is held.
  * @account: account of the process, from which reading draws; set with @all.
+ * @room: room for a stack with its functions; set with @all.
  * @read: reads memory of the process, which does not change meanwhile.
  * @arg: first argument of @read.
  */
@@ -24,6 +26,7 @@ struct interpreted {
 	unsigned int stop;
 	uint64_t until;
 	struct shstk_account *account;
+	struct placed_stack *room;
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
 	void *arg;
 };

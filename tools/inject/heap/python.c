@@ -7,6 +7,7 @@
 #include "../common/peek.h"
 #include "heap.h"
 #include "python.h"
+#include "tools/language/middle.h"
 #include "tools/language/python/versions.h"
 
 #if defined(__x86_64__)
@@ -177,7 +178,7 @@ uint64_t python_sum(void)
 	const struct python_version *v = python.version;
 	uint64_t state = find_state(), at = state ? first_frame(state) : 0, sum = 0;
 
-	for (unsigned int n = 0; at && n < LANGUAGE_FRAMES; n++) {
+	for (unsigned int n = 0; at && n < LANGUAGE_DEEPEST; n++) {
 		uint64_t code = code_of(at);
 
 		sum = mix(sum ^ word(at + v->instruction), code ? sum_code(code) : 1);
@@ -190,15 +191,19 @@ struct python_size python_measure(void)
 {
 	const struct python_version *v = python.version;
 	uint64_t state = find_state(), at;
-	struct python_size size = { 0, 0 };
+	struct python_size size = { 0, 0, 0 };
 
 	if (!state)
 		return size;
 	for (at = v->entry ? word(state + v->state_frames) : 0; at && size.marks < LANGUAGE_MARKS;
 	     size.marks++)
 		at = word(at + v->cframe_previous);
-	for (at = first_frame(state); at && size.frames < LANGUAGE_FRAMES; size.frames++)
+	for (at = first_frame(state); at && size.frames < LANGUAGE_DEEPEST; size.frames++)
 		at = word(at + v->previous);
+	if (size.frames > LANGUAGE_FRAMES) {
+		size.left_out = size.frames - LANGUAGE_FRAMES;
+		size.frames = LANGUAGE_FRAMES;
+	}
 	return size;
 }
 
@@ -306,6 +311,27 @@ static void write_frame(uint64_t at, struct language_entry *to)
 	};
 }
 
+/*
+ * Writes the rest of a deep stack, from the frame at @at on, into its outer end, which begins at
+ * @outer. Returns the frame that follows.
+ */
+static uint64_t write_outer_end(struct language_moment *to, struct language_entry *outer,
+				unsigned int left_out, uint64_t at)
+{
+	struct language_middle mid;
+
+	language_begin_middle(&mid, to, outer, python_kind_bits(python.version));
+	while (at && to->left_out < left_out) {
+		struct language_entry *e = &outer[to->left_out % LANGUAGE_OUTER];
+
+		language_leave_out(&mid, to, e);
+		write_frame(at, e);
+		at = word(at + python.version->previous);
+	}
+	language_turn(to, outer);
+	return at;
+}
+
 void python_write(struct python_size size, struct language_moment *to)
 {
 	const struct python_version *v = python.version;
@@ -321,9 +347,11 @@ void python_write(struct python_size size, struct language_moment *to)
 	to->nr_frames = size.frames;
 	e = write_marks(state, size.marks, e);
 	for (unsigned int i = 0; at && i < size.frames; i++) {
-		write_frame(at, e++);
+		write_frame(at, &e[i]);
 		at = word(at + v->previous);
 	}
+	if (size.left_out)
+		at = write_outer_end(to, e + LANGUAGE_INNER, size.left_out, at);
 	if (at || size.marks == LANGUAGE_MARKS)
 		to->end = LANGUAGE_DEEP;
 }

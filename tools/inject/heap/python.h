@@ -40,10 +40,12 @@ uint64_t python_sum(void);
  * struct python_size - what python_write() will write
  * @marks: number of marks.
  * @frames: number of frames.
+ * @left_out: number of frames of a deep stack that are not written (tools/language/middle.h).
  */
 struct python_size {
 	unsigned int marks;
 	unsigned int frames;
+	unsigned int left_out;
 };
 
 /* Returns how much there is to write of the calling thread. */

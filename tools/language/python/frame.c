@@ -18,14 +18,6 @@ static unsigned int owner_of(const struct python_version *v, const struct langua
 	return e->flags >> (v->owner & 3) * 8 & 255;
 }
 
-/* Returns the bits of a frame's flags that python_kind() looks at. */
-uint32_t python_kind_bits(const void *version)
-{
-	const struct python_version *v = version;
-
-	return 255u << (v->owner & 3) * 8 | (v->entry ? 255u << (v->entry & 3) * 8 : 0);
-}
-
 /*
  * A frame before its first instruction of the source is not shown, as sys._getframe() does not: it
  * is a part of making a call. For a generator these instructions have no other meaning.

@@ -20,7 +20,6 @@ int python_function(const void *version, const struct language_code *code, size_
 		    struct language_function *ret);
 unsigned int python_line(const struct language_function *function, int at);
 unsigned int python_kind(const void *version, const struct language_frame *frame);
-uint32_t python_kind_bits(const void *version);
 bool python_sound(const void *version, const struct language_frames *frames);
 
 #endif

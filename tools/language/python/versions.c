@@ -100,3 +100,8 @@ const struct python_check *python_differs(const struct python_version *v, const 
 			return c;
 	return NULL;
 }
+
+uint32_t python_kind_bits(const struct python_version *v)
+{
+	return 255u << (v->owner & 3) * 8 | (v->entry ? 255u << (v->entry & 3) * 8 : 0);
+}

@@ -93,4 +93,7 @@ const struct python_version *python_version(int minor);
 /* Returns what differs in the words of _Py_DebugOffsets from the table of a version; or NULL. */
 const struct python_check *python_differs(const struct python_version *v, const uint64_t *words);
 
+/* Returns the bits of a frame's flags that tell what kind of frame it is. */
+uint32_t python_kind_bits(const struct python_version *v);
+
 #endif

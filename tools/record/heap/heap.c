@@ -526,7 +526,7 @@ static int take_interpreter(struct heap_reading *r, size_t size)
 	if (size < sizeof(struct heap_interpreter) || r->interpreter)
 		return 0;
 	if (!d->functions) {
-		d->functions = heap_functions_create(d->opts.max_depth);
+		d->functions = heap_functions_create(d->opts.max_depth, d->opts.fold);
 		if (!d->functions)
 			return -ENOMEM;
 		heap_functions_name(d->functions, d->symbols);
@@ -557,10 +557,10 @@ static int take_trace(struct heap_reading *r, size_t size)
 	}
 	skip = heap_skip_new(r->proc, t->pcs, t->nr);
 	take_values(r, &counter, temporary, values);
-	r->d->counts.folded += !!t->folded;
 	if (take_growth(r, t->counter, values))
 		return -ENOMEM;
 	heap_functions_place(r->d->functions, r->interpreter, r->number, t, &stack);
+	r->d->counts.folded += t->folded || stack.folded;
 	/* A program can claim that Python's functions take the place of these entries. */
 	if (skip >= stack.nr)
 		skip = 0;

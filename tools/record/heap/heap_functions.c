@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "libshstk/shstk.h"
 #include "tools/language/languages.h"
 #include "tools/language/python/versions.h"
 #include "tools/record/heap/heap_functions.h"
@@ -18,23 +19,26 @@
  * struct heap_functions - the functions of all processes
  * @languages: what places and names them.
  * @max: entries for which @pcs and @marks have room.
+ * @fold: as in &struct language_sample.
  * @pcs: entries of a stack with functions.
  * @marks: their marks.
  */
 struct heap_functions {
 	struct languages *languages;
 	unsigned int max;
+	unsigned int fold;
 	uint64_t *pcs;
 	uint8_t *marks;
 };
 
-struct heap_functions *heap_functions_create(uint32_t depth)
+struct heap_functions *heap_functions_create(uint32_t depth, bool fold)
 {
 	struct heap_functions *f = calloc(1, sizeof(*f));
 
 	if (!f)
 		return NULL;
 	f->max = depth + LANGUAGE_FRAMES;
+	f->fold = fold ? depth : 0;
 	f->languages = languages_create(NULL);
 	f->pcs = calloc(f->max, sizeof(*f->pcs));
 	f->marks = calloc(f->max, sizeof(*f->marks));
@@ -109,6 +113,7 @@ static unsigned int place(struct heap_functions *f, int interpreter, uint32_t re
 		.tid = 1,
 		.pc = m->pc,
 		.sp = m->sp,
+		.fold = f->fold,
 	};
 
 	m->kind = LANGUAGE_MOMENT;
@@ -129,15 +134,16 @@ void heap_functions_place(struct heap_functions *f, int interpreter, uint32_t re
 		.marks = (const uint8_t *)&t->pcs[t->nr] + t->frames,
 		.sps = t->pcs + t->nr,
 		.nr = t->nr,
+		.complete = t->end == SHSTK_END_COMPLETE,
 	};
 	unsigned int nr = 0;
 
-	*ret = (struct heap_stack){ native.pcs, native.marks, native.nr };
+	*ret = (struct heap_stack){ native.pcs, native.marks, native.nr, false };
 	if (f && interpreter && t->nr && !(t->frames % 8) &&
 	    t->frames >= t->nr * sizeof(*t->pcs) + sizeof(struct language_moment))
 		nr = place(f, interpreter, region, t, &native);
 	if (nr)
-		*ret = (struct heap_stack){ f->pcs, f->marks, nr };
+		*ret = (struct heap_stack){ f->pcs, f->marks, nr, languages_folded(f->languages) };
 }
 
 uint64_t heap_functions_count(const struct heap_functions *f, uint64_t *placed)

@@ -15,8 +15,11 @@
 
 struct heap_functions;
 
-/* @depth: most entries of a native stack. Returns NULL without memory. */
-struct heap_functions *heap_functions_create(uint32_t depth);
+/*
+ * @depth: most entries of a native stack. @fold: with functions, too, a stack has no more, so that both
+ * ends of a recursion remain. Returns NULL without memory.
+ */
+struct heap_functions *heap_functions_create(uint32_t depth, bool fold);
 void heap_functions_destroy(struct heap_functions *f);
 
 /* Has @symbols name the functions. */
@@ -40,11 +43,13 @@ int heap_functions_take(struct heap_functions *f, int interpreter, uint32_t regi
  * @pcs: the entries, innermost first.
  * @marks: SHSTK_MARK_* of each.
  * @nr: number of entries.
+ * @folded: entries stand for others, which were left out when functions came in.
  */
 struct heap_stack {
 	const uint64_t *pcs;
 	const uint8_t *marks;
 	unsigned int nr;
+	bool folded;
 };
 
 /*
