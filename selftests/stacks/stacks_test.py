@@ -81,10 +81,30 @@ def has_chain(names, chain=None):
 
 def check_trace(pid, *options):
     """Checks that the first thread's stack is complete and has the whole chain, without guesses."""
-    thread = threads_of(pid, *options)[0]
+    check_whole(threads_of(pid, *options)[0])
+
+
+def check_whole(thread):
     check(thread['complete'], f'ends: {thread["end"]}: {names_of(thread)}')
     check(has_chain(names_of(thread)), f'{names_of(thread)}')
     check(not any(frame['guess'] for frame in thread['frames']), 'it was guessed')
+
+
+def may_leave_core():
+    """In a new process: it may leave a core file."""
+    end_with_parent()
+    most = resource.getrlimit(resource.RLIMIT_CORE)[1]
+    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+
+
+def leave_core(pid, folder):
+    """Ends a process, which works in the folder. Returns the path of the core file that it left."""
+    os.kill(pid, signal.SIGABRT)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    for name in os.listdir(folder):
+        if name.startswith('core'):
+            return os.path.join(folder, name)
+    raise Skip('no core file in the working directory, as core_pattern says')
 
 
 def stacks_of(*options):
@@ -138,6 +158,17 @@ def moved_text():
         with Target('moved_text', how, '0') as pid:
             check_trace(pid, '--source=unwind')
             check_record(pid)
+
+
+@test
+def moved_text_in_a_core():
+    """... and in a core file"""
+    with tempfile.TemporaryDirectory(dir=TMP) as folder:
+        with Target('moved_text', 'silent', '0', cwd=folder, preexec_fn=may_leave_core) as pid:
+            core = leave_core(pid, folder)
+        done = shstk('trace', '--core', core, '--json')
+        check(done.returncode == 0, done.stderr)
+        check_whole(json.loads(done.stdout)['threads'][0])
 
 
 @test
@@ -753,19 +784,10 @@ def check_same(found, path):
 @test
 def deadlock_in_a_core():
     """the same deadlock in a core file"""
-    def large_core():
-        end_with_parent()
-        resource.setrlimit(resource.RLIMIT_CORE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
-
     with tempfile.TemporaryDirectory(dir=TMP) as folder:
-        with Target('mutexes', 'deadlock', 'plain', cwd=folder, preexec_fn=large_core) as pid:
+        with Target('mutexes', 'deadlock', 'plain', cwd=folder, preexec_fn=may_leave_core) as pid:
             found = waiters(pid, 'lock', 3)[1]
-            os.kill(pid, signal.SIGABRT)
-            os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
-        cores = [name for name in os.listdir(folder) if name.startswith('core')]
-        if not cores:
-            raise Skip('no core file in the working directory, as core_pattern says')
-        check_same(found, os.path.join(folder, cores[0]))
+            check_same(found, leave_core(pid, folder))
 
 
 @test

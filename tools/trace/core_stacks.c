@@ -225,6 +225,17 @@ static bool is_code(const struct dump *d, const struct core_map *m, const struct
 	return s ? s->exec : file && image_is_code(file, m->offset);
 }
 
+/* Opens the file of mapping @i, and reads its build id. Returns NULL if it is not found. */
+static struct image *open_file(struct dump *d, size_t i, struct build_id *id)
+{
+	const char *path = d->core->maps[i].path;
+
+	read_build_id(d->core, i, id);
+	if (d->opts->exe && d->program && !strcmp(path, d->program))
+		return image_get(&d->given, d->opts->exe, id);
+	return image_get(&d->images, path, id);
+}
+
 /* Adds the mapping of a file to the space and its names, if the mapping is code. */
 static int add_map(struct dump *d, size_t i)
 {
@@ -235,11 +246,7 @@ static int add_map(struct dump *d, size_t i)
 
 	if (!may_be_code(d, i))
 		return 0;
-	read_build_id(d->core, i, &id);
-	if (d->opts->exe && d->program && !strcmp(m->path, d->program))
-		file = image_get(&d->given, d->opts->exe, &id);
-	else
-		file = image_get(&d->images, m->path, &id);
+	file = open_file(d, i, &id);
 	d->files[i] = file;
 	if (!is_code(d, m, file))
 		return 0;
@@ -286,7 +293,59 @@ static int add_vdso(struct dump *d)
 	return err;
 }
 
-/* Adds executable memory that belongs to no file: code made at run time. */
+/* Returns the number of mappings that lie below an address; they come first. */
+static size_t count_below(const struct core *core, uint64_t addr)
+{
+	size_t first = 0, end = core->nr_maps;
+
+	while (first < end) {
+		size_t middle = first + (end - first) / 2;
+
+		if (core->maps[middle].end <= addr)
+			first = middle + 1;
+		else
+			end = middle;
+	}
+	return first;
+}
+
+/*
+ * Adds a segment as a mapping of the file that is mapped below it, if it lies where that file has
+ * code: some programs copy their code to anonymous memory in its place, to have it on huge pages
+ * (tools/convert/holes.h). Returns -ENOENT if it does not.
+ */
+static int add_hole(struct dump *d, const struct core_segment *s)
+{
+	struct shstk_file_code code[SHSTK_FILE_CODES];
+	const size_t below = count_below(d->core, s->start);
+	const struct core_map *beside;
+	struct image *file;
+	struct build_id id;
+	int nr;
+
+	if (!below || *d->core->maps[below - 1].path != '/')
+		return -ENOENT;
+	beside = &d->core->maps[below - 1];
+	file = open_file(d, below - 1, &id);
+	nr = file ? shstk_file_code(file->fd, beside->start, beside->end, beside->offset, code) : 0;
+	for (int i = 0; i < nr; i++) {
+		const struct core_map m = {
+			.start = s->start,
+			.end = s->end,
+			.offset = code[i].offset + (s->start - code[i].start),
+			.path = beside->path,
+		};
+		int err;
+
+		if (s->start < code[i].start || s->end > code[i].end)
+			continue;
+		err = image_add(d->space, file, m.start, m.end, m.offset);
+		return err ? err : add_symbols(d, &m, file, &id);
+	}
+	return -ENOENT;
+}
+
+/* Adds executable memory that is no mapping of a file: most is code made at run time. */
 static int add_rest(struct dump *d)
 {
 	for (size_t i = 0; i < d->core->nr_segments; i++) {
@@ -295,7 +354,9 @@ static int add_rest(struct dump *d)
 
 		if (!s->exec || core_map(d->core, s->start) || s->start == d->core->vdso)
 			continue;
-		err = shstk_space_add_code(d->space, s->start, s->end);
+		err = add_hole(d, s);
+		if (err && err != -ENOMEM)
+			err = shstk_space_add_code(d->space, s->start, s->end);
 		if (err == -ENOMEM)
 			return err;
 	}
