@@ -566,9 +566,10 @@ void agent_settle(struct agent_thread *t, bool last);
 /* ended.c */
 /*
  * Leaves @periods, which the calling thread spent in the kernel, to be shared by the ticks in other
- * threads. Returns false if that was not possible. Not async-signal-safe: signals are blocked.
+ * threads. @calls: what its own ticks tell. Returns false if that was not possible. Signals are
+ * blocked.
  */
-bool ended_leave(uint64_t periods);
+bool ended_leave(const struct calls *calls, uint64_t periods);
 /*
  * Notes the first signal of a thread's timer, which came @in_call or not, when the thread had used
  * @used ns. Returns how many of the periods that ended threads left belong to the place that it

@@ -12,9 +12,17 @@
  */
 #include "agent.h"
 
-static struct {
+/**
+ * struct ended - what ended threads left
+ * @busy: a thread changes it.
+ * @calls: how much of their time is in system calls.
+ * @unused: time in system calls that is not in @calls.time because it is below 0, in ns.
+ * @silent: their silent periods.
+ */
+static struct ended {
 	_Atomic bool busy;
 	struct calls calls;
+	int64_t unused;
 	uint64_t silent;
 } ended;
 
@@ -32,22 +40,33 @@ static void leave(void)
 	atomic_store_explicit(&ended.busy, false, memory_order_release);
 }
 
-bool ended_leave(uint64_t periods)
+/*
+ * A thread's ticks found it in calls for longer or for less long than it was there. What its calls
+ * did not get of that, or got too much, is left with the periods: else an error of one thread would
+ * not be made good by that of another one.
+ */
+bool ended_leave(const struct calls *calls, uint64_t periods)
 {
+	int64_t time;
+
 	if (!enter())
 		return false;
 	ended.silent += periods;
+	time = (int64_t)(ended.calls.time + calls->time - calls->taken * agent.period) +
+	       ended.unused;
+	ended.calls.time = time > 0 ? time : 0;
+	ended.unused = time < 0 ? time : 0;
 	leave();
 	return true;
 }
 
 uint64_t ended_share(uint64_t used, bool in_call)
 {
-	uint64_t tick = agent.tick, here;
+	uint64_t others = agent.tick > used ? agent.tick - used : 0, here;
 
-	if (used >= tick || !enter())
+	if (!enter())
 		return 0;
-	calls_count(&ended.calls, in_call, ended.calls.last + tick - used);
+	calls_count(&ended.calls, in_call, ended.calls.last + others);
 	here = calls_share(&ended.calls, ended.silent, in_call, agent.period);
 	ended.silent -= here;
 	ended.calls.taken += in_call ? here : 0;
@@ -70,6 +89,7 @@ uint64_t ended_rest(void)
 void ended_fork_child(void)
 {
 	ended.calls = (struct calls){ 0 };
+	ended.unused = 0;
 	ended.silent = 0;
 	leave();
 }

@@ -197,15 +197,15 @@ static void settle_wall(struct agent_thread *t)
 
 /*
  * Accounts for @silent periods of a thread that ends. In a thread that lived for some ticks these
- * were in no system call, as far as the ticks tell. Fewer tell nothing.
+ * were in no system call, as far as the ticks tell. Fewer tell too little.
  */
-#define FEW_TICKS 8
+#define FEW_TICKS 64
 
 static void settle_silent(struct agent_thread *t, uint64_t silent, bool last)
 {
 	uint64_t rest = last ? ended_rest() : 0;
 
-	if (silent && !last && t->calls.ticks < FEW_TICKS && ended_leave(silent))
+	if (t->event && !last && t->calls.ticks < FEW_TICKS && ended_leave(&t->calls, silent))
 		return;
 	t->owed += rest;
 	if (silent + rest)
