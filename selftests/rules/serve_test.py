@@ -571,6 +571,60 @@ def served_by_others():
               f'{done}')
 
 
+# An ordinary user who has mounted, in a namespace of the own, an overlay over a file system that a
+# process of the user's serves, maps a file of it as code. The server then answers nothing any more.
+OVERLAID = '''
+import ctypes, mmap, os, signal, subprocess, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def mount(kind, place, options=''):
+    if libc.mount(kind.encode(), place.encode(), kind.encode(), 0, options.encode()):
+        print(f'no {kind}: {os.strerror(ctypes.get_errno())}', flush=True)
+        sys.exit()
+mount('tmpfs', '/mnt')
+for name in 'served', 'empty', 'shown':
+    os.mkdir(f'/mnt/{name}')
+server = subprocess.Popen([sys.executable, '-c', sys.argv[1], '/mnt/served', sys.argv[2]],
+                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+if not server.stdout.readline():
+    print('no FUSE', flush=True)
+    sys.exit()
+mount('overlay', '/mnt/shown', 'lowerdir=/mnt/served:/mnt/empty,userxattr')
+file = os.open('/mnt/shown/program', os.O_RDONLY)
+code = mmap.mmap(file, 4096, mmap.MAP_PRIVATE, mmap.PROT_READ | mmap.PROT_EXEC)
+server.send_signal(signal.SIGUSR1)
+print(server.pid, flush=True)
+sys.stdin.readline()
+'''
+
+
+@contextlib.contextmanager
+def overlaid():
+    """The number of a process that executes a file of an overlay about which nobody can ask."""
+    with open(os.path.join(SELFTESTS, 'rules', 'fuse_server'), encoding='utf-8') as file:
+        source = file.read()
+    with subprocess.Popen(['unshare', '--map-root-user', '--mount', sys.executable, '-c', OVERLAID,
+                           source, PROGRAM], user=NOBODY, group=NOBODY, extra_groups=[], cwd='/',
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as child:
+        said = child.stdout.readline().strip()
+        if not said.isdigit():
+            raise Skip(f'a user cannot mount what is needed: {said or "no namespace"}')
+        try:
+            yield child.pid
+        finally:
+            os.kill(int(said), signal.SIGKILL)
+            child.kill()
+
+
+@test
+def overlays_of_others():
+    """nobody waits for a file of an overlay over such a file system, which a user can mount"""
+    need_root()
+    with overlaid() as pid, device() as dev:
+        done = dev.run('load', '-p', str(pid))
+        check(done.returncode == 0 and 'libc.so' in done.stdout and 'shown' not in done.stdout,
+              f'{done}')
+
+
 # A program whose first thread waits for a page of the file and holds the lock of the process'
 # mappings. The second thread waits for that lock, so nobody else gets it.
 LOCKED = '''

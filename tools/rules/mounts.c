@@ -25,6 +25,7 @@ static bool parse(const char *line, struct mount *m)
 		return false;
 	m->dev = makedev(major, minor);
 	m->fuse = !strncmp(type + 3, "fuse", 4);
+	m->stacked = !strncmp(type + 3, "overlay", 7) || !strncmp(type + 3, "shiftfs", 7);
 	return true;
 }
 
@@ -75,6 +76,30 @@ const struct mount *mounts_find(const struct mounts *mounts, uint64_t dev)
 		if (mounts->v[i].dev == dev)
 			return &mounts->v[i];
 	return NULL;
+}
+
+const struct mount *mounts_find_id(const struct mounts *mounts, int id)
+{
+	for (size_t i = 0; i < mounts->n; i++)
+		if (mounts->v[i].id == id)
+			return &mounts->v[i];
+	return NULL;
+}
+
+int mounts_id_of(int fd)
+{
+	char path[48], line[256];
+	int ret = -1;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	f = fopen(path, "re");
+	if (!f)
+		return -1;
+	while (fgets(line, sizeof(line), f) && sscanf(line, "mnt_id: %d", &ret) != 1)
+		;
+	fclose(f);
+	return ret;
 }
 
 bool mounts_have_file(int fd)

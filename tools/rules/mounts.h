@@ -16,11 +16,14 @@
  * @dev: device of its file system, as in makedev(3).
  * @id: number of the mount.
  * @fuse: a process serves the file system.
+ * @stacked: it shows files of other file systems, which may be anything. Ordinary users can mount such
+ *	a file system in a user namespace of their own.
  */
 struct mount {
 	uint64_t dev;
 	int id;
 	bool fuse;
+	bool stacked;
 };
 
 /**
@@ -44,6 +47,15 @@ int mounts_read(pid_t pid, struct mounts *ret);
 
 /* Returns the first mount of a file system, or NULL. */
 const struct mount *mounts_find(const struct mounts *mounts, uint64_t dev);
+
+/* Returns the mount with the number @id, or NULL. */
+const struct mount *mounts_find_id(const struct mounts *mounts, int id);
+
+/*
+ * Returns the number of the mount through which @fd was opened, or -1. As long as @fd is open, no other
+ * mount has this number. The file system is not asked.
+ */
+int mounts_id_of(int fd);
 
 /*
  * Returns whether an open file was opened through a mount that this process sees and that is not

@@ -30,9 +30,14 @@
 #include "tools/proc/tasks.h"
 #include "tools/rules/mounts.h"
 #include "tools/rules/running_files.h"
+#include "tools/shstk.h"
 
-/* How long the searching process may be silent, and how long to wait for its end, in ms. */
+/*
+ * How long the searching process may be silent, how long it may look at one process, and how long to
+ * wait for its end, in ms.
+ */
 #define SILENCE_MS 1000
+#define PROCESS_MS 5000
 #define END_MS 100
 /* After this many skipped processes, whose users made it wait, the search ends. */
 #define MAX_PASSED 16
@@ -50,6 +55,7 @@ struct seen_file {
  * @space: mount namespace of @mounts.
  * @to: socket to which the searching process sends files.
  * @at: process that the searching process looks at.
+ * @began: CLOCK_MONOTONIC in ns, when it began to.
  * @uid: user of that process.
  * @after: processes with a number up to this one are skipped.
  * @addr: an address at which the process is to execute a file, or 0.
@@ -62,6 +68,7 @@ struct file_search {
 	ino_t space;
 	int to;
 	pid_t at;
+	uint64_t began;
 	uid_t uid;
 	pid_t after;
 	uint64_t addr;
@@ -131,11 +138,21 @@ static void tell(int to, struct search_message *f, int fd)
 		_exit(1);
 }
 
+/* Returns for how many ms the next message of the searching process is waited for. */
+static int patience(const struct file_search *s)
+{
+	const uint64_t looked = (now_ns(CLOCK_MONOTONIC) - s->began) / 1000000;
+
+	if (looked >= PROCESS_MS)
+		return 0;
+	return PROCESS_MS - looked < SILENCE_MS ? (int)(PROCESS_MS - looked) : SILENCE_MS;
+}
+
 /*
- * Receives a message into @f. *@fd receives the descriptor of the file, or -1. Returns 0 or a
- * negative errno.
+ * Receives a message into @f, for which it waits @ms. *@fd receives the descriptor of the file, or -1.
+ * Returns 0 or a negative errno.
  */
-static int hear(int from, int stop, struct search_message *f, int *fd)
+static int hear(int from, int stop, int ms, struct search_message *f, int *fd)
 {
 	struct pollfd p[] = {
 		{ .fd = from, .events = POLLIN },
@@ -146,7 +163,7 @@ static int hear(int from, int stop, struct search_message *f, int *fd)
 	struct msghdr h = {
 		.msg_iov = &v, .msg_iovlen = 1, .msg_control = &c, .msg_controllen = sizeof(c)
 	};
-	int n = poll(p, 2, SILENCE_MS);
+	int n = ms ? poll(p, 2, ms) : 0;
 
 	*fd = -1;
 	if (n < 0)
@@ -189,6 +206,21 @@ static void read_mounts(struct file_search *s, pid_t pid)
 }
 
 /*
+ * Returns whether those who ask a file system about a file do not wait forever. An overlay may lie over
+ * FUSE if an ordinary user mounted it in a namespace of the user's. One that this process sees was
+ * mounted by root.
+ */
+static bool may_ask(const struct file_search *s, const struct mount *mount)
+{
+	const struct mount *own;
+
+	if (!mount->stacked)
+		return !mount->fuse;
+	own = mounts_find(&s->own, mount->dev);
+	return own && own->stacked;
+}
+
+/*
  * Returns whether asking about the mapped file cannot block. FUSE might never answer, nor a file
  * system that was unmounted and may have been FUSE. A process with another root directory does not
  * see the mount on which the file lies, so our own mounts are searched, too.
@@ -199,7 +231,57 @@ static bool answers(const struct file_search *s, const struct mapping *m)
 
 	if (!mount)
 		mount = mounts_find(&s->own, m->dev);
-	return mount && !mount->fuse;
+	return mount && may_ask(s, mount);
+}
+
+/*
+ * Returns whether nobody can make those wait who ask about the open file, which may be of O_PATH. The
+ * mount decides through which it was opened: a mapping of an overlay may tell the device of the file
+ * below. Mounts may have changed, so they are read again; the number is that of no other mount as long
+ * as the file is open.
+ */
+static bool is_safe(struct file_search *s, pid_t pid, int fd)
+{
+	const int id = mounts_id_of(fd);
+	const struct mount *mount;
+
+	if (id < 0)
+		return false;
+	s->space = 0;
+	read_mounts(s, pid);
+	free(s->own.v);
+	mounts_read(0, &s->own);
+	mount = mounts_find_id(&s->mounts, id);
+	if (!mount)
+		mount = mounts_find_id(&s->own, id);
+	return mount && may_ask(s, mount);
+}
+
+/* Opens the file @name, a link in /proc/PID/map_files, if that cannot take forever. Returns it or -1. */
+static int open_link(struct file_search *s, pid_t pid, const char *name)
+{
+	const int place = open(name, O_PATH | O_CLOEXEC);
+	int fd;
+
+	if (place < 0)
+		return -1;
+	fd = is_safe(s, pid, place) ? regular_reopen(place) : -1;
+	close(place);
+	return fd;
+}
+
+/* Opens the file by its name, as the process sees it. Returns it or -1. */
+static int open_name(struct file_search *s, pid_t pid, const char *path)
+{
+	struct stat st;
+	int fd = regular_open_of(pid, path);
+
+	if (fd < 0)
+		return -1;
+	if (is_safe(s, pid, fd) && !fstat(fd, &st) && is_new(s, &st))
+		return fd;
+	close(fd);
+	return -1;
 }
 
 /*
@@ -220,14 +302,9 @@ static void use_mapping(struct file_search *s, pid_t pid, const struct mapping *
 	by_link = !stat(name, &st);
 	if (by_link && (!S_ISREG(st.st_mode) || !is_new(s, &st)))
 		return;
-	fd = by_link ? open(name, O_RDONLY | O_CLOEXEC | O_NONBLOCK) :
-		       regular_open_of(pid, m->path);
+	fd = by_link ? open_link(s, pid, name) : open_name(s, pid, m->path);
 	if (fd < 0)
 		return;
-	if (!by_link && (fstat(fd, &st) || !is_new(s, &st))) {
-		close(fd);
-		return;
-	}
 	snprintf(f.path, sizeof(f.path), "%s", m->path);
 	tell(s->to, &f, fd);
 	close(fd);
@@ -318,13 +395,17 @@ static void search(struct file_search *s, pid_t pid)
 
 /*
  * Kills a child. A process that waits in the kernel may not end at once; it is not waited for
- * longer than END_MS.
+ * longer than END_MS. Returns whether it has ended.
  */
-static void end(pid_t child)
+static bool end(pid_t child)
 {
 	kill(child, SIGKILL);
-	for (int i = 0; i < END_MS && !waitpid(child, NULL, WNOHANG); i++)
+	for (int i = 0; i < END_MS; i++) {
+		if (waitpid(child, NULL, WNOHANG))
+			return true;
 		usleep(1000);
+	}
+	return false;
 }
 
 /*
@@ -374,13 +455,15 @@ static int listen_to(struct file_search *s, const struct running *r, int from)
 	int err, fd;
 
 	for (;;) {
-		err = hear(from, r->stop, &f, &fd);
+		err = hear(from, r->stop, patience(s), &f, &fd);
 		if (err == -EAGAIN)
 			continue;
 		if (err)
 			return err;
 		if (!f.pid)
 			return f.err;
+		if (s->at != f.pid)
+			s->began = now_ns(CLOCK_MONOTONIC);
 		s->at = f.pid;
 		s->uid = f.uid;
 		if (fd >= 0)
@@ -395,12 +478,17 @@ static int search_once(struct file_search *s, const struct running *r)
 {
 	int from, err;
 	pid_t child = start(s, r->pid, &from);
+	bool ended;
 
 	if (child < 0)
 		return -errno;
+	s->at = 0;
+	s->began = now_ns(CLOCK_MONOTONIC);
 	err = listen_to(s, r, from);
 	close(from);
-	end(child);
+	ended = end(child);
+	if (r->stuck)
+		*r->stuck = ended ? 0 : child;
 	return err;
 }
 

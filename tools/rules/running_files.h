@@ -15,6 +15,8 @@
  * @stop: a descriptor; the search ends when it becomes readable. -1 if there is none.
  * @use: is called once with each file, which it must close, and the name that the kernel shows.
  * @arg: passed to @use.
+ * @stuck: receives the child that looked at the last process, if it did not end when it was killed,
+ *	because it waits in the kernel; else 0. The caller then waits for it. NULL: nobody does.
  */
 struct running {
 	pid_t pid;
@@ -22,6 +24,7 @@ struct running {
 	int stop;
 	void (*use)(void *arg, int fd, const char *path);
 	void *arg;
+	pid_t *stuck;
 };
 
 /**
@@ -29,8 +32,10 @@ struct running {
  * @r: what is asked for.
  *
  * A process that ends, or that may not be opened, is skipped unless it is @r->pid itself. Also
- * skipped are files of FUSE, whose server may not answer, files of file systems that are not
- * mounted any more, and processes about which the kernel tells nothing for a second.
+ * skipped are files of FUSE, whose server may not answer, files of overlays that this process does not
+ * see, since these may lie over FUSE, and files of file systems that are not mounted any more. So
+ * nobody can have @use wait for a file. Processes are skipped about which the kernel tells nothing for
+ * a second, or not all within five.
  *
  * The caller must have only one thread.
  *
