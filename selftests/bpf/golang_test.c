@@ -65,17 +65,29 @@ static const struct file plain = {
 	.needed = { .d_tag = DT_NEEDED },
 };
 
-/* Returns what a file with this beginning, and zeroes behind it, is taken for. */
-static enum golang_kind kind_of(struct file it)
+#define UNEQUAL 9 /* the open file and its bytes are taken for different ones */
+
+/*
+ * Returns what a file with this beginning, and zeroes behind it, is taken for, as an open file and in
+ * memory; UNEQUAL: for different ones.
+ */
+static int kind_of(struct file it)
 {
 	const int fd = memfd_create("file", MFD_CLOEXEC);
-	enum golang_kind ret = GOLANG_NONE;
+	enum golang_kind in_memory = GOLANG_NONE, ret = GOLANG_NONE;
+	void *bytes = MAP_FAILED;
 
 	memcpy(it.names, names, sizeof(names));
-	if (fd >= 0 && !ftruncate(fd, 2 * LARGE) && pwrite(fd, &it, sizeof(it), 0) == sizeof(it))
+	if (fd >= 0 && !ftruncate(fd, 2 * LARGE) && pwrite(fd, &it, sizeof(it), 0) == sizeof(it)) {
 		ret = golang_kind(fd);
+		bytes = mmap(NULL, 2 * LARGE, PROT_READ, MAP_SHARED, fd, 0);
+	}
+	if (bytes != MAP_FAILED) {
+		in_memory = golang_kind_of(bytes, 2 * LARGE);
+		munmap(bytes, 2 * LARGE);
+	}
 	close(fd);
-	return ret;
+	return in_memory == ret ? (int)ret : UNEQUAL;
 }
 
 int main(void)

@@ -199,6 +199,24 @@ $(FUZZ_B)/answer_seed: selftests/fuzz/build.mk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/answer_fuzz $(FUZZ_B)/answer_seed
 
+# golang_fuzz gets programs of which it is asked whether Go made them. It starts from two with the section
+# that Go makes: one that needs a library, and one that needs none.
+$(FUZZ_B)/golang_fuzz: selftests/fuzz/golang_fuzz.c tools/elf/golang.c \
+		$(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/golang_seed: selftests/fuzz/elf_seed.c
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)for i in alone with-c; do \
+		$(CC) -O2 -shared -fPIC -nostdlib -Wl,--no-as-needed -o $@-$$i $< \
+			$$([ $$i = alone ] || echo -lc) || exit 1; \
+		echo Go >$@.mark; $(OBJCOPY) --add-section .go.buildinfo=$@.mark $@-$$i || exit 1; done
+	$(Q)rm $@.mark; touch $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/golang_fuzz $(FUZZ_B)/golang_seed
+
 # dump_fuzz starts from dumps of two programs: x86 with frames of every kind, and arm64.
 FUZZ_DUMP := $(FUZZ_B)/dump-x86 $(FUZZ_B)/dump-arm64
 

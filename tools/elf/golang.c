@@ -56,14 +56,24 @@ static bool needs_libraries(Elf *elf)
 	return false;
 }
 
-enum golang_kind golang_kind(int fd)
+/* Tells the kind of @elf, which may be NULL, and ends it. */
+static enum golang_kind kind_and_end(Elf *elf)
 {
 	enum golang_kind ret = GOLANG_NONE;
-	Elf *elf;
 
-	elf = shstk_elf_begin(fd);
 	if (elf && is_go(elf))
 		ret = needs_libraries(elf) ? GOLANG_WITH_C : GOLANG_ALONE;
 	elf_end(elf);
 	return ret;
+}
+
+enum golang_kind golang_kind(int fd)
+{
+	return kind_and_end(shstk_elf_begin(fd));
+}
+
+enum golang_kind golang_kind_of(const void *data, size_t size)
+{
+	/* libelf writes nothing to a file that is only read. */
+	return kind_and_end(shstk_elf_memory((void *)data, size));
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
+#include "tools/elf/golang.h"
 #include "tools/rules/cache.h"
 #include "tools/rules/source.h"
 #include "tools/rules/trust.h"
@@ -61,7 +62,9 @@ static int ask_worker(int cache, const struct stat *st, int fd, const struct wor
 
 int source_table(const struct source *s, int fd, struct compiled_table *ret, bool *cached)
 {
-	struct worker_terms terms = { .trusted = trust_file(fd), .stop = s->stop };
+	struct worker_terms terms = { .trusted = trust_file(fd),
+				      .stop = s->stop,
+				      .leaves_go = s->leaves_go };
 	int cache = terms.trusted ? s->cache : -1, err;
 	struct compiled_table own;
 	struct stat st;
@@ -69,6 +72,9 @@ int source_table(const struct source *s, int fd, struct compiled_table *ret, boo
 
 	if (fstat(fd, &st))
 		return -errno;
+	/* The cache, which other recorders fill, may have the table. Files of others are left to the worker. */
+	if (terms.trusted && s->leaves_go && golang_kind(fd) != GOLANG_NONE)
+		return -EOPNOTSUPP;
 	if (!ret)
 		ret = &own;
 	if (!cached)

@@ -13,10 +13,12 @@
  * struct source - where tables come from
  * @cache: directory of the cache (cache_open()); -1 if no tables are kept.
  * @stop: as in &struct worker_terms.
+ * @leaves_go: programs of Go get no table.
  */
 struct source {
 	int cache;
 	int stop;
+	bool leaves_go;
 };
 
 /**

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "kmod/rules_check.h"
+#include "tools/elf/golang.h"
 #include "tools/elf/object.h"
 #include "tools/rules/device.h"
 #include "tools/rules/confine.h"
@@ -68,16 +69,18 @@ struct worker_answer {
 
 /* ---- In the worker process ---- */
 
-/* Makes the table of a file and writes it to @out. Returns 0 or a negative errno. */
-static int make_table(struct rules_file *file, int out, struct compiled_table *ret)
+/* Makes the table of a file and writes it to @w->out. Returns 0 or a negative errno. */
+static int make_table(const struct worker *w, struct rules_file *file, struct compiled_table *ret)
 {
 	int err = rules_file_fill(file);
 
+	if (!err && w->leaves_go && golang_kind_of(file->data, file->size) != GOLANG_NONE)
+		err = -EOPNOTSUPP;
 	if (!err)
 		err = rules_compile(file->data, file->size, "/", ret);
 	if (err)
 		return err;
-	return write_whole(out, ret->header, ret->size) ? -EIO : 0;
+	return write_whole(w->out, ret->header, ret->size) ? -EIO : 0;
 }
 
 /* Checks the file, which may have @most bytes. Returns 0 or a negative errno. */
@@ -113,7 +116,7 @@ static void work(const struct worker *w, int fd)
 		build_id_of(head, n, &a.id);
 	if (write_whole(w->pipe, &a, sizeof(a)) || a.err || read(w->pipe, &go, 1) != 1)
 		_exit(1);
-	a.err = make_table(&file, w->out, &a.table);
+	a.err = make_table(w, &file, &a.table);
 	_exit(write_whole(w->pipe, &a, sizeof(a)) != 0);
 }
 
@@ -187,6 +190,7 @@ int worker_start(struct worker *w, int fd, const struct worker_terms *terms, str
 	if (nr_stuck >= MAX_STUCK)
 		return -EBUSY;
 	w->stop = terms->stop;
+	w->leaves_go = terms->leaves_go;
 	w->limits = terms->trusted ? &root_limits : &other_limits;
 	err = start(w, fd);
 	if (err)

@@ -18,6 +18,7 @@
  * @pipe: socket by which it sends messages and receives them.
  * @out: file into which it writes the table.
  * @stop: as in &struct worker_terms.
+ * @leaves_go: as in &struct worker_terms.
  * @limits: what it may use.
  */
 struct worker {
@@ -25,6 +26,7 @@ struct worker {
 	int pipe;
 	int out;
 	int stop;
+	bool leaves_go;
 	const struct sandbox_limits *limits;
 };
 
@@ -33,10 +35,12 @@ struct worker {
  * @trusted: the file belongs to root, so the process may take much memory and time.
  * @stop: a descriptor; when it becomes readable, nobody waits for the process any longer. -1 if
  *	there is none.
+ * @leaves_go: a program of Go gets no table.
  */
 struct worker_terms {
 	bool trusted;
 	int stop;
+	bool leaves_go;
 };
 
 /**
@@ -58,7 +62,8 @@ int worker_start(struct worker *w, int fd, const struct worker_terms *terms, str
  * @w: the process.
  * @ret: receives the table, which was checked and is for this machine; the caller frees its header.
  *
- * Return: 0; an error of rules_compile(); or an error of worker_start().
+ * Return: 0; an error of rules_compile(); -EOPNOTSUPP if it is a program of Go and these get no table; or
+ * an error of worker_start().
  */
 int worker_compile(struct worker *w, struct compiled_table *ret);
 
