@@ -184,7 +184,7 @@ static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
 	a->file = *file;
 	a->addr = addr;
 	a->pid = w->pid;
-	a->reserved = 0;
+	a->uid = bpf_get_current_uid_gid();
 	bpf_ringbuf_submit(a, 0);
 }
 

@@ -42,13 +42,13 @@ struct walk_file {
  * @file: the file.
  * @addr: an address in the file's code.
  * @pid: the process that has the file mapped there.
- * @reserved: 0.
+ * @uid: its user.
  */
 struct walk_asked {
 	struct walk_file file;
 	__u64 addr;
 	__u32 pid;
-	__u32 reserved;
+	__u32 uid;
 };
 
 /**

@@ -1,25 +1,41 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * asked_test.c - tests which requests for a table are forgotten, so that the next process asks again.
+ * asked_test.c - tests how requests for tables are served: which are forgotten, so that the next process
+ * asks again, which files count as those that were asked for, and whose turn it is.
  *
- * The server of tables runs in a child process, with stand-ins for the maps of the BPF program. Prints
- * KTAP.
+ * The server of tables runs in a child process, with stand-ins for the maps of the BPF program. The
+ * files are copies of the vDSO, which this program has mapped. Prints KTAP.
  */
+#include <libgen.h>
+#include <limits.h>
 #include <linux/bpf.h>
+#include <linux/magic.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/sysmacros.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/bpf/serve_tables.h"
+#include "tools/rules/device.h"
 
-#define RING 4096 /* bytes of the ring buffer */
-#define LIMIT 60000 /* ms until the server has heard */
+#define RING 8192 /* bytes of the ring buffer */
+#define LIMIT 100000 /* ms until the server has served all */
 #define TRIES 20
+#define FILES 24
+
+/* Users. The server believes what the record of a request says. */
+enum { USER = 1000, OTHER, ATTACKER, VICTIM };
+
+/* Stand-ins for descriptors of maps. */
+enum { TABLES = 1000, KNOWN, CONFIG };
 
 static unsigned int number, failed;
 
@@ -29,19 +45,30 @@ static void verdict(bool good, const char *name)
 	failed += !good;
 }
 
+static void skip(const char *name, const char *why)
+{
+	printf("ok %u %s # SKIP %s\n", ++number, name, why);
+}
+
 /**
  * struct shared - what the server and this test share
  * @served: the state of the server.
- * @waiting: number of files that wait.
+ * @waiting: pieces of work that wait.
  * @forgotten: requests that were forgotten.
+ * @made: inode numbers of the files that got a table, in that order.
+ * @nr_made: number of elements of @made.
  */
 struct shared {
 	struct served served;
 	unsigned int waiting;
 	unsigned int forgotten;
+	uint64_t made[FILES];
+	unsigned int nr_made;
 };
 
 static struct shared *shared;
+
+/* ---- The maps ---- */
 
 static int forget(int fd, const void *key)
 {
@@ -50,11 +77,25 @@ static int forget(int fd, const void *key)
 	return 0;
 }
 
-/* No other file of the process is taken. */
-static int refuse(int fd, const void *key, const void *value, __u64 flags)
+/* No other file of a process is taken. Notes the files that get a table. */
+static int update(int fd, const void *key, const void *value, __u64 flags)
 {
-	(void)fd, (void)key, (void)value, (void)flags;
-	return -1;
+	const struct walk_file *file = key;
+
+	if (flags == BPF_NOEXIST)
+		return -1;
+	if (fd == KNOWN && *(const __u32 *)value && shared->nr_made < FILES)
+		shared->made[shared->nr_made++] = file->ino;
+	return 0;
+}
+
+static int create(enum bpf_map_type type, const char *name, __u32 key, __u32 value, __u32 entries,
+		  const struct bpf_map_create_opts *opts)
+{
+	const int fd = memfd_create(name, MFD_CLOEXEC);
+
+	(void)type, (void)key, (void)opts;
+	return fd >= 0 && !ftruncate(fd, (off_t)value * entries) ? fd : -1;
 }
 
 static void *share(size_t size)
@@ -66,86 +107,295 @@ static void *share(size_t size)
 	return ret;
 }
 
-/* Puts a request into a new ring buffer. */
-static struct ring make_ring(const struct walk_asked *asked)
+/* Puts @nr requests into a new ring buffer. */
+static struct ring make_ring(const struct walk_asked *asked, int nr)
 {
 	const size_t page = sysconf(_SC_PAGESIZE);
 	uint64_t *consumed = share(page), *produced = share(page + 2 * RING);
 	uint8_t *record = (uint8_t *)produced + page;
 	const uint32_t size = sizeof(*asked);
 
-	memcpy(record, &size, sizeof(size));
-	memcpy(record + BPF_RINGBUF_HDR_SZ, asked, sizeof(*asked));
-	*produced = BPF_RINGBUF_HDR_SZ + sizeof(*asked);
+	for (int i = 0; i < nr; i++) {
+		memcpy(record + *produced, &size, sizeof(size));
+		memcpy(record + *produced + BPF_RINGBUF_HDR_SZ, &asked[i], size);
+		*produced += BPF_RINGBUF_HDR_SZ + size;
+	}
 	return (struct ring){ consumed, produced, RING };
 }
 
-/* Has the server hear one request. Returns whether it did. */
-static bool serve(const struct walk_asked *asked)
+/* ---- The server ---- */
+
+static void restart(void)
 {
-	static const struct libbpf lib = { .map_delete_elem = forget, .map_update_elem = refuse };
-	struct ring ring = make_ring(asked);
+	memset(shared, 0, sizeof(*shared));
+}
+
+static bool begets; /* the server begins with a child that waits because of the first user */
+
+static void beget(struct served *s)
+{
+	const pid_t child = fork();
+
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		for (;;)
+			pause();
+	}
+	s->users[0].stuck = child;
+}
+
+/* Has the server hear requests and serve them, with what it knew before. Returns whether it did. */
+static bool serve(const struct walk_asked *asked, int nr)
+{
+	static const struct libbpf lib = { .map_delete_elem = forget,
+					   .map_update_elem = update,
+					   .map_create = create };
+	struct ring ring = make_ring(asked, nr);
+	struct served *s = &shared->served;
+	bool done = false;
 	int ready[2];
-	bool heard = false;
 	pid_t server;
 
-	memset(shared, 0, sizeof(*shared));
 	if (pipe(ready) || write(ready[1], "", 1) != 1)
 		exit(1);
-	shared->served = (struct served){ .lib = &lib,
-					  .asked = ready[0],
-					  .ring = ring,
-					  .cache = -1,
-					  .nr_waiting = &shared->waiting };
+	s->lib = &lib, s->asked = ready[0], s->ring = ring, s->cache = -1;
+	s->tables = TABLES, s->files = KNOWN, s->config = CONFIG;
+	s->next += !s->next;
+	s->nr_waiting = &shared->waiting;
 	server = fork();
 	if (!server) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		serve_asked(&shared->served);
+		if (begets)
+			beget(s);
+		serve_asked(s);
 		_exit(1);
 	}
-	for (int i = 0; i < LIMIT && !heard; i++) {
-		heard = __atomic_load_n(ring.consumed, __ATOMIC_ACQUIRE) == *ring.produced;
-		usleep(heard ? 0 : 1000);
+	for (int i = 0; i < LIMIT && !done; i++) {
+		done = __atomic_load_n(ring.consumed, __ATOMIC_ACQUIRE) == *ring.produced &&
+		       !__atomic_load_n(&shared->waiting, __ATOMIC_ACQUIRE);
+		usleep(done ? 0 : 1000);
 	}
 	kill(server, SIGKILL);
 	waitpid(server, NULL, 0);
 	close(ready[0]);
 	close(ready[1]);
 	ring_unmap(&ring);
-	return heard;
+	return done;
 }
 
 /*
- * Asks for the table of a file that no process has, as if it were executed at the address. Returns
- * whether the request was heard. On a busy machine the server may find no time to look.
+ * Has a new server serve one request. Returns whether it did. On a busy machine the server may find no
+ * time to look, for which it makes the user wait.
  */
-static bool ask(pid_t pid, const void *addr)
+static bool ask(const struct walk_asked *asked)
 {
-	const struct walk_asked asked = { .file = { .ino = 1, .sec = 1 },
-					  .addr = (uintptr_t)addr,
-					  .pid = pid };
-	bool heard = false;
+	bool served = false;
 
-	for (int i = 0; i < TRIES && !heard; i++)
-		heard = serve(&asked) && !shared->served.users[0].again;
-	return heard;
+	for (int i = 0; i < TRIES && !served; i++) {
+		restart();
+		served = serve(asked, 1) && !shared->served.users[0].again;
+	}
+	return served;
 }
 
-int main(void)
+/* ---- Files ---- */
+
+/**
+ * struct file - a file that this process executes
+ * @asked: a request for it.
+ * @at: where it is mapped.
+ */
+struct file {
+	struct walk_asked asked;
+	void *at;
+};
+
+static char folder[PATH_MAX];
+
+/* Returns whether the file is mapped now. */
+static bool map_file(int fd, struct file *ret)
 {
+	struct rules_file vdso;
+	struct stat st;
+
+	if (rules_file_vdso(&vdso) || write(fd, vdso.data, vdso.size) != (ssize_t)vdso.size ||
+	    fstat(fd, &st))
+		return false;
+	ret->at = mmap(NULL, vdso.size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	ret->asked = (struct walk_asked){
+		.file = { .ino = st.st_ino,
+			  .sec = st.st_ctim.tv_sec,
+			  .nsec = st.st_ctim.tv_nsec,
+			  .dev = major(st.st_dev) << 20 | minor(st.st_dev) },
+		.addr = (uintptr_t)ret->at,
+		.pid = getpid(),
+		.uid = USER,
+	};
+	return ret->at != MAP_FAILED;
+}
+
+/* Makes a file and maps it. Returns false if that is impossible here. */
+static bool make_file(int i, struct file *ret)
+{
+	char path[PATH_MAX + 32];
+	bool good;
+	int fd;
+
+	snprintf(path, sizeof(path), "%s/file-%d", folder, i);
+	fd = open(path, O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+	good = fd >= 0 && map_file(fd, ret);
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
+static void remove_files(void)
+{
+	char path[PATH_MAX + 32];
+
+	for (int i = 0; i < FILES; i++) {
+		snprintf(path, sizeof(path), "%s/file-%d", folder, i);
+		unlink(path);
+	}
+	rmdir(folder);
+}
+
+/* ---- Requests that are forgotten ---- */
+
+/* A request for a file that no process has, as if it were executed at the address. */
+static struct walk_asked request(pid_t pid, const void *addr, uid_t uid)
+{
+	return (struct walk_asked){
+		.file = { .ino = 1, .sec = 1 }, .addr = (uintptr_t)addr, .pid = pid, .uid = uid
+	};
+}
+
+static void test_forgotten(const void *code)
+{
+	struct walk_asked of = request(getpid(), code, USER);
+	const struct served *s = &shared->served;
 	pid_t ended = fork();
 
 	if (!ended)
 		_exit(0);
 	waitpid(ended, NULL, 0);
-	puts("KTAP version 1\n1..3");
+	verdict(ask(&of) && shared->forgotten == 1 && !s->known && s->users[0].next_refused == 1,
+		"a file in whose place there is another one can be asked for again");
+	verdict(serve(&of, 1) && shared->forgotten == 2 && s->users[0].next_refused == 1,
+		"by the same user in vain for a while");
+	of.uid = OTHER;
+	verdict(serve(&of, 1) && shared->forgotten == 3 &&
+			(s->users[1].next_refused == 1 || s->users[1].again),
+		"by another user at once");
+	of = request(getpid(), shared, USER);
+	verdict(ask(&of) && shared->forgotten == 1 && !s->known && !s->users[0].next_refused,
+		"one of a process that executes nothing there any more is forgotten");
+	of = request(ended, code, USER);
+	verdict(ask(&of) && shared->forgotten == 1 && !s->known && !s->users[0].next_refused,
+		"and so is one of a process that has ended");
+}
+
+/* ---- A child that waits in the kernel ---- */
+
+static void test_stuck(const void *code)
+{
+	const struct walk_asked of = request(getpid(), code, USER);
+	const struct served_user *user = shared->served.users;
+	bool kept;
+
+	restart();
+	serve_user(&shared->served, USER);
+	begets = true;
+	kept = serve(&of, 1) && shared->forgotten == 1 && !user->next_refused;
+	begets = false;
+	verdict(kept, "nobody looks at processes of who makes a child wait");
+	/* The child has ended with that server. */
+	verdict(serve(&of, 1) && !user->stuck && (user->next_refused == 1 || user->again),
+		"until that has ended");
+}
+
+/* ---- Which file it is ---- */
+
+static bool shows_devices(void)
+{
+	struct statfs fs;
+
+	return !statfs(folder, &fs) && (unsigned long)fs.f_type != OVERLAYFS_SUPER_MAGIC &&
+	       (unsigned long)fs.f_type != BTRFS_SUPER_MAGIC;
+}
+
+static void test_identity(const struct file *file)
+{
+	const char *device = "one with the same inode number and time on another device is not";
+	struct walk_asked of = file->asked;
+
+	verdict(ask(&of) && !shared->forgotten && shared->nr_made == 1 &&
+			shared->made[0] == of.file.ino,
+		"a file that is where it was said to be gets its table");
+	of.file.dev ^= 1;
+	if (shows_devices())
+		verdict(ask(&of) && shared->forgotten == 1 && !shared->nr_made, device);
+	else
+		skip(device, "this file system shows files with devices of its own");
+	of = file->asked;
+	of.file.nsec ^= 1;
+	verdict(ask(&of) && shared->forgotten == 1 && !shared->nr_made,
+		"nor is one that was changed at another time");
+}
+
+/* ---- Whose turn it is ---- */
+
+/* One user asks for all files but the last, and then another user asks for that one. */
+static void test_turns(const struct file *files)
+{
+	struct walk_asked asked[FILES];
+	unsigned int place = 0;
+	bool served = false;
+
+	for (int i = 0; i < FILES; i++) {
+		asked[i] = files[i].asked;
+		asked[i].uid = i < FILES - 1 ? ATTACKER : VICTIM;
+	}
+	for (int i = 0; i < TRIES && !served; i++) {
+		restart();
+		served = serve(asked, FILES) && shared->nr_made == FILES;
+	}
+	while (place < shared->nr_made && shared->made[place] != asked[FILES - 1].file.ino)
+		place++;
+	printf("# the table of the other user's file is number %u of %u\n", place + 1,
+	       shared->nr_made);
+	verdict(served && place < FILES / 2,
+		"a user with one file does not wait until all files of another user have their tables");
+}
+
+int main(int argc, char **argv)
+{
+	static struct file files[FILES];
+	char own[PATH_MAX];
+	bool mapped = true;
+
+	(void)argc;
+	snprintf(own, sizeof(own), "%s", argv[0]);
+	snprintf(folder, sizeof(folder), "%s/asked-XXXXXX", dirname(own));
+	puts("KTAP version 1");
+	if (!mkdtemp(folder)) {
+		puts("1..0 # SKIP no folder can be made beside this program");
+		return 4;
+	}
+	for (int i = 0; i < FILES; i++)
+		mapped &= make_file(i, &files[i]);
+	if (!mapped) {
+		remove_files();
+		puts("1..0 # SKIP files beside this program cannot be executed");
+		return 4;
+	}
+	puts("1..11");
 	fflush(stdout);
 	shared = share(sizeof(*shared));
-	verdict(ask(getpid(), main) && !shared->forgotten && shared->served.known == 1,
-		"a file in whose place there is another one is not asked for again");
-	verdict(ask(getpid(), shared) && shared->forgotten == 1 && !shared->served.known,
-		"one of a process that executes nothing there any more is");
-	verdict(ask(ended, main) && shared->forgotten == 1 && !shared->served.known,
-		"and so is one of a process that has ended");
+	test_forgotten(main);
+	test_stuck(main);
+	test_identity(&files[0]);
+	test_turns(files);
+	remove_files();
 	return !!failed;
 }

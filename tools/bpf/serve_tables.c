@@ -9,19 +9,22 @@
  */
 #if __has_include(<bpf/libbpf.h>)
 #include <errno.h>
+#include <limits.h>
+#include <linux/magic.h>
 #include <poll.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tools/bpf/serve_tables.h"
-#include "tools/elf/golang.h"
 #include "tools/java/jit_code.h"
-#include "tools/proc/tasks.h"
 #include "tools/rules/device.h"
 #include "tools/rules/running_files.h"
 #include "tools/rules/source.h"
@@ -122,36 +125,57 @@ static void identify(const struct stat *st, struct walk_file *ret)
 #define OWN_BITS (((__u64)1 << 56) - 1)
 
 /*
- * Returns true if @st is the file @file. Devices are not compared: stacked file systems have other
- * devices than the file systems below.
+ * Returns whether the file system shows files with another device than its own. Only root can mount such
+ * ones: running_files() opens no file of an overlay that an ordinary user mounted.
  */
-static bool is_that(const struct stat *st, const struct walk_file *file)
+static bool hides_device(int fd)
 {
-	return !((st->st_ino ^ file->ino) & OWN_BITS) && st->st_ctim.tv_sec == file->sec &&
-	       (__u32)st->st_ctim.tv_nsec == file->nsec;
+	struct statfs fs;
+
+	if (fstatfs(fd, &fs))
+		return false;
+	return (unsigned long)fs.f_type == OVERLAYFS_SUPER_MAGIC ||
+	       (unsigned long)fs.f_type == BTRFS_SUPER_MAGIC;
+}
+
+/*
+ * Returns true if @st, of the open file @fd, is the file @file. Anybody can have a file system, such as
+ * a tmpfs, whose files have any inode number, and mount and unmount it at will. No such one has the
+ * device of a file system that somebody else has mounted.
+ */
+static bool is_that(const struct stat *st, int fd, const struct walk_file *file)
+{
+	struct walk_file told;
+
+	identify(st, &told);
+	return !((told.ino ^ file->ino) & OWN_BITS) && told.sec == file->sec &&
+	       told.nsec == file->nsec && (told.dev == file->dev || hides_device(fd));
+}
+
+static struct served_user *user_of(const struct turn *t)
+{
+	return (void *)((char *)t->user - offsetof(struct served_user, turns));
 }
 
 /* Makes the table of a file. Returns 0 or a negative errno: -EDQUOT if the user has too many. */
-static int make(struct served *s, const struct waiting *of)
+static int make(struct served *s, const struct turn *of)
 {
-	const struct walk_file *file = &of->file;
+	const struct walk_file *file = &of->asked.file;
 	const int fd = of->fd;
-	const struct source from = { .cache = s->cache, .stop = -1 };
+	const struct source from = { .cache = s->cache, .stop = -1, .leaves_go = s->leaves_go };
 	struct compiled_table table;
 	struct stat before, after;
 	int err;
 
-	if (fstat(fd, &before) || !is_that(&before, file))
+	if (fstat(fd, &before) || !is_that(&before, fd, file))
 		err = -ESTALE;
-	else if (s->leaves_go && golang_kind(fd) != GOLANG_NONE)
-		err = -EOPNOTSUPP;
 	else
 		err = source_table(&from, fd, &table, NULL);
 	if (err)
 		return err;
-	if (fstat(fd, &after) || !is_that(&after, file))
+	if (fstat(fd, &after) || !is_that(&after, fd, file))
 		err = -ESTALE;
-	else if (!serve_has_bytes(s, of->user, table.size))
+	else if (!serve_has_bytes(s, user_of(of), table.size))
 		err = -EDQUOT;
 	else
 		err = put(s, file, &table);
@@ -160,30 +184,33 @@ static int make(struct served *s, const struct waiting *of)
 }
 
 /*
- * Sets the number of files that wait. This comes before the ring buffer says that a request was
- * read, so that each request is always counted in one of the two.
+ * Sets the number of pieces of work that wait, with @more. This comes before the ring buffer says that a
+ * request was read, so that each request is always counted in one of the two.
  */
-static void set_waiting(const struct served *s, unsigned int nr)
+static void set_waiting(const struct served *s, unsigned int more)
 {
-	__atomic_store_n(s->nr_waiting, nr, __ATOMIC_RELEASE);
+	__atomic_store_n(s->nr_waiting, s->turns.nr + more, __ATOMIC_RELEASE);
+}
+
+/* Forgets a file, so that the next walk that meets it asks for it. */
+static void forget(struct served *s, const struct walk_file *file)
+{
+	s->lib->map_delete_elem(s->files, file);
 }
 
 /*
- * Puts a file into a queue, and takes @fd over. Returns false if there is no room: the file will be
- * asked for again.
+ * Has a table made of an open file, and takes @fd over. Returns false if there is no room: the file will
+ * be asked for again.
  */
-static bool enqueue(struct served *s, struct queue *q, const struct walk_file *file, int fd,
-		    struct served_user *user)
+static bool enqueue(struct served *s, const struct turn *of)
 {
-	if (q->nr == SERVE_WAITING) {
-		s->lib->map_delete_elem(s->files, file);
-		close(fd);
-		return false;
+	if (turns_add(&s->turns, of)) {
+		set_waiting(s, 1);
+		return true;
 	}
-	q->waiting[(q->first + q->nr++) % SERVE_WAITING] =
-		(struct waiting){ .file = *file, .fd = fd, .user = user };
-	set_waiting(s, *s->nr_waiting + 1);
-	return true;
+	forget(s, &of->asked.file);
+	close(of->fd);
+	return false;
 }
 
 /* ---- Users ---- */
@@ -223,14 +250,6 @@ void serve_charge(struct served *s, struct served_user *user)
 	user->files++;
 }
 
-/* Returns the user of a process; 0 if it has ended. */
-static uid_t user_of(pid_t pid)
-{
-	char value[32];
-
-	return task_field(pid, pid, "Uid", value, sizeof(value)) ? strtoul(value, NULL, 10) : 0;
-}
-
 /* ---- Requests ---- */
 
 /**
@@ -239,6 +258,7 @@ static uid_t user_of(pid_t pid)
  * @asked: what was asked for.
  * @user: the user of the process.
  * @taken: the file was found, and waits for its table.
+ * @left: the file was found, and gets no table.
  * @dropped: the file was found, but there was no room for it.
  */
 struct request {
@@ -246,6 +266,7 @@ struct request {
 	const struct walk_asked *asked;
 	struct served_user *user;
 	bool taken;
+	bool left;
 	bool dropped;
 };
 
@@ -257,16 +278,33 @@ static void take_ahead(const struct request *r, const struct stat *st, int fd)
 {
 	struct served *s = r->s;
 	const __u32 none = 0;
-	struct walk_file file;
+	struct turn of = { .kind = TURNS_AHEAD, .fd = fd, .user = &r->user->turns };
 
-	identify(st, &file);
+	identify(st, &of.asked.file);
 	if (!serve_has_room(s, r->user) ||
-	    s->lib->map_update_elem(s->files, &file, &none, BPF_NOEXIST)) {
+	    s->lib->map_update_elem(s->files, &of.asked.file, &none, BPF_NOEXIST)) {
 		close(fd);
 		return;
 	}
-	if (enqueue(s, &s->ahead, &file, fd, r->user))
+	if (enqueue(s, &of))
 		serve_charge(s, r->user);
+}
+
+/*
+ * Returns whether the file is a library that makes code at run time, by its own name. What the process
+ * calls it is not asked: anybody can mount any file under any name in a namespace of the own.
+ */
+static bool is_jit(int fd)
+{
+	char link[48], path[PATH_MAX];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	n = readlink(link, path, sizeof(path) - 1);
+	if (n < 0)
+		return false;
+	path[n] = '\0';
+	return jit_is_known(path);
 }
 
 /*
@@ -276,27 +314,71 @@ static void take_ahead(const struct request *r, const struct stat *st, int fd)
 static void take_file(void *arg, int fd, const char *path)
 {
 	struct request *r = arg;
+	const struct turn of = {
+		.kind = TURNS_MISSED, .asked = *r->asked, .fd = fd, .user = &r->user->turns
+	};
+	const bool jit = is_jit(fd);
 	struct stat st;
+	bool that;
 
-	if (jit_is_known(path) || fstat(fd, &st))
+	(void)path;
+	if (fstat(fd, &st)) {
 		close(fd);
-	else if (!is_that(&st, &r->asked->file))
+		return;
+	}
+	that = is_that(&st, fd, &r->asked->file);
+	if (jit) {
+		r->left |= that;
+		close(fd);
+	} else if (!that) {
 		take_ahead(r, &st, fd);
-	else if (enqueue(r->s, &r->s->missed, &r->asked->file, fd, r->user))
+	} else if (enqueue(r->s, &of)) {
 		r->taken = true;
-	else
+	} else {
 		r->dropped = true;
+	}
 }
 
 /* ns for which a user is not served who made us wait, or whose tables are too many */
 #define PENALTY 60000000000
 
+static void punish(struct served_user *user)
+{
+	user->again = now_ns(CLOCK_MONOTONIC) + PENALTY;
+}
+
+/* Notes that the user has asked for a file that is not where it was said to be. */
+static void refuse(struct served_user *user, const struct walk_file *file)
+{
+	const unsigned int at = user->next_refused++ % SERVE_REFUSED;
+
+	user->refused[at] = *file;
+	user->refused_until[at] = now_ns(CLOCK_MONOTONIC) + PENALTY;
+}
+
+static bool was_refused(const struct served_user *user, const struct walk_file *file)
+{
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	for (int i = 0; i < SERVE_REFUSED; i++)
+		if (now < user->refused_until[i] && !memcmp(&user->refused[i], file, sizeof(*file)))
+			return true;
+	return false;
+}
+
+/* Returns whether a child still waits because of the user, who is not served meanwhile. */
+static bool is_stuck(struct served_user *user)
+{
+	if (user->stuck && waitpid(user->stuck, NULL, WNOHANG))
+		user->stuck = 0;
+	return user->stuck;
+}
+
 /*
  * Opens the files of a process. It may keep its mappings locked for as long as it likes, so another
- * process looks at them (running_files()). Returns whether the file that was asked for is among them,
- * or some other one is in its place.
+ * process looks at them (running_files()). Returns its error.
  */
-static bool open_files(struct request *r)
+static int open_files(struct request *r)
 {
 	const struct running files = {
 		.pid = (pid_t)r->asked->pid,
@@ -304,64 +386,103 @@ static bool open_files(struct request *r)
 		.stop = -1,
 		.use = take_file,
 		.arg = r,
+		.stuck = &r->user->stuck,
 	};
 	int err = running_files(&files);
 
 	if (err == -ETIMEDOUT)
-		r->user->again = now_ns(CLOCK_MONOTONIC) + PENALTY;
-	return !err || r->taken;
+		punish(r->user);
+	return err;
 }
 
 /*
- * Takes a request. The process that asked may have ended, or execute another program: then the
- * request is forgotten, and the next process that runs the file asks again. So it is if nothing is done for its user. A file that
- * gets no table for another reason is not asked for again.
+ * Serves a request. The process that asked may have ended, or execute another program: then the request
+ * is forgotten, and the next process that runs the file asks again. A file that cannot have a table is
+ * not asked for again. If another file is in its place, or one that nobody may look at, that says
+ * nothing about the file: only this user's requests for it are dropped for a while.
  */
+static void serve(struct served *s, const struct turn *of)
+{
+	struct request r = { .s = s, .asked = &of->asked, .user = user_of(of) };
+	int err;
+
+	if (now_ns(CLOCK_MONOTONIC) < r.user->again || !serve_has_room(s, r.user)) {
+		forget(s, &of->asked.file);
+		return;
+	}
+	err = open_files(&r);
+	if (r.taken || r.left) {
+		serve_charge(s, r.user);
+	} else if (!r.dropped) {
+		if (!err)
+			refuse(r.user, &of->asked.file);
+		forget(s, &of->asked.file);
+	}
+}
+
+/* Takes a request, unless nothing is done for its user now. */
 static int hear(void *arg, const void *record, size_t size)
 {
-	struct request r = { .s = arg, .asked = record };
+	struct turn of = { .kind = TURNS_OPEN, .fd = -1 };
+	struct served *s = arg;
+	struct served_user *user;
 
-	if (size < sizeof(*r.asked))
+	if (size < sizeof(of.asked))
 		return 0;
-	r.user = serve_user(r.s, user_of((pid_t)r.asked->pid));
-	if (now_ns(CLOCK_MONOTONIC) < r.user->again || !serve_has_room(r.s, r.user) ||
-	    !open_files(&r))
-		r.s->lib->map_delete_elem(r.s->files, &r.asked->file);
-	else if (!r.dropped)
-		serve_charge(r.s, r.user);
+	memcpy(&of.asked, record, sizeof(of.asked));
+	user = serve_user(s, of.asked.uid);
+	of.user = &user->turns;
+	if (now_ns(CLOCK_MONOTONIC) < user->again || was_refused(user, &of.asked.file) ||
+	    is_stuck(user) || !turns_add(&s->turns, &of))
+		forget(s, &of.asked.file);
+	else
+		set_waiting(s, 0);
 	return 0;
 }
 
-static void make_next(struct served *s)
+/* Returns whether a table could not be made for a reason that has nothing to do with the file. */
+static bool is_passing(int err)
 {
-	struct queue *q = s->missed.nr ? &s->missed : &s->ahead;
-	const struct waiting *next = &q->waiting[q->first % SERVE_WAITING];
-
-	/* Whoever else has this file mapped asks for it again, and this user much later. */
-	if (make(s, next) == -EDQUOT) {
-		s->lib->map_delete_elem(s->files, &next->file);
-		next->user->again = now_ns(CLOCK_MONOTONIC) + PENALTY;
-	}
-	close(next->fd);
-	q->first++;
-	q->nr--;
-	set_waiting(s, *s->nr_waiting - 1);
+	return err == -EDQUOT || err == -EBUSY || err == -EAGAIN || err == -ENOMEM ||
+	       err == -EMFILE || err == -ENFILE;
 }
 
-/*
- * Opens files at once, while their processes live, and makes one table at a time, which takes
- * longer.
- */
+/* Makes the table of a file. */
+static void make_one(struct served *s, const struct turn *of)
+{
+	/* Whoever else has this file mapped asks for it again, and this user much later. */
+	if (is_passing(make(s, of))) {
+		forget(s, &of->asked.file);
+		punish(user_of(of));
+	}
+	close(of->fd);
+}
+
+static void do_next(struct served *s)
+{
+	const uint64_t begin = now_ns(CLOCK_MONOTONIC);
+	struct turn next;
+
+	if (!turns_take(&s->turns, &next))
+		return;
+	if (next.kind == TURNS_OPEN)
+		serve(s, &next);
+	else
+		make_one(s, &next);
+	turns_spend(next.user, now_ns(CLOCK_MONOTONIC) - begin);
+	set_waiting(s, 0);
+}
+
+/* Opens files of a process, or makes a table, and hears meanwhile for whom more is to be done. */
 int serve_asked(struct served *s)
 {
 	struct pollfd p = { .fd = s->asked, .events = POLLIN };
 
 	for (;;) {
-		if (poll(&p, 1, *s->nr_waiting ? 0 : -1) < 0 && errno != EINTR)
+		if (poll(&p, 1, s->turns.nr ? 0 : -1) < 0 && errno != EINTR)
 			return -errno;
 		ring_read(&s->ring, hear, s);
-		if (*s->nr_waiting)
-			make_next(s);
+		do_next(s);
 	}
 }
 #endif

@@ -7,11 +7,11 @@
 
 #include "bpf/walk.h"
 #include "tools/bpf/libbpf.h"
+#include "tools/bpf/turns.h"
 #include "tools/probes/bpf_ring.h"
 
-#define SERVE_WAITING 512
-
 #define SERVE_USERS 256 /* users who are counted apart; all others count as one */
+#define SERVE_REFUSED 8 /* files of a user that are remembered as refused */
 
 /**
  * struct served_user - what a user's processes had us do
@@ -20,31 +20,23 @@
  * @bytes: bytes of the tables of these files.
  * @again: CLOCK_MONOTONIC in ns; until then requests of the user are dropped, since one of the user's
  *	processes made us wait.
+ * @stuck: a child that waits in the kernel because of a process of the user's, or 0.
+ * @refused: files that were not found where a process of the user's was said to execute them. Others
+ *	may ask for them.
+ * @refused_until: CLOCK_MONOTONIC in ns; until then the user's requests for @refused are dropped.
+ * @next_refused: the next place in @refused.
+ * @turns: the user's part of the work that waits.
  */
 struct served_user {
 	uid_t uid;
 	unsigned int files;
 	uint64_t bytes;
 	uint64_t again;
-};
-
-/**
- * struct waiting - a file that is open and waits for its table
- * @file: identifies it.
- * @fd: the open file.
- * @user: the user whose process asked.
- */
-struct waiting {
-	struct walk_file file;
-	int fd;
-	struct served_user *user;
-};
-
-/* A queue of @nr files, which begins at index @first modulo SERVE_WAITING. */
-struct queue {
-	struct waiting waiting[SERVE_WAITING];
-	unsigned int first;
-	unsigned int nr;
+	pid_t stuck;
+	struct walk_file refused[SERVE_REFUSED];
+	uint64_t refused_until[SERVE_REFUSED];
+	unsigned int next_refused;
+	struct turns_user turns;
 };
 
 /**
@@ -59,15 +51,15 @@ struct queue {
  * @leaves_go: programs of Go get no table.
  * @cache: folder in which tables are kept (cache_open()), or negative: none are kept.
  * @next: slot of the next table.
- * @missed: files that walks met.
- * @ahead: other files of the same processes; they wait until @missed is empty.
+ * @turns: what is still to be done.
  * @users: users whose processes asked.
  * @nr_users: number of elements of @users.
  * @known: number of files that are known, of all users and of those that were known before.
  * @most_bytes: most bytes that all tables may have; 0: there is no limit. No user's tables have more
  *	than half as many as are left.
  * @bytes: bytes of all tables.
- * @nr_waiting: number of files in both queues, in memory that the server and its parent share.
+ * @nr_waiting: number of requests and files that wait, with the one that is worked on, in memory that
+ *	the server and its parent share.
  */
 struct served {
 	const struct libbpf *lib;
@@ -80,8 +72,7 @@ struct served {
 	bool leaves_go;
 	int cache;
 	unsigned int next;
-	struct queue missed;
-	struct queue ahead;
+	struct turns turns;
 	struct served_user users[SERVE_USERS];
 	unsigned int nr_users;
 	unsigned int known;
