@@ -1123,7 +1123,7 @@ static void limit_rights(void)
 
 static void start(const char *option)
 {
-	char socket[PATH_MAX + 16];
+	char socket[PATH_MAX + 16], log[PATH_MAX];
 	double until = now() + PATIENCE;
 	int fd;
 
@@ -1133,12 +1133,62 @@ static void start(const char *option)
 	if (!broker) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		limit_rights();
+		snprintf(log, sizeof(log), "%s/broker.log", folder);
+		if (!freopen(log, "a", stderr))
+			_exit(98);
 		execl(shstk, "shstk", "broker", socket, option, NULL);
 		_exit(99);
 	}
 	while ((fd = dial()) < 0 && now() < until && !waitpid(broker, NULL, WNOHANG))
 		nap();
 	close(fd);
+}
+
+/* ---- The process that makes tables ---- */
+
+/* Returns whether the broker's messages, so far, have the text. */
+static bool has_said(const char *text)
+{
+	char path[PATH_MAX], line[1024];
+	bool ret = false;
+	FILE *said;
+
+	snprintf(path, sizeof(path), "%s/broker.log", folder);
+	said = fopen(path, "r");
+	while (said && !ret && fgets(line, sizeof(line), said))
+		ret = strstr(line, text);
+	if (said)
+		fclose(said);
+	return ret;
+}
+
+/* Kills the process that makes tables. Returns the seconds until there is another one; 0: none came. */
+static double kill_maker(void)
+{
+	const pid_t maker = find_maker();
+	const double begin = now();
+	pid_t next_;
+
+	if (!maker)
+		return 0;
+	kill(maker, SIGKILL);
+	do {
+		nap();
+		next_ = find_maker();
+	} while ((!next_ || next_ == maker) && now() < begin + PATIENCE);
+	return next_ && next_ != maker ? now() - begin : 0;
+}
+
+static void test_maker(void)
+{
+	const bool first = kill_maker() >= 1 && has_said("it is begun again in 1 s");
+	/* The program is loaded before the broker answers again. */
+	const bool walked = first && !as(FIRST, gets_lease, NULL) && !as(FIRST, is_walked, NULL);
+
+	verdict(first, "the process that makes tables is begun again, which the broker says");
+	verdict(walked, "a user's process is walked as before");
+	verdict(kill_maker() >= 2 && has_said("it is begun again in 2 s"),
+		"the next time it takes longer");
 }
 
 static int outlives_broker(void *arg)
@@ -1289,7 +1339,7 @@ int main(int argc, char **argv)
 		skip_all("no folder can be made in /tmp");
 	atexit(remove_folder);
 	check_requirements();
-	puts("1..22");
+	puts("1..25");
 	copy_self(burner, "burner", 0755);
 	copy_self(setuid_burner, "setuid", 04755);
 	start(NULL);
@@ -1300,6 +1350,7 @@ int main(int argc, char **argv)
 	test_end_of_walks();
 	test_end();
 	test_many();
+	test_maker();
 	test_kill();
 	test_switched_off();
 	return !!failed;

@@ -226,9 +226,12 @@ static void bound_memory(void)
 static _Noreturn void be_server(struct walker *w, pid_t parent, int socket)
 {
 	struct reason why;
+	sigset_t none;
 	int err;
 
 	keep_own(socket);
+	sigemptyset(&none);
+	sigprocmask(SIG_SETMASK, &none, NULL);
 	prctl(PR_SET_NAME, "shstk tables");
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	signal(SIGINT, SIG_IGN);

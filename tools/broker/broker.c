@@ -44,6 +44,12 @@
 #define NEW ".new" /* suffix of a socket's name while it is made */
 #define LOOK_MS 1000 /* interval in which children are checked for their deadline */
 #define IDLE 600 /* default of --idle */
+/*
+ * Seconds after which the process that makes tables is begun again when it has ended: twice as many each
+ * time, up to MOST_PAUSE, unless it had run for longer than that.
+ */
+#define LEAST_PAUSE 1
+#define MOST_PAUSE 600
 
 /**
  * struct user - a user who was answered, and may hold events
@@ -73,6 +79,9 @@ struct user {
  * @idle: seconds after which the broker ends when nobody has anything of it, if systemd starts it again.
  * @used: CLOCK_MONOTONIC in ns, when somebody had last been seen to have something.
  * @leases: what is lent of them.
+ * @pause: seconds between the last end of the process that makes tables and its next beginning.
+ * @begun: CLOCK_MONOTONIC in ns, when that process last began.
+ * @begin_at: CLOCK_MONOTONIC in ns, when it is begun again; 0: it runs, or there is none.
  */
 struct broker {
 	const char *path;
@@ -80,6 +89,9 @@ struct broker {
 	unsigned int idle;
 	uint64_t used;
 	struct leases leases;
+	unsigned int pause;
+	uint64_t begun;
+	uint64_t begin_at;
 	struct lend_opts opts;
 	int socket;
 	int signals;
@@ -304,6 +316,49 @@ static void answer_child(struct broker *b, struct user *u)
 	close_any(ret);
 }
 
+/* ---- The process that makes tables ---- */
+
+/* Plans to begin the process again, which has ended or could not begin for the reason @why. */
+static void plan_leases(struct broker *b, const char *why)
+{
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (!b->pause || now - b->begun > MOST_PAUSE * 1000000000ull)
+		b->pause = LEAST_PAUSE;
+	else
+		b->pause = b->pause < MOST_PAUSE / 2 ? 2 * b->pause : MOST_PAUSE;
+	b->begin_at = now + b->pause * 1000000000ull;
+	complain(
+		"the process that makes tables of unwind rules %s: it is begun again in %u s, and no stacks are walked until then",
+		why, b->pause);
+}
+
+/*
+ * Ends what there was of the process. Processes that answer users have a program without leases: they
+ * get no more of these.
+ */
+static void lose_leases(struct broker *b)
+{
+	for (unsigned int i = 0; i < b->nr_users; i++)
+		end_asks(&b->users[i]);
+	plan_leases(b, "has ended");
+}
+
+static void begin_again(struct broker *b)
+{
+	struct reason why;
+	char text[sizeof(why.text) + 32];
+
+	if (!b->begin_at || now_ns(CLOCK_MONOTONIC) < b->begin_at)
+		return;
+	b->begin_at = 0;
+	b->begun = now_ns(CLOCK_MONOTONIC);
+	if (leases_begin(&b->leases, &why)) {
+		snprintf(text, sizeof(text), "does not begin (%s)", why.text);
+		plan_leases(b, text);
+	}
+}
+
 static void forget_child(struct broker *b, pid_t child)
 {
 	for (unsigned int i = 0; i < b->nr_users; i++) {
@@ -313,8 +368,7 @@ static void forget_child(struct broker *b, pid_t child)
 		end_asks(&b->users[i]);
 	}
 	if (leases_lost(&b->leases, child))
-		complain(
-			"the process that makes tables of unwind rules has ended: no stacks are walked until the broker begins anew");
+		lose_leases(b);
 }
 
 static void reap_children(struct broker *b)
@@ -384,6 +438,7 @@ static void loop(struct broker *b)
 			if (p[POLL_ASKS + i].revents)
 				answer_child(b, &b->users[i]);
 		reap_children(b);
+		begin_again(b);
 		leases_tidy(&b->leases);
 		socket = p[POLL_SOCKET].revents ? accept4(b->socket, NULL, NULL, SOCK_CLOEXEC) : -1;
 		if (socket >= 0) {
@@ -471,6 +526,7 @@ static void begin_leases(struct broker *b)
 {
 	struct reason why;
 
+	b->begun = now_ns(CLOCK_MONOTONIC);
 	if (!b->no_walk && leases_begin(&b->leases, &why))
 		complain("stacks are not walked in the kernel, but copied: %s", why.text);
 }
