@@ -12,6 +12,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/nsfs.h>
 #include <poll.h>
 #include <search.h>
 #include <signal.h>
@@ -19,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -53,6 +55,7 @@ struct seen_file {
  * @own: mounts that this process sees.
  * @mounts: mounts that the process at @at sees, in the mount namespace @space.
  * @space: mount namespace of @mounts.
+ * @by_root: nobody but root of this process's user namespace can mount there.
  * @to: socket to which the searching process sends files.
  * @at: process that the searching process looks at.
  * @began: CLOCK_MONOTONIC in ns, when it began to.
@@ -66,6 +69,7 @@ struct file_search {
 	void *seen;
 	struct mounts own, mounts;
 	ino_t space;
+	bool by_root;
 	int to;
 	pid_t at;
 	uint64_t began;
@@ -187,34 +191,66 @@ static int hear(int from, int stop, int ms, struct search_message *f, int *fd)
 
 /* ---- In the searching process ---- */
 
-/*
- * Reads the mounts that the process sees, unless its mount namespace is that of the process before.
- */
-static void read_mounts(struct file_search *s, pid_t pid)
+/* Returns the number of a namespace of the process, or 0. */
+static ino_t namespace_of(pid_t pid, const char *kind)
 {
 	struct stat st;
 	char path[64];
 
+	if (pid)
+		snprintf(path, sizeof(path), "/proc/%d/ns/%s", pid, kind);
+	else
+		snprintf(path, sizeof(path), "/proc/self/ns/%s", kind);
+	return stat(path, &st) ? 0 : st.st_ino;
+}
+
+/* Returns whether the process's mount namespace belongs to this process's user namespace. */
+static bool is_by_root(pid_t pid)
+{
+	char path[64];
+	int space, owner;
+	struct stat st;
+	bool ret;
+
 	snprintf(path, sizeof(path), "/proc/%d/ns/mnt", pid);
-	if (stat(path, &st))
-		st.st_ino = 0;
-	if (st.st_ino && st.st_ino == s->space)
+	space = open(path, O_RDONLY | O_CLOEXEC);
+	owner = space < 0 ? -1 : ioctl(space, NS_GET_USERNS);
+	ret = owner >= 0 && !fstat(owner, &st) && st.st_ino == namespace_of(0, "user");
+	if (owner >= 0)
+		close(owner);
+	if (space >= 0)
+		close(space);
+	return ret;
+}
+
+/*
+ * Reads the mounts that the process sees, unless its mount namespace is that of the process before. Who
+ * is in a namespace of an ordinary user's cannot enter one of root's meanwhile.
+ */
+static void read_mounts(struct file_search *s, pid_t pid)
+{
+	const ino_t space = namespace_of(pid, "mnt");
+
+	if (space && space == s->space)
 		return;
 	free(s->mounts.v);
+	s->by_root = is_by_root(pid);
 	mounts_read(pid, &s->mounts);
-	s->space = st.st_ino;
+	/* The process may have ended, and another one have got its number. */
+	s->by_root &= namespace_of(pid, "mnt") == space;
+	s->space = space;
 }
 
 /*
  * Returns whether those who ask a file system about a file do not wait forever. An overlay may lie over
- * FUSE if an ordinary user mounted it in a namespace of the user's. One that this process sees was
- * mounted by root.
+ * FUSE if an ordinary user mounted it, in a namespace of the user's. @by_root: it is mounted where only
+ * root can mount.
  */
-static bool may_ask(const struct file_search *s, const struct mount *mount)
+static bool may_ask(const struct file_search *s, const struct mount *mount, bool by_root)
 {
 	const struct mount *own;
 
-	if (!mount->stacked)
+	if (!mount->stacked || by_root)
 		return !mount->fuse;
 	own = mounts_find(&s->own, mount->dev);
 	return own && own->stacked;
@@ -229,9 +265,10 @@ static bool answers(const struct file_search *s, const struct mapping *m)
 {
 	const struct mount *mount = mounts_find(&s->mounts, m->dev);
 
-	if (!mount)
-		mount = mounts_find(&s->own, m->dev);
-	return mount && may_ask(s, mount);
+	if (mount)
+		return may_ask(s, mount, s->by_root);
+	mount = mounts_find(&s->own, m->dev);
+	return mount && may_ask(s, mount, true);
 }
 
 /*
@@ -252,9 +289,10 @@ static bool is_safe(struct file_search *s, pid_t pid, int fd)
 	free(s->own.v);
 	mounts_read(0, &s->own);
 	mount = mounts_find_id(&s->mounts, id);
-	if (!mount)
-		mount = mounts_find_id(&s->own, id);
-	return mount && may_ask(s, mount);
+	if (mount)
+		return may_ask(s, mount, s->by_root);
+	mount = mounts_find_id(&s->own, id);
+	return mount && may_ask(s, mount, true);
 }
 
 /* Opens the file @name, a link in /proc/PID/map_files, if that cannot take forever. Returns it or -1. */
