@@ -94,6 +94,13 @@ broken()
 	copies ./shstk record -o out.folded -- "$here/spin" $seconds
 }
 
+# The capabilities that the unit of shstkd-profile gives, and no others. Its own lines go into a file.
+as_service()
+{
+	setpriv --no-new-privs --bounding-set="-all,$rights" "$shstk" record -F 499 -o out.folded \
+		--duration=$seconds -p $spinner
+}
+
 rightless()
 {
 	copies setpriv --bounding-set=-sys_admin,-bpf --inh-caps=-sys_admin,-bpf \
@@ -122,6 +129,9 @@ begin parts in_time parts -p $spinner
 begin waiting in_time running --off-cpu -p $napper
 begin all in_time running -a
 begin live in_time live
+rights=$(sed -n 's/^CapabilityBoundingSet=//p' "$here/shstkd-profile.service" | tr '[:upper:]' '[:lower:]' |
+	sed 's/cap_/+/g; s/ /,/g')
+begin service in_time as_service
 begin broken broken
 begin rightless rightless
 wait $cases
@@ -134,6 +144,11 @@ both waiting 'waiting' 'innermost;'
 # Of the whole system are also other tests' programs, in which others call that function.
 sed -i '/^spin;/!d' all/out.folded
 both all 'the whole system' 'innermost '
+if setpriv --bounding-set="-all,$rights" true 2>/dev/null; then
+	both service 'with the rights of shstkd-profile.service' 'innermost '
+else
+	say ok "shstkd-profile.service # SKIP setpriv cannot drop rights here"
+fi
 good live
 point $? "top: stacks are walked after a while"
 good broken && whole broken 'innermost ' 'main;outer;middle'

@@ -54,11 +54,12 @@ $(BPF_B)/stacks.bpf.c: examples/stacks.bpf.c
 $(BPF_B)/shstk: $(B)/shstk
 $(BPF_B)/judge: $(B)/selftests/offline/judge
 $(BPF_B)/cases.sh: selftests/loader/cases.sh
+$(BPF_B)/shstkd-profile.service: tools/record/shstkd-profile.service
 $(BPF_B)/walk.sh: selftests/bpf/walk.sh
 $(BPF_B)/throw: $(B)/selftests/record/throw
 $(BPF_B)/input.i: $(B)/selftests/kmod/$(ARCH)/input.i
 $(addprefix $(BPF_B)/,shstk-walk.bpf.o shstk-stack.bpf.o shstk_stack.bpf.h stacks.bpf.c shstk judge \
-		cases.sh walk.sh throw input.i):
+		cases.sh walk.sh throw input.i shstkd-profile.service):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -93,7 +94,7 @@ $(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/nap
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-$(BPF_B)/auto_test.sh: selftests/bpf/auto_test.sh $(BPF_B)/record_test.sh
+$(BPF_B)/auto_test.sh: selftests/bpf/auto_test.sh $(BPF_B)/record_test.sh $(BPF_B)/shstkd-profile.service
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 

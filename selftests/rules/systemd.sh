@@ -217,8 +217,8 @@ ctl start shstkd-profile >out 2>&1
 done_by $? 'shstkd-profile starts, and has said that it is ready'
 status_has shstkd-profile 'NoNewPrivs:[[:space:]]1'
 point $? 'it can get no new privileges'
-# These are PERFMON, BPF, SYS_PTRACE, DAC_READ_SEARCH and SYSLOG.
-status_has shstkd-profile 'CapBnd:[[:space:]]000000c400080004'
+# These are PERFMON, BPF, SYS_PTRACE, DAC_READ_SEARCH, SYSLOG, SETUID, SETGID and KILL.
+status_has shstkd-profile 'CapBnd:[[:space:]]000000c4000800e4'
 point $? 'and has no more than the unit gives it'
 await profile_says '[1-9][0-9]* samples.*; [1-9][0-9]* requests wait, [1-9][0-9]* KiB'
 done_by $? 'its state counts samples, and requests that wait for the server'
@@ -245,6 +245,10 @@ await is_up_again
 done_by $? 'systemd is told that it is ready again'
 prop_is shstkd-profile MainPID "$main" && prop_is shstkd-profile NRestarts 0
 done_by $? 'it is still the same process'
+inside sh -c "echo via = bpf >>$conf"
+ctl reload shstkd-profile >out 2>&1
+await log_has 'stacks walked by unwind rules in the kernel (BPF)'
+done_by $? 'with its rights stacks can be walked in the kernel'
 ctl stop shstkd-profile >out 2>&1 && prop_is shstkd-profile Result success
 done_by $? 'it stops'
 inside sh -c 'ls /var/lib/shstk/spool/*/*.request' >out 2>&1
@@ -261,6 +265,13 @@ ctl start shstk-broker.socket >out 2>&1 && prop_is shstk-broker ActiveState inac
 point $? 'the socket waits, and no broker runs'
 lends
 point $? 'an ordinary user gets events'
+# The module is preferred where it is loaded. Files have no tables at first.
+walks()
+{
+	record_as_user ' [1-9][0-9]* of [0-9]* stacks were walked in the kernel' --via=bpf -- target burn 1
+}
+await walks
+done_by $? 'and walks of his stacks in the kernel'
 is_active shstk-broker
 point $? 'by the broker that the request has started'
 status_has shstk-broker 'NoNewPrivs:[[:space:]]1'
