@@ -344,6 +344,8 @@ systemd_version = $(notdir $(patsubst %/,%,$(dir $(filter %/shstk_perf.ko,$(KMOD
 systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
 	$(foreach a,agent heap,\
 		--add $(SYSTEMD_B)/usr/lib/shstk/libshstk-$(a).so:/usr/lib/shstk/libshstk-$(a).so) \
+	$(foreach o,walk lend,\
+		--add $(SYSTEMD_B)/usr/lib/shstk/shstk-$(o).bpf.o:/usr/lib/shstk/shstk-$(o).bpf.o) \
 	$(foreach u,shstkd.service shstkd-profile.service shstk-broker.service shstk-broker.socket,\
 		--add $(SYSTEMD_B)/usr/lib/systemd/system/$(u):/usr/lib/systemd/system/$(u)) \
 	--add $(SYSTEMD_B)/usr/lib/shstk/shstk-push:/usr/lib/shstk/shstk-push \
