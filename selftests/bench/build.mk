@@ -119,7 +119,7 @@ run-bench-record: all $(B)/selftests/record/truth
 run-bench-names: all
 	$(Q)selftests/bench/names $(B) $(SHSTK_CACHE)/big-program
 
-run-bench-rate: $(BENCH)/record_rate
+run-bench-rate: all $(BENCH)/record_rate
 	$(Q)selftests/bench/rate $(B)
 
 run-bench-bpf: all $(addprefix $(B)/selftests/bpf/,walk_cost walk_cost_fp spin shstk-walk.bpf.o)
