@@ -229,6 +229,18 @@ static __always_inline u32 copy_text(u8 *to, const struct language_text *text, u
 	return first + size;
 }
 
+/* Returns a number that no other function gets, of this program or of the other one (native.bpf.c). */
+static __always_inline u64 new_id(struct language_walk *l)
+{
+#ifdef LANGUAGE_NATIVE
+	const u64 of_program = 1ull << 62;
+#else
+	const u64 of_program = 0;
+#endif
+
+	return of_program | ((u64)bpf_get_smp_processor_id() + 1) << 40 | ++l->last_id;
+}
+
 /*
  * Numbers a function that was not met before, and tells what it is. Returns its number; 0 if it
  * cannot be told.
@@ -245,7 +257,7 @@ static noinline u64 introduce(struct language_run *run)
 	if (!c || l->met >= LANGUAGE_NEW)
 		return 0;
 	l->met++;
-	id = ((u64)bpf_get_smp_processor_id() + 1) << 40 | ++l->last_id;
+	id = new_id(l);
 	c->kind = LANGUAGE_CODE;
 	c->id = id;
 	c->target = l->moment.target;

@@ -314,7 +314,7 @@ static __always_inline struct language_code *begin_code(struct native_run *r)
 		return NULL;
 	l->met++;
 	c->kind = LANGUAGE_CODE;
-	c->id = ((u64)bpf_get_smp_processor_id() + 1) << 40 | ++l->last_id;
+	c->id = new_id(l);
 	c->target = l->moment.target;
 	return c;
 }

@@ -140,11 +140,15 @@ def is_installed(*commands):
     return all(command is None or shutil.which(command.split()[0]) for command in commands)
 
 
-def record(folder, compiler, command, seconds):
-    """The shares of a program, or None, and what is said."""
+def write_sources(folder):
     for name, source in SOURCES.items():
         with open(os.path.join(folder, name), 'w') as file:
             file.write(source)
+
+
+def record(folder, compiler, command, seconds):
+    """The shares of a program, or None, and what is said."""
+    write_sources(folder)
     if compiler and subprocess.run(compiler.split(), cwd=folder, capture_output=True).returncode:
         return None, f'{compiler} fails'
     out = os.path.join(folder, 'out.folded')

@@ -12,7 +12,7 @@ sys.dont_write_bytecode = True
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 from harness import Skip, check, main, shstk, test    # noqa: E402
-from languages import ROWS, is_installed, record    # noqa: E402
+from languages import ROWS, is_installed, record, write_sources    # noqa: E402
 from permitted import skip_unless_native_read, skip_unless_read    # noqa: E402
 
 SECONDS = 1
@@ -65,6 +65,56 @@ def node():
         shown = re.search('[1-9][0-9]* of [0-9]* stacks of interpreters show the functions', said)
         seconds *= 2
     check(shown, said)
+
+
+# A program whose interpreter is not read.
+SPIN = "perl -e 'while ((times)[0] < {seconds}) {{ 1 for 1 .. 100000 }}'"
+
+
+def judge_beside(*parts):
+    """Where these parts of a command run one after the other, stacks are walked in the kernel, and
+    functions of JavaScript and Python are shown."""
+    for name in 'node', 'python3', 'perl':
+        if not shutil.which(name):
+            raise Skip(f'{name} is not installed')
+    seconds, missing = SECONDS, 'all'
+    with tempfile.TemporaryDirectory() as folder:
+        write_sources(folder)
+        out = os.path.join(folder, 'out.folded')
+        while missing and seconds <= LONGEST:
+            command = '; '.join(parts).format(seconds=seconds, folder=folder)
+            said = shstk('record', '-F', '499', '-o', out, '--', 'sh', '-c', command).stderr
+            skip_unless_native_read(said)
+            with open(out, encoding='utf-8') as of:
+                text = of.read()
+            missing = [name for name, pattern, where in (
+                ('a walk', '[1-9][0-9]* of [0-9]* stacks were walked in the kernel', said),
+                ('JavaScript', r'\(t\.js\)', text),
+                ('Python', r'<module> \(t\.py\)', text)) if not re.search(pattern, where)]
+            seconds *= 2
+    print('#', said.strip().replace('\n', '\n# '))
+    check(not missing, f'missing: {missing}')
+
+
+JS, PY = 'node {folder}/t.js {seconds}', 'python3 {folder}/t.py {seconds}'
+
+
+@test
+def walk_then_node():
+    """JavaScript that begins when stacks are walked already is shown"""
+    judge_beside(SPIN, JS, PY)
+
+
+@test
+def node_then_walk():
+    """stacks are walked although JavaScript was met first"""
+    judge_beside(JS, SPIN, PY)
+
+
+@test
+def python_then_node():
+    """JavaScript is shown that is met after Python, and stacks are walked"""
+    judge_beside(PY, JS, SPIN)
 
 
 @test

@@ -38,6 +38,13 @@ int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool 
 	return -1;
 }
 
+int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)
+{
+	(void)l;
+	(void)rings;
+	return -1;
+}
+
 void bpf_own_namespace(uint64_t *dev, uint64_t *ino)
 {
 	*dev = *ino = 0;

@@ -71,6 +71,13 @@ int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool 
 	(void)rings;
 	return -EOPNOTSUPP;
 }
+
+int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)
+{
+	(void)l;
+	(void)rings;
+	return -EOPNOTSUPP;
+}
 #else
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -315,5 +322,10 @@ static int connect_cpu(const void *arg, int cpu, int fd)
 int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
 {
 	return perf_rings_walk(rings, l->program, all, connect_cpu, l);
+}
+
+int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)
+{
+	return perf_rings_connect(rings, connect_cpu, l);
 }
 #endif

@@ -85,6 +85,12 @@ int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key,
 int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all);
 
 /*
+ * The same for a program that another one calls: it only gets to know the rings. Returns 0 or a negative
+ * errno.
+ */
+int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings);
+
+/*
  * Sets @dev and @ino to the PID namespace of this process, which the programs need to know
  * processes by the numbers that this process knows; to 0 if it is the first one, where these are
  * the kernel's own.

@@ -62,10 +62,12 @@ struct kept_moment {
 
 /**
  * struct languages - the languages of a recording
- * @own: the BPF program that was loaded here.
+ * @own: the BPF program that was loaded here for frames in the heap.
+ * @native: the one that was loaded for frames on the native stack. It reads those in the heap, too.
  * @load: see languages_load_by(); NULL: there is none.
  * @load_arg: its argument.
- * @program: the BPF program, or NULL as long as there is none.
+ * @program: the BPF program that reads frames in the heap, one of these or the caller's; NULL as long as
+ *	there is none.
  * @stopped_only: none is to be loaded.
  * @failed: no program can be loaded.
  * @unloaded: why not.
@@ -75,6 +77,7 @@ struct kept_moment {
  * @wanted: a process was told that has an interpreter.
  * @contexts: a process was told that publishes contexts, or was to be told.
  * @interpreters: the interpreters, from number 1 on.
+ * @by_native: which of them were told to @native.
  * @nr_interpreters: number of elements in use, with the first one, which is none.
  * @functions: hash table of the functions.
  * @bytes: bytes that functions and positions take.
@@ -94,6 +97,7 @@ struct kept_moment {
  */
 struct languages {
 	struct bpf_loaded own;
+	struct bpf_loaded native;
 	const struct bpf_loaded *(*load)(void *arg);
 	void *load_arg;
 	const struct bpf_loaded *program;
@@ -106,6 +110,7 @@ struct languages {
 	bool wanted;
 	bool contexts;
 	struct interpreter interpreters[LANGUAGE_TARGETS];
+	bool by_native[LANGUAGE_TARGETS];
 	unsigned int nr_interpreters;
 	struct seen_function *functions;
 	size_t bytes;
@@ -131,6 +136,7 @@ struct languages *languages_create(const struct bpf_loaded *program)
 	if (!all)
 		return NULL;
 	all->own.program = -1;
+	all->native.program = -1;
 	all->program = program;
 	all->nr_interpreters = 1;
 	return all;
@@ -162,6 +168,7 @@ void languages_destroy(struct languages *all)
 	}
 	languages_lost(all);
 	bpf_loaded_close(&all->own);
+	bpf_loaded_close(&all->native);
 	free(all);
 }
 
@@ -191,7 +198,7 @@ bool languages_may_be(const char *path)
 }
 
 /* Tells a program that is loaded which PID namespace is this process's own. */
-static int set_namespace(struct languages *all)
+static int set_namespace(const struct bpf_loaded *program)
 {
 	struct walk_config config = { 0 };
 	uint64_t dev, ino;
@@ -200,7 +207,7 @@ static int set_namespace(struct languages *all)
 	bpf_own_namespace(&dev, &ino);
 	config.ns_dev = dev;
 	config.ns_ino = ino;
-	return bpf_loaded_set(&all->own, "config", &zero, &config);
+	return bpf_loaded_set(program, "config", &zero, &config);
 }
 
 void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(void *arg),
@@ -211,69 +218,80 @@ void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(v
 }
 
 /* Loads a program. @what: what it is for. Returns 0, or a negative errno with the reason. */
-static int load_object(struct languages *all, const char *what, const char *object)
+static int load_object(struct languages *all, const char *what, const char *object,
+		       struct bpf_loaded *ret)
 {
-	int err;
+	int err = bpf_loaded_open(what, object, "language_sample", ret, &all->unloaded);
 
-	err = bpf_loaded_open(what, object, "language_sample", &all->own, &all->unloaded);
-	if (!err && set_namespace(all)) {
+	if (!err && set_namespace(ret)) {
 		because(&all->unloaded, "%s: %s", what, strerror(errno));
 		err = -errno;
-		bpf_loaded_close(&all->own);
 	}
+	if (err)
+		bpf_loaded_close(ret);
 	return err;
 }
 
 /*
- * Loads the program that is needed, once. @what: what it is for. @native: it must read frames on the
- * native stack. Such a one is larger, and some kernels refuse it; another interpreter may still have
- * the other one then. Returns whether there is a program.
+ * Loads the program that reads frames in the heap, once. @what: what it is for. Returns it, or NULL if
+ * there is none.
  */
-static bool load(struct languages *all, const char *what, bool native)
+static const struct bpf_loaded *load(struct languages *all, const char *what)
 {
-	int err;
-
-	if (all->program || all->failed || (native && all->native_failed))
+	if (all->program || all->failed)
 		return all->program;
-	/* The program that walks stacks reads no frames on the native stack. */
-	if (!native && all->load)
+	if (all->load)
 		all->program = all->load(all->load_arg);
 	if (all->program)
-		return true;
-	err = load_object(all, what, native ? NATIVE_OBJECT : OBJECT);
-	if (native)
-		all->native_failed = err;
-	else
-		all->failed = err;
-	if (!err)
+		return all->program;
+	all->failed = load_object(all, what, OBJECT, &all->own);
+	if (!all->failed)
 		all->program = &all->own;
 	return all->program;
 }
 
-/* Tells the BPF program how frames are found. Returns false if there is no program that finds them. */
+/*
+ * Loads the program that reads frames on the native stack, once. It is larger, and some kernels refuse
+ * it; another interpreter may still have the other one then. Where there is none yet, it reads all
+ * frames. Returns it, or NULL if there is none.
+ */
+static const struct bpf_loaded *load_native(struct languages *all)
+{
+	if (all->native.program < 0 && !all->native_failed)
+		all->native_failed = load_object(all, "reading frames on the native stack by BPF",
+						 NATIVE_OBJECT, &all->native);
+	if (all->native_failed)
+		return NULL;
+	if (!all->program)
+		all->program = &all->native;
+	return &all->native;
+}
+
+/* Returns the program that reads the frames of an interpreter. */
+static const struct bpf_loaded *program_of(const struct languages *all, unsigned int number)
+{
+	return all->by_native[number] ? &all->native : all->program;
+}
+
+/* Tells the BPF program how frames are found. Returns false if there is no such program. */
 static bool set_program_target(struct languages *all, unsigned int number,
 			       const struct interpreter *it)
 {
 	const bool native = it->found.target.native;
+	const struct bpf_loaded *program =
+		native ? load_native(all) : load(all, "reading frames of interpreters by BPF");
 	__u32 key = number;
 
-	if (!load(all,
-		  native ? "reading frames on the native stack by BPF" :
-			   "reading frames of interpreters by BPF",
-		  native)) {
+	if (!program) {
 		if (!all->refused)
 			all->why = all->unloaded;
 		all->refused = true;
 		return false;
 	}
-	if (native && bpf_loaded_set(all->program, "native_targets", &key, &it->found.native)) {
-		if (!all->refused)
-			because(&all->why, "those of %s need another BPF program than runs already",
-				it->language->module);
-		all->refused = true;
+	all->by_native[number] = program == &all->native;
+	if (native && bpf_loaded_set(program, "native_targets", &key, &it->found.native))
 		return false;
-	}
-	return !bpf_loaded_set(all->program, "language_targets", &key, &it->found.target);
+	return !bpf_loaded_set(program, "language_targets", &key, &it->found.target);
 }
 
 /* Returns the number of an interpreter; 0: there are too many. */
@@ -346,12 +364,19 @@ int languages_find(struct languages *all, const struct language_module *module)
 
 void languages_set(struct languages *all, int pid, int number)
 {
+	const struct bpf_loaded *program = program_of(all, number);
 	__u32 key = pid, value = number;
 
-	if (!all->program)
+	if (!program)
 		return;
 	all->wanted |= number > 0;
-	bpf_loaded_set(all->program, "language_processes", &key, number ? &value : NULL);
+	if (number)
+		bpf_loaded_set(program, "language_processes", &key, &value);
+	/* It may have had another one. */
+	if (program != all->program || !number)
+		bpf_loaded_set(all->program, "language_processes", &key, NULL);
+	if (all->native.program >= 0 && (program != &all->native || !number))
+		bpf_loaded_set(&all->native, "language_processes", &key, NULL);
 }
 
 void languages_set_context(struct languages *all, int pid, const struct context_process *process)
@@ -359,7 +384,7 @@ void languages_set_context(struct languages *all, int pid, const struct context_
 	__u32 key = pid;
 
 	all->contexts |= process != NULL;
-	if (process ? !load(all, "reading trace contexts by BPF", false) : !all->program)
+	if (process ? !load(all, "reading trace contexts by BPF") : !all->program)
 		return;
 	bpf_loaded_set(all->program, "context_processes", &key, process);
 }
@@ -404,23 +429,50 @@ bool languages_wanted(const struct languages *all)
 
 void languages_walked(struct languages *all)
 {
-	if (!all->program && all->load)
-		all->program = all->load(all->load_arg);
+	const struct bpf_loaded *walker = all->load ? all->load(all->load_arg) : NULL;
+
+	if (walker)
+		all->program = walker;
+}
+
+void languages_not_walked(struct languages *all)
+{
+	if (all->native.program >= 0)
+		all->program = &all->native;
+}
+
+/* Returns the program that runs at events, if it was loaded here. */
+static const struct bpf_loaded *first_program(const struct languages *all)
+{
+	return all->program == &all->own || all->program == &all->native ? all->program : NULL;
 }
 
 bool languages_have_program(const struct languages *all)
 {
-	return all->program == &all->own;
+	return first_program(all);
 }
 
-int languages_begin(struct languages *all, struct perf_rings *rings)
+int languages_behind(const struct languages *all)
 {
-	int err;
+	return all->program == &all->native ? -1 : all->native.program;
+}
 
-	/* A program of the caller's runs already. */
-	if (all->program != &all->own)
-		return 0;
-	err = bpf_loaded_begin(&all->own, rings, true);
+bool languages_read_behind(const struct languages *all, int number)
+{
+	return number > 0 && all->by_native[number];
+}
+
+/* Has a program run behind another one. Returns 0 or a negative errno. */
+static int set_next(const struct bpf_loaded *of, int program)
+{
+	__u32 zero = 0;
+
+	return bpf_loaded_set(of, "language_next", &zero, &program);
+}
+
+/* Notes that a program does not run, if @err is not 0. Returns @err. */
+static int refuse_begin(struct languages *all, int err)
+{
 	if (!err)
 		return 0;
 	all->refused = true;
@@ -429,13 +481,34 @@ int languages_begin(struct languages *all, struct perf_rings *rings)
 	return err;
 }
 
+int languages_begin_behind(struct languages *all, struct perf_rings *rings)
+{
+	const struct bpf_loaded *first = first_program(all);
+	int err;
+
+	if (languages_behind(all) < 0)
+		return 0;
+	err = bpf_loaded_connect(&all->native, rings);
+	if (!err && first)
+		err = set_next(first, all->native.program);
+	return refuse_begin(all, err);
+}
+
+int languages_begin(struct languages *all, struct perf_rings *rings)
+{
+	const struct bpf_loaded *first = first_program(all);
+	const int err = languages_begin_behind(all, rings);
+
+	return err || !first ? err : refuse_begin(all, bpf_loaded_begin(first, rings, true));
+}
+
 int languages_then(struct languages *all, int program)
 {
-	__u32 zero = 0;
+	const struct bpf_loaded *first = first_program(all);
 
-	if (all->program != &all->own)
-		return -ENOENT;
-	return bpf_loaded_set(&all->own, "language_next", &zero, &program);
+	if (all->native.program >= 0)
+		return set_next(&all->native, program);
+	return first ? set_next(first, program) : -ENOENT;
 }
 
 int languages_set_truth(struct languages *all, int number, uint64_t addr)
@@ -444,7 +517,7 @@ int languages_set_truth(struct languages *all, int number, uint64_t addr)
 	__u32 key = number;
 
 	target->truth = addr;
-	return bpf_loaded_set(all->program, "language_targets", &key, target);
+	return bpf_loaded_set(program_of(all, number), "language_targets", &key, target);
 }
 
 uint64_t languages_truth(const struct languages *all)

@@ -95,24 +95,36 @@ const char *languages_contexts_refused(const struct languages *all);
 /* Returns whether a process was told that has an interpreter. */
 bool languages_wanted(const struct languages *all);
 
-/*
- * Tells that the caller's program runs from now on (languages_load_by()). No other one can run then, so
- * none is loaded for an interpreter that this one cannot read.
- */
+/* Tells that the caller's program (languages_load_by()) is to run at samples from now on. */
 void languages_walked(struct languages *all);
 
-/* Returns whether the BPF program was loaded here, so that events of its own need no other one. */
+/* Tells that it cannot run after all. */
+void languages_not_walked(struct languages *all);
+
+/* Returns whether the BPF program that runs at samples was loaded here, and is not the caller's. */
 bool languages_have_program(const struct languages *all);
 
 /*
- * Has the BPF program run at the samples of @rings from now on. Returns 0, or a negative errno if it
- * does not run.
+ * Returns the BPF program that was loaded here and must run behind that one, for interpreters that it
+ * cannot read; -1: there is none.
+ */
+int languages_behind(const struct languages *all);
+
+/* Returns whether the program that runs at samples is to leave an interpreter to the other one. */
+bool languages_read_behind(const struct languages *all, int number);
+
+/*
+ * Has the BPF programs that were loaded here run at the samples of @rings from now on; the caller's calls
+ * the one behind it. Returns 0, or a negative errno if one does not run.
  */
 int languages_begin(struct languages *all, struct perf_rings *rings);
 
+/* The same for the one behind it alone, if there is one (languages_behind()). */
+int languages_begin_behind(struct languages *all, struct perf_rings *rings);
+
 /*
- * Has another program of perf events run at each sample behind the one that was loaded here. Returns
- * 0, or a negative errno if it cannot.
+ * Has another program of perf events run at each sample behind what was loaded here. Returns 0, or a
+ * negative errno if it cannot.
  */
 int languages_then(struct languages *all, int program);
 

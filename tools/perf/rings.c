@@ -1051,10 +1051,9 @@ static void walk_event(const struct perf_rings *r, const struct opened *event)
 		ioctl(event->fd, PERF_EVENT_IOC_SET_BPF, r->walker);
 }
 
-int perf_rings_walk(struct perf_rings *r, int program, bool all,
-		    int (*connect)(const void *arg, int cpu, int fd), const void *arg)
+int perf_rings_connect(struct perf_rings *r, int (*connect)(const void *arg, int cpu, int fd),
+		       const void *arg)
 {
-	const size_t nr = r->nr_events;
 	int ret = 0;
 
 	for (size_t i = 0; i < r->nr_rings && !ret; i++) {
@@ -1066,6 +1065,15 @@ int perf_rings_walk(struct perf_rings *r, int program, bool all,
 			ret = fd;
 	}
 	sort_identities(r);
+	return ret;
+}
+
+int perf_rings_walk(struct perf_rings *r, int program, bool all,
+		    int (*connect)(const void *arg, int cpu, int fd), const void *arg)
+{
+	const size_t nr = r->nr_events;
+	const int ret = perf_rings_connect(r, connect, arg);
+
 	r->walker = ret ? 0 : program;
 	r->walks_all = all;
 	/* The place to which the program writes exists before it begins. */

@@ -202,6 +202,13 @@ void perf_rings_drop(struct perf_rings *rings, pid_t tid);
 /* Returns whether the rings have a record, not handed out yet, of the beginning of the thread. */
 bool perf_rings_began(const struct perf_rings *rings, pid_t tid);
 
+/*
+ * Lets a BPF program write to the rings, as perf_rings_walk() does, without having it run at their events:
+ * another program calls it. Returns 0 or a negative errno.
+ */
+int perf_rings_connect(struct perf_rings *rings, int (*connect)(const void *arg, int cpu, int fd),
+		       const void *arg);
+
 /**
  * perf_rings_walk() - have the stack of each sample of PERF_MAIN walked from now on
  * @rings: the rings, which were opened without a BPF program.

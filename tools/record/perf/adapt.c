@@ -65,7 +65,7 @@ static int replace_rings(struct perf_recording *d, const struct perf_opts *opts,
 	/* If walking cannot begin in the new rings, stacks are copied. */
 	if (d->walker)
 		walker_begin(d->walker, rings);
-	else if (d->reading)
+	if (d->reading)
 		languages_begin(d->languages, rings);
 	sums_take_over(&d->sums, d->rings, rings);
 	ret = perf_rings_read(d->rings, true, perf_recording_take_record, d);
@@ -178,12 +178,11 @@ static void widen(struct perf_recording *d)
 
 /*
  * Returns whether the walker is to be loaded now. It is loaded earlier, by another, if an
- * interpreter is met, or never if that has another program: an event has room for one.
+ * interpreter is met.
  */
 static bool wants_walker(const struct perf_recording *d)
 {
 	return d->later && stacks_are_copied(&d->convert->stacks) &&
-	       !(d->reading && languages_have_program(d->languages)) &&
 	       (walker_started(d->later) ||
 		(d->convert->counts.samples && now_ns(CLOCK_MONOTONIC) > d->began + WALK_AFTER));
 }
@@ -215,52 +214,67 @@ static void use_walker(struct perf_recording *d)
 	perf_recording_leave(d);
 }
 
+/*
+ * Has the programs that there are run one behind the other: the walker; behind it, at the samples of
+ * processes that the walker leaves alone, the reader of frames on the native stack; and behind that the
+ * program for Go. Without the walker, that of other interpreters begins. Returns 0 or a negative errno.
+ */
+static int link_programs(const struct perf_recording *d)
+{
+	const int moments = d->moments ? gomoments_program(d->moments) : -1;
+	const int reader = d->reading ? languages_behind(d->languages) : -1;
+	const bool read = d->reading && (reader >= 0 || languages_have_program(d->languages));
+	int err = 0;
+
+	if (read && moments >= 0)
+		err = languages_then(d->languages, moments);
+	if (!err && d->walker && (reader >= 0 || moments >= 0))
+		err = walker_set_next(d->walker, reader >= 0 ? reader : moments);
+	return err;
+}
+
+/* Goes back to copies, as stacks cannot be walked after all. */
+static void stay_copying(struct perf_recording *d)
+{
+	d->walker = NULL;
+	if (d->languages)
+		languages_not_walked(d->languages);
+	link_programs(d);
+}
+
+/* Returns whether the events have another BPF program than the walker already. */
+static bool have_program(const struct perf_recording *d)
+{
+	return !d->walker && (d->moments || (d->reading && languages_have_program(d->languages)));
+}
+
 void begin_walking(struct perf_recording *d)
 {
-	if (d->moments || !has_walker(d))
+	if (have_program(d) || !has_walker(d))
 		return;
 	use_walker(d);
 	if (walker_begin(d->walker, d->rings))
-		d->walker = NULL;
+		stay_copying(d);
 }
 
 /*
- * Returns whether the walker can take the place of the program for Go, which then runs behind it:
- * an event keeps the program that it has.
+ * Returns whether the walker can take the place of the program for Go, or of the one that reads frames on
+ * the native stack, which then runs behind it: an event keeps the program that it has.
  */
 static bool can_walk(struct perf_recording *d, struct perf_opts *opts)
 {
-	if (!d->moments || !has_walker(d))
+	if (!have_program(d) || !has_walker(d))
 		return false;
 	use_walker(d);
-	if (walker_set_next(d->walker, gomoments_program(d->moments))) {
-		d->walker = NULL;
+	if (link_programs(d)) {
+		stay_copying(d);
 		return false;
 	}
 	opts->program = 0;
 	return true;
 }
 
-static void stay_copying(struct perf_recording *d)
-{
-	d->walker = NULL;
-}
-
 /* ---- CHANGE_MOMENTS ---- */
-
-/*
- * Has the program for Go run behind the one that runs at samples already, if there is one: at the
- * samples of processes that the walker leaves alone, or at all whose interpreters' frames are read.
- * Returns 0 or a negative errno.
- */
-static int run_behind(const struct perf_recording *d)
-{
-	const int program = gomoments_program(d->moments);
-
-	if (d->walker)
-		return walker_set_next(d->walker, program);
-	return d->reading ? languages_then(d->languages, program) : 0;
-}
 
 /*
  * Returns whether there is a Go program whose stacks are copied. The BPF program is not loaded
@@ -272,7 +286,7 @@ static bool has_go(struct perf_recording *d, struct perf_opts *opts)
 	if (!d->convert->learnt.go || d->moments || !stacks_are_copied(&d->convert->stacks))
 		return false;
 	d->moments = gomoments_create(opts->freq);
-	if (!d->moments || run_behind(d)) {
+	if (!d->moments || link_programs(d)) {
 		gomoments_destroy(d->moments);
 		d->moments = NULL;
 		d->adapt.refused |= 1u << CHANGE_MOMENTS;
@@ -310,10 +324,26 @@ static bool has_both(struct perf_recording *d, struct perf_opts *opts)
 	return true;
 }
 
+/* Has programs run that read the frames of interpreters, at the events of now. */
 static void begin_reading(struct perf_recording *d)
 {
 	d->reading = true;
+	d->adapt.behind = languages_behind(d->languages) >= 0;
 	languages_begin(d->languages, d->rings);
+	link_programs(d);
+}
+
+/*
+ * Has the reader of frames on the native stack run behind the program that runs already, once there is
+ * one.
+ */
+static void read_behind(struct perf_recording *d)
+{
+	if (!d->reading || d->adapt.behind || languages_behind(d->languages) < 0)
+		return;
+	d->adapt.behind = true;
+	languages_begin_behind(d->languages, d->rings);
+	link_programs(d);
 }
 
 /* ---- CHANGE_SIZE ---- */
@@ -387,6 +417,7 @@ void read_languages(struct perf_recording *d)
 	begin_walking(d);
 	if ((!d->moments || d->walker) && wants_reading(d))
 		begin_reading(d);
+	read_behind(d);
 }
 
 int adapt(struct perf_recording *d)

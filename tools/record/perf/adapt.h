@@ -27,8 +27,8 @@
  *	                          STACK_SHADOW_OR_COPIES      longer than its loader may take
  *	                          or STACK_COPIES
  *	SCOPE    scope.kind       SCOPE_GIVEN, SCOPE_OURS     threads end before they have samples
- *	WALK     walker, and      none, @later                it is loaded (else the rings stay)
- *	         opts.program     that of gomoments.h, none
+ *	WALK     walker, and      none, @later                it is loaded (else the rings stay, if
+ *	         opts.program     that of gomoments.h, none   no BPF program runs yet)
  *	MOMENTS  opts.program     none, that of gomoments.h   stacks of Go are copied
  *	READING  opts.program     that of gomoments.h, none   an interpreter is met, too
  *	SIZE     opts.copy        n, the next of sizes[]      one stack of 200 is larger than copies
@@ -51,11 +51,13 @@ enum change {
 /**
  * struct adapt - what is known for changes
  * @refused: a bit for each change, 1 << enum change: it was refused, or must not be made.
+ * @behind: the program that reads frames on the native stack runs behind another one.
  * @came: samples in this window, including lost ones; counted by perf_recording_take_record().
  * @came_since: CLOCK_MONOTONIC in ns, when the window began.
  */
 struct adapt {
 	unsigned int refused;
+	bool behind;
 	uint64_t came;
 	uint64_t came_since;
 };

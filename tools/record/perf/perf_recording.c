@@ -22,6 +22,12 @@
 
 /* ---- Records ---- */
 
+/* Returns whether the frames of the process's interpreter are read by a program behind the walker. */
+static bool read_behind_walker(const struct perf_recording *d, const struct process *p)
+{
+	return d->languages && languages_read_behind(d->languages, p->language);
+}
+
 /*
  * For Go programs the goroutine's stack and labels are wanted too, and for Java's the tables of the
  * code that was made. Only a copy leads to them. So such a process is not walked by the BPF program
@@ -29,7 +35,8 @@
  */
 static void leave(struct perf_recording *d, struct process *p, uint64_t time)
 {
-	if (time < p->leave_at || !(mappings_has_go(p->mappings) || mappings_has_jit(p->mappings)))
+	if (time < p->leave_at || !(mappings_has_go(p->mappings) || mappings_has_jit(p->mappings) ||
+				    read_behind_walker(d, p)))
 		return;
 	p->leave_at = time + LEAVE_AGAIN;
 	walker_leave(d->walker, p->pid);
