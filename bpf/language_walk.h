@@ -18,7 +18,7 @@
 #include "program.h"
 
 #define WORDS 32 /* a power of two */
-#define REPEATS 32 /* functions that a sample remembers, a power of two */
+#define REPEATS 128 /* functions that a CPU remembers, a power of two */
 
 /*
  * Keeps the compiler from testing another value in place of this one: the verifier would not know
@@ -35,11 +35,22 @@ struct language_identity {
 	u64 tail;
 };
 
-/* A function that a sample met: as long as that lasts, its object stays what it is. */
+/**
+ * struct language_repeat - a function that a sample on this CPU met
+ * @identity: what it was known by, but with all words, not only those of @key_words: as they are
+ *	compared in one go, without a mask. @code in it is its address.
+ * @id: its number; 0: it got none.
+ * @sample: number of that sample: as long as it lasts, the function's object stays what it is.
+ */
 struct language_repeat {
-	u64 code;
+	struct language_identity identity;
 	u64 id;
 	u64 sample;
+};
+
+/* The functions that samples on a CPU met last, by their address, in a map. */
+struct language_repeats {
+	struct language_repeat last[REPEATS];
 };
 
 /**
@@ -54,7 +65,6 @@ struct language_repeat {
  * @identity: the words of its function.
  * @words: words of the function's object.
  * @tail: last bytes of a text.
- * @repeats: functions that samples met, by their address.
  * @moment: the record.
  * @entries: its entries; they follow it.
  */
@@ -70,7 +80,6 @@ struct language_walk {
 	struct language_identity identity;
 	u64 words[WORDS];
 	u64 tail[LANGUAGE_TAIL / 8];
-	struct language_repeat repeats[REPEATS];
 	struct language_moment moment;
 	struct language_entry entries[LANGUAGE_ENTRIES];
 };
@@ -97,12 +106,14 @@ struct language_deep {
 /**
  * struct language_run - what all steps of a walk get, on the stack
  * @l: the state.
+ * @r: functions that samples on this CPU met.
  * @d: the state in a deep stack; NULL in others.
  * @t: how frames are found.
  * @ctx: context of the program.
  */
 struct language_run {
 	struct language_walk *l;
+	struct language_repeats *r;
 	struct language_deep *d;
 	const struct language_target *t;
 	void *ctx;
@@ -114,6 +125,13 @@ struct {
 	__type(key, u32);
 	__type(value, struct language_walk);
 } language_walks SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, struct language_repeats);
+} language_repeats SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
@@ -304,24 +322,57 @@ static __always_inline u64 sum_tail(const struct language_run *run)
 	return sum_bytes(run->l, at + tail->head, user_word(at + tail->length_at));
 }
 
-/* Returns the number of the function whose words were read, which is at @code; 0: it is not known. */
-static noinline u64 look_up(struct language_run *run, u64 code)
+/* Reads what a function is known by, other than the words of its object. */
+static __always_inline void read_behind(struct language_run *run)
 {
 	const struct language_target *t = run->t;
 	struct language_walk *l = run->l;
-	u64 *id;
 
-	l->identity.code = code;
-	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
-		l->identity.words[i] = l->words[i + 1] * (t->key_words >> i & 1);
 	for (u32 i = 0; i < LANGUAGE_BEHIND; i++)
 		l->identity.behind[i] =
 			i < t->nr_behind ? user_word(l->words[MASKED(t->behind[i].word, WORDS)] +
 						     t->behind[i].offset) :
 					   0;
 	l->identity.tail = t->tail.head ? sum_tail(run) : 0;
+}
+
+/* Returns whether the function whose words were read is the one in @r. */
+static __always_inline bool is_same(const struct language_walk *l, const struct language_repeat *r)
+{
+	u64 differ = (r->identity.space ^ l->identity.space) |
+		     (r->identity.code ^ l->identity.code) | (r->identity.tail ^ l->identity.tail);
+
+#pragma unroll
+	for (int i = 0; i < LANGUAGE_KEY_WORDS; i++)
+		differ |= r->identity.words[i] ^ l->words[i + 1];
+#pragma unroll
+	for (int i = 0; i < LANGUAGE_BEHIND; i++)
+		differ |= r->identity.behind[i] ^ l->identity.behind[i];
+	return !differ && r->id;
+}
+
+/*
+ * Takes the number of the function whose words were read, which is at @code, to @r; 0: it is not
+ * known. The map of all functions is asked only if this CPU met another one there last: to hash the
+ * key takes longer than to compare it.
+ */
+static noinline void look_up(struct language_run *run, u64 code, struct language_repeat *r)
+{
+	const u32 key_words = run->t->key_words;
+	struct language_walk *l = run->l;
+	u64 *id;
+
+	l->identity.code = code;
+	read_behind(run);
+	if (is_same(l, r))
+		return;
+	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
+		l->identity.words[i] = l->words[i + 1] * (key_words >> i & 1);
 	id = bpf_map_lookup_elem(&language_ids, &l->identity);
-	return id ? *id : introduce(run);
+	r->id = id ? *id : introduce(run);
+	r->identity = l->identity;
+	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
+		r->identity.words[i] = l->words[i + 1];
 }
 
 /*
@@ -332,8 +383,8 @@ static noinline u64 identify(struct language_run *run, u64 code)
 {
 	const struct language_target *t = run->t;
 	struct language_walk *l = run->l;
-	struct language_repeat *r = &l->repeats[MASKED(code >> 5, REPEATS)];
-	const bool met = r->sample == l->sample && r->code == code;
+	struct language_repeat *r = &run->r->last[MASKED(code >> 5, REPEATS)];
+	const bool met = r->sample == l->sample && r->identity.code == code;
 
 	if (!code)
 		return LANGUAGE_NO_FUNCTION;
@@ -344,7 +395,8 @@ static noinline u64 identify(struct language_run *run, u64 code)
 	if ((l->words[MASKED(t->type_word, WORDS)] & t->type_mask) != t->type)
 		return 0;
 	if (!met)
-		*r = (struct language_repeat){ code, look_up(run, code), l->sample };
+		look_up(run, code, r);
+	r->sample = l->sample;
 	return r->id;
 }
 
@@ -563,7 +615,8 @@ static __always_inline bool read_language(void *ctx, const struct walk_config *c
 
 	run.t = find_target(c, &number);
 	run.l = bpf_map_lookup_elem(&language_walks, &zero);
-	if (!run.t || !run.l || !task->mm)
+	run.r = bpf_map_lookup_elem(&language_repeats, &zero);
+	if (!run.t || !run.l || !run.r || !task->mm)
 		return false;
 	begin_moment(&run, task, number);
 #ifdef LANGUAGE_NATIVE

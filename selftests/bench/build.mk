@@ -9,6 +9,8 @@
 #                       measure what samples cost
 #   make bench-names    measure how long the names of a program with 0.7 GB of debug information
 #                       take; the program is built once, in ~/.cache/shstk
+#   make bench-languages
+#                       measure what the functions of a Python program cost a sample
 #   make bench-rate     measure what the recorder would take of a machine with 128 CPUs
 #   make bench-bpf      measure what the walk of stacks in BPF costs; BENCH_BPF names parts
 #   make bench-shares   measure how far shares of samples are from the truth
@@ -33,7 +35,7 @@ $(BENCH)/base.o: BENCH_FP := $(BENCH_NOFP) $(if $(filter x86,$(ARCH)),-mno-red-z
 
 $(BENCH)/abseil.o: selftests/bench/abseil.cc selftests/bench/build.mk
 	@mkdir -p $(@D)
-	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -MMD -MP $(BENCH_FP) -c -o $@ $<
+	$(call say,C.PHONY: bench-record bench-heap bench-instr bench-languages bench-names,$@)$(C.PHONY: bench-record bench-heap bench-instr bench-languages bench-names) -O2 -g $(WARN) -MMD -MP $(BENCH_FP) -c -o $@ $<
 
 $(BENCH)/chain_%.c: selftests/bench/gen_chain.awk
 	@mkdir -p $(@D)
@@ -47,7 +49,7 @@ $(BENCH)/chain_nofp.o: $(BENCH)/chain_nofp.c
 	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_NOFP) -c -o $@ $<
 
 $(BENCH)/bench: $(BENCH_OBJ) $(B)/framehop/modules.o $(B)/lib/native/libshstk.a
-	$(call say,LD,$@)$(CXX) -o $@ $^ -lunwind -labsl_stacktrace \
+	$(call say,LD,$@)$(C.PHONY: bench-record bench-heap bench-instr bench-languages bench-names) -o $@ $^ -lunwind -labsl_stacktrace \
 		-labsl_debugging_internal -labsl_raw_logging_internal -lelf \
 		-Wl,-rpath,'$$ORIGIN/../framehop'
 
@@ -97,7 +99,8 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # Packages are installed first, because a fresh machine could not compile without them.
-bench bench-bpf bench-heap bench-instr bench-names bench-rate bench-record bench-shares bench-versus:
+bench bench-bpf bench-heap bench-instr bench-languages bench-names bench-rate bench-record bench-shares \
+		bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
 
@@ -125,11 +128,14 @@ run-bench-rate: all $(BENCH)/record_rate
 run-bench-bpf: all $(addprefix $(B)/selftests/bpf/,walk_cost walk_cost_fp spin shstk-walk.bpf.o)
 	$(Q)selftests/bench/bpf $(B) $(BENCH_BPF)
 
+run-bench-languages: all
+	$(Q)selftests/bench/languages $(B)
+
 run-bench-shares: all $(B)/selftests/record/sums
 	$(Q)selftests/bench/shares $(B)
 
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
 
-.PHONY: bench-record bench-bpf run-bench-bpf bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
+.PHONY: bench-record bench-bpf run-bench-bpf bench-languages run-bench-languages bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
 	run-bench run-bench-names run-bench-rate run-bench-record run-bench-heap run-bench-instr run-bench-shares run-bench-versus
