@@ -30,6 +30,9 @@
 #define LANGUAGE_NEW 32 /* functions that one sample may copy */
 #define LANGUAGE_SHORT 512 /* a text has fewer bytes that are copied, a power of two */
 #define LANGUAGE_LONG 16384 /* the last text has fewer bytes that are copied, a power of two */
+#define LANGUAGE_TASK 128 /* the name of a task has fewer bytes that are copied, a power of two */
+#define LANGUAGE_TASK_ENTRIES 6 /* entries in whose place there is room for them */
+#define LANGUAGE_HOLDERS 2
 #define LANGUAGE_PAGE 4096 /* memory is mapped in such pieces */
 
 /**
@@ -110,6 +113,45 @@ struct language_live {
 };
 
 /**
+ * struct language_task - how the task is found that a thread runs
+ * @kind: number of the bit of a frame's flags at which a byte begins that says what a frame lies in.
+ * @in_object: what it is if the frame lies in the object of a coroutine. If it is larger, the frame is
+ *	none of a function: there the interpreter was entered.
+ * @object: bytes from this object to its frame.
+ * @type: word at @type_at in the object of a coroutine; 0: there are no tasks.
+ * @type_at: offset of the word that tells objects apart.
+ * @first: offset in the frame that runs a task of its first variable.
+ * @callback: offset in what that refers to of the address of what is called.
+ * @holders: offsets there, at one of which the address of the task is.
+ * @coroutine: offset in a task of the address of its coroutine's object.
+ * @name: offset in a task of the address of its name.
+ * @name_type: word at @type_at of the name.
+ * @text: how the name is copied; only lengths count.
+ * @waits: first bytes of instructions at which a coroutine enters the interpreter for another one that
+ *	it waits for; 0: it never does for one that it does not wait for.
+ *
+ * A task runs the outermost one of some coroutines that wait for each other, so their frames follow
+ * each other, and the next frame is the one that runs the task. What is found counts only if it is
+ * a task of that coroutine. A task that begins at once is run by the coroutine that made it, which
+ * does not wait for it then.
+ */
+struct language_task {
+	__u32 kind;
+	__u32 in_object;
+	__u32 object;
+	__u32 type_at;
+	__u64 type;
+	__u32 first;
+	__u32 callback;
+	__u32 holders[LANGUAGE_HOLDERS];
+	__u32 coroutine;
+	__u32 name;
+	__u64 name_type;
+	struct language_text text;
+	__u8 waits[4];
+};
+
+/**
  * struct language_target - how frames are found in processes that have the same interpreter at the
  * same address
  * @key_at: address of a key of pthread_getspecific(3), by which the base is found; 0: the base is
@@ -143,6 +185,7 @@ struct language_live {
  * @native: frames are on the native stack, and are found by a struct native_target (native.h).
  * @reserved2: 0.
  * @live: code that keeps its place in registers.
+ * @task: how tasks are found.
  * @truth: address of a word that is read with each sample, for tests; 0: none.
  */
 struct language_target {
@@ -174,6 +217,7 @@ struct language_target {
 	__u32 native;
 	__u32 reserved2;
 	struct language_live live;
+	struct language_task task;
 	__u64 truth;
 };
 
@@ -221,12 +265,15 @@ struct language_entry {
  *	other ones, and nr_frames is LANGUAGE_FRAMES then.
  * @repeats: bit n is set if each of these is the same as the frame n + 1 before it, further in:
  *	function, place in it, and kind.
+ * @task_size: bytes of the name of the task that runs, which are behind the entries; 0: none runs, or
+ *	it is not known.
  * @pc: program counter of the sample.
  * @sp: stack pointer of the sample.
  * @truth: the word at @truth of the target.
  * @base_word: the word at @base_word_at of the base.
  *
- * The entries follow: marks, then frames, each the innermost first.
+ * The entries follow: marks, then frames, each the innermost first. If there is the name of a task,
+ * it is behind them, in the place of LANGUAGE_TASK_ENTRIES more.
  */
 struct language_moment {
 	__u32 size;
@@ -237,6 +284,8 @@ struct language_moment {
 	__u32 nr_frames;
 	__u32 left_out;
 	__u32 repeats;
+	__u32 task_size;
+	__u32 reserved;
 	__u64 pc;
 	__u64 sp;
 	__u64 truth;

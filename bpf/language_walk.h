@@ -18,7 +18,9 @@
 #include "program.h"
 
 #define WORDS 32 /* a power of two */
-#define REPEATS 128 /* functions that a CPU remembers, a power of two */
+#define LANGUAGE_TASK_ROOM 11 /* entries that have room for copy_text() of a task's name */
+#define REPEATS 32 /* functions that a sample remembers, a power of two */
+#define CPU_REPEATS 128 /* functions that a CPU remembers, a power of two */
 
 /*
  * Keeps the compiler from testing another value in place of this one: the verifier would not know
@@ -50,7 +52,7 @@ struct language_repeat {
 
 /* The functions that samples on a CPU met last, by their address, in a map. */
 struct language_repeats {
-	struct language_repeat last[REPEATS];
+	struct language_repeat last[CPU_REPEATS];
 };
 
 /**
@@ -60,6 +62,10 @@ struct language_repeats {
  * @sample: number of this sample.
  * @live_frame: address of the frame whose instruction is @live; 0: there is none.
  * @live: see &struct language_live.
+ * @coroutine: the last frame was that of this coroutine's object; 0: it was another one.
+ * @task_name: address of the name of the task that runs; 0: none is known.
+ * @task_passed: the frame that runs a task was passed.
+ * @entered: behind the last frame of a function, the interpreter was entered.
  * @met: functions that this sample copied.
  * @frame: bytes of a frame.
  * @identity: the words of its function.
@@ -74,6 +80,10 @@ struct language_walk {
 	u64 sample;
 	u64 live_frame;
 	u64 live;
+	u64 coroutine;
+	u64 task_name;
+	u32 task_passed;
+	u32 entered;
 	u32 met;
 	u32 reserved;
 	u64 frame[LANGUAGE_FRAME_BYTES / 8 + 1];
@@ -383,7 +393,7 @@ static noinline u64 identify(struct language_run *run, u64 code)
 {
 	const struct language_target *t = run->t;
 	struct language_walk *l = run->l;
-	struct language_repeat *r = &run->r->last[MASKED(code >> 5, REPEATS)];
+	struct language_repeat *r = &run->r->last[MASKED(code >> 5, CPU_REPEATS)];
 	const bool met = r->sample == l->sample && r->identity.code == code;
 
 	if (!code)
@@ -416,6 +426,59 @@ static noinline s32 line_of(struct language_run *run, u64 instruction)
 		return 0;
 	bpf_probe_read_user(&line, sizeof(line), (void *)(instruction + lines->line_at));
 	return line;
+}
+
+/*
+ * Finds the name of the task that runs: the frame at @at called a coroutine, or a generator. If that is
+ * a coroutine, but none of a task that this frame runs, no task is known.
+ */
+static noinline void find_task(struct language_run *run, u64 at)
+{
+	const struct language_task *t = &run->t->task;
+	struct language_walk *l = run->l;
+	u64 callback, task, name;
+
+	l->task_passed = user_word(l->coroutine + t->type_at) == t->type;
+	callback = user_word((user_word(at + t->first) & run->t->code_mask) + t->callback);
+	for (u32 i = 0; i < LANGUAGE_HOLDERS; i++) {
+		task = user_word(callback + t->holders[i]);
+		if (!task || user_word(task + t->coroutine) != l->coroutine)
+			continue;
+		l->task_passed = 1;
+		name = user_word(task + t->name);
+		if (user_word(name + t->type_at) == t->name_type)
+			l->task_name = name;
+	}
+}
+
+/* Returns whether the instruction at which a frame is waits for another coroutine. */
+static __always_inline bool is_waiting(const struct language_task *t, u64 instruction)
+{
+	u8 operation = 0;
+
+	if (!t->waits[0])
+		return true;
+	return !bpf_probe_read_user(&operation, sizeof(operation), (void *)instruction) &&
+	       (operation == t->waits[0] || operation == t->waits[1]);
+}
+
+/* Takes note of a frame for what find_task() has to know. */
+static __always_inline void note_frame(struct language_run *run, const struct language_entry *e,
+				       u64 instruction)
+{
+	const struct language_task *t = &run->t->task;
+	struct language_walk *l = run->l;
+	u32 in = e->flags >> (t->kind & 31) & 255;
+
+	if (!t->type || l->task_passed)
+		return;
+	l->entered |= in > t->in_object;
+	if (in > t->in_object)
+		return;
+	if (l->coroutine && (in < t->in_object || (l->entered && !is_waiting(t, instruction))))
+		find_task(run, e->addr);
+	l->entered = 0;
+	l->coroutine = in == t->in_object ? e->addr - t->object : 0;
 }
 
 /* Makes one round of bpf_loop() over the marks. */
@@ -469,6 +532,7 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	e->id = identify(run, code);
 	if (t->lines.unit)
 		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(run, instruction) : 0;
+	note_frame(run, e, instruction);
 	l->moment.nr_frames++;
 	l->at = frame_word(l, t->frames.link);
 	return 0;
@@ -580,6 +644,10 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 	struct language_walk *l = run->l;
 
 	l->met = 0;
+	l->coroutine = 0;
+	l->task_name = 0;
+	l->task_passed = 0;
+	l->entered = 0;
 	l->sample++;
 	l->identity.space = BPF_CORE_READ(task, mm, context.ctx_id);
 	l->moment.kind = LANGUAGE_MOMENT;
@@ -589,6 +657,7 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 	l->moment.nr_frames = 0;
 	l->moment.left_out = 0;
 	l->moment.repeats = 0;
+	l->moment.task_size = 0;
 	l->moment.pc = registers[PT_IP];
 	l->moment.sp = registers[PT_SP];
 	l->moment.truth = run->t->truth ? user_word(run->t->truth) : 0;
@@ -601,6 +670,22 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 #ifdef LANGUAGE_NATIVE
 static void read_native(struct language_run *run, struct task_struct *task, u32 of);
 #endif
+
+/*
+ * Copies the name of the task that runs behind @nr entries, if there is one. Returns how many entries
+ * there are with it.
+ */
+static __always_inline u64 copy_task(struct language_run *run, u64 nr)
+{
+	struct language_walk *l = run->l;
+	u64 at = l->task_name;
+
+	if (!at || nr > LANGUAGE_ENTRIES - LANGUAGE_TASK_ROOM)
+		return nr;
+	l->moment.task_size = copy_text((u8 *)&l->entries[nr], &run->t->task.text, at,
+					LANGUAGE_TASK, LANGUAGE_TASK);
+	return l->moment.task_size ? nr + LANGUAGE_TASK_ENTRIES : nr;
+}
 
 /*
  * Writes a record with the frames of the thread, if its process is one whose frames are to be read.
@@ -641,6 +726,8 @@ static __always_inline bool read_language(void *ctx, const struct walk_config *c
 	nr = run.l->moment.nr_marks + run.l->moment.nr_frames;
 	if (!nr)
 		return true;
+	KNOWN(nr);
+	nr = copy_task(&run, nr);
 	KNOWN(nr);
 	if (nr <= LANGUAGE_ENTRIES)
 		bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &run.l->moment.kind,

@@ -52,7 +52,7 @@ $(LANGUAGE_B)/forged/node: selftests/language/forged_node.c
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
 
 LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
-selftests/language/python_test.py selftests/language/ways_test.py: | $(LANGUAGE_TRUTH)
+selftests/language/python_test.py selftests/language/ways_test.py selftests/language/tasks_test.py: | $(LANGUAGE_TRUTH)
 selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
 selftests/language/node_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/forged/node
@@ -79,7 +79,7 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php node hostile trace both processes languages allocations ways))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php node hostile trace both processes languages allocations ways tasks))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here
 check-languages:

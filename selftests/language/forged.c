@@ -19,12 +19,16 @@
 #define FRAMES 1500 /* more than are read */
 #define PAGE 4096
 
-/* Offsets of 3.11 (tools/language/python/versions.c). */
+/* Offsets of 3.11 (tools/language/python/versions.c, recognise.c). */
 #define KEY 596
 #define STATE_CFRAME 56
 #define STATE_THREAD 152
 #define STATE_TOP 304
 #define CODE_SIZE 200
+#define TASK_COROUTINE 136
+#define TASK_NAME 144
+#define CALLBACK 24
+#define STEP_TASK 16
 
 /* What the interpreter links on its stack. */
 struct cframe {
@@ -49,7 +53,7 @@ struct frame {
 
 unsigned long Py_Version = 0x030b02f0;
 uint8_t _PyRuntime[4096];
-uint8_t PyCode_Type[512];
+uint8_t PyCode_Type[512], PyCoro_Type[512], PyUnicode_Type[512];
 
 static struct frame frames[FRAMES];
 static uint8_t codes[FRAMES][CODE_SIZE];
@@ -130,12 +134,37 @@ static void kernel(struct cframe *c)
 	c->frame = 0xffff888000000000;
 }
 
+/*
+ * A task whose name says that it is longer than memory. A frame is as long as what is in front of the
+ * one in a coroutine's object, so the first frame is the beginning of the object of the second one.
+ */
+static void task(struct cframe *c)
+{
+	static uint8_t handle[64], callback[64], it[256];
+
+	(void)c;
+	frames[0].words[1] = (uintptr_t)PyCoro_Type;
+	frames[2].owner = 0;
+	frames[2].is_entry = 1;
+	frames[2].previous = 0;
+	frames[2].local = (uintptr_t)handle;
+	set(handle, CALLBACK, (uintptr_t)callback);
+	set(callback, STEP_TASK, (uintptr_t)it);
+	set(it, TASK_COROUTINE, (uintptr_t)&frames[0]);
+	set(it, TASK_NAME, (uintptr_t)&name);
+	name.words[1] = (uintptr_t)PyUnicode_Type;
+	name.words[2] = 1ull << 60;
+}
+
+_Static_assert(sizeof(struct frame) == 80,
+	       "a frame is as long as the head of a coroutine's object");
+
 static const struct kind {
 	const char *name;
 	void (*make)(struct cframe *c);
 } kinds[] = {
-	{ "cycle", cycle },	{ "marks", marks }, { "deep", deep },
-	{ "lengths", lengths }, { "edge", edge },   { "kernel", kernel },
+	{ "cycle", cycle }, { "marks", marks },	  { "deep", deep }, { "lengths", lengths },
+	{ "edge", edge },   { "kernel", kernel }, { "task", task },
 };
 
 /* Runs as the interpreter would: what it links lies in its native frame. */

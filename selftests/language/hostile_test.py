@@ -72,5 +72,11 @@ def javascript():
     judge(program='forged/node')
 
 
+@test
+def task():
+    """a task whose name is longer than memory"""
+    judge('task', may_show=True)
+
+
 if __name__ == '__main__':
     sys.exit(main())

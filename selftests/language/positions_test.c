@@ -79,12 +79,12 @@ static bool sound(const void *version, const struct language_frames *frames)
 	return true;
 }
 
-const struct language language_python = { "[python]", may_be, recognise, make_function,
-					  line,	      kind,   sound,	 NULL };
-const struct language language_php = { "[php]", may_be, recognise_none, make_function,
-				       line,	kind,	sound,		NULL };
-const struct language language_v8 = { "[javascript]", may_be, recognise_none, make_function,
-				      line,	      kind,   sound,	      NULL };
+const struct language language_python = { "[python]", may_be, recognise, make_function, line,
+					  kind,	      sound,  NULL,	 NULL };
+const struct language language_php = { "[php]", may_be, recognise_none, make_function, line,
+				       kind,	sound,	NULL,		NULL };
+const struct language language_v8 = { "[javascript]", may_be, recognise_none, make_function, line,
+				      kind,	      sound,  NULL,	      NULL };
 
 /* Returns the number of the interpreter, whose function is told, or 0. */
 static int find_interpreter(struct languages *all, struct shstk_symbols *symbols)

@@ -2,7 +2,7 @@
 /*
  * truth.c - prints the stack of each sample of an interpreter, beside a word that its program wrote.
  *
- *	truth [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
+ *	truth [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
  *
  * The program keeps in the first word of FILE, which it has mapped, which of its functions runs. The
  * word is read by the BPF program that reads the frames, at the same moment. For each stack with
@@ -10,8 +10,9 @@
  *
  *	WORD	NAME@FILE:LINE	NAME@FILE:LINE	...
  *
- * separated by tabs. The innermost function comes first; a "|" stands for entries of native code. The last line tells
- * how many samples had frames, and how many of these were placed. It ends with 4 if this machine
+ * separated by tabs. The innermost function comes first; a "|" stands for entries of native code. With
+ * -t the name of the task that ran is behind the word, or nothing. The last line tells how many samples
+ * had frames, and how many of these were placed. It ends with 4 if this machine
  * permits no such program, or if its kernel refuses the large one that reads JavaScript; with 1 if the
  * kernel's verifier refuses another one; and says why.
  */
@@ -52,6 +53,7 @@
  * @pid: the process.
  * @reading: frames are read.
  * @set: number of the interpreter for which the place of the word was told; 0: none.
+ * @tasks: names of tasks are printed.
  * @placed: after so many samples with functions it ends, not counting those from before the program
  *	wrote its word first; 0: any number.
  * @read: after so many samples of which frames were read it ends; 0: any number.
@@ -66,6 +68,7 @@ struct truth {
 	pid_t pid;
 	bool reading;
 	int set;
+	bool tasks;
 	uint64_t placed;
 	uint64_t read;
 	uint64_t printed;
@@ -85,11 +88,21 @@ static void find_word(struct truth *t, int number)
 	maps_close(&maps);
 }
 
+/* Returns the name of the task that ran, "" if none is known. */
+static const char *task_of(const struct languages *all)
+{
+	static char label[LANGUAGES_LABEL];
+
+	return languages_label(all, label) ? label + strlen(label) + 1 : "";
+}
+
 static void print(const struct truth *t, const uint64_t *pcs, unsigned int nr)
 {
 	bool native = false;
 
 	printf("%llu", (unsigned long long)languages_truth(t->languages));
+	if (t->tasks)
+		printf("\t%s", task_of(t->languages));
 	for (unsigned int i = 0; i < nr; i++) {
 		struct shstk_symframe f;
 		const char *module;
@@ -269,19 +282,21 @@ int main(int argc, char **argv)
 	};
 	int option;
 
-	while (t && (option = getopt(argc, argv, "+n:r:f:")) >= 0) {
+	while (t && (option = getopt(argc, argv, "+tn:r:f:")) >= 0) {
 		if (option == 'n')
 			t->placed = strtoull(optarg, NULL, 10);
+		else if (option == 't')
+			t->tasks = true;
 		else if (option == 'r')
 			t->read = strtoull(optarg, NULL, 10);
 		else if (option == 'f')
 			opts.freq = strtoul(optarg, NULL, 10);
 		else
 			die("usage",
-			    "truth [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+			    "truth [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
 	}
 	if (!t || argc - optind < 2)
-		die("usage", "truth [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+		die("usage", "truth [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
 	t->file = argv[optind];
 	t->languages = languages_create(NULL);
 	if (!t->languages || shstk_symbols_create(NULL, &symbols) ||

@@ -349,6 +349,11 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 		return;
 	nr = languages_place(c->opts.languages, &of, &native, s->pcs + s->copied,
 			     s->marks + s->copied, STACKS_MAX - s->copied);
+	if (c->opts.labels) {
+		s->labels = c->stacks.label_text;
+		s->labels_size +=
+			languages_label(c->opts.languages, c->stacks.label_text + s->labels_size);
+	}
 	if (!nr)
 		return;
 	s->nr = s->copied + nr;

@@ -10,6 +10,7 @@
 #include "tools/convert/living_golabels.h"
 #include "tools/convert/population.h"
 #include "tools/convert/wakers.h"
+#include "tools/language/languages.h"
 #include "tools/perf/sample.h"
 
 /**
@@ -74,7 +75,8 @@ struct stacks {
 	uint64_t pcs[STACKS_MAX];
 	uint64_t sps[STACKS_MAX];
 	uint8_t marks[STACKS_MAX];
-	char label_text[GOLABELS_MAX + OUTER_LABEL + CONTEXT_LABELS + WAKERS_LABEL + STATE_LABEL];
+	char label_text[GOLABELS_MAX + OUTER_LABEL + LANGUAGES_LABEL + CONTEXT_LABELS +
+			WAKERS_LABEL + STATE_LABEL];
 };
 
 /* Frees what stacks_make() has taken. */

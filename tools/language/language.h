@@ -165,6 +165,8 @@ struct language_part {
  * @sound: returns whether all frames can be those of one moment.
  * @expand: finds the functions that a frame runs, the innermost first: machine code may have inlined
  *	some. Returns their number; 0: it is not known. NULL: a frame runs its function.
+ * @task: makes a string of what was copied of a task's name, of at most @max bytes with its 0. Returns
+ *	how many; 0: the task was given no name. NULL if its targets tell of no tasks.
  */
 struct language {
 	const char *module;
@@ -178,6 +180,8 @@ struct language {
 	bool (*sound)(const void *version, const struct language_frames *frames);
 	unsigned int (*expand)(const struct language_frame *frame, struct language_part *parts,
 			       unsigned int max);
+	size_t (*task)(const void *version, const uint8_t *name, size_t size, char *buf,
+		       size_t max);
 };
 
 extern const struct language language_php;

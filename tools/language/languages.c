@@ -13,6 +13,7 @@
 #include "tools/bpf/load_object.h"
 #include "tools/repeats.h"
 #include "tools/language/languages.h"
+#include "tools/shstk.h"
 
 #define OBJECT "shstk-language.bpf.o"
 #define NATIVE_OBJECT "shstk-native.bpf.o" /* reads frames on the native stack, too */
@@ -86,6 +87,9 @@ struct kept_moment {
  * @nr_positions: number of elements of @by_pc.
  * @max_positions: number of elements for which @by_pc has room.
  * @moments: hash table by thread ID.
+ * @task: name of the task that ran at the last sample, as it was copied.
+ * @task_size: its bytes; 0: none is known.
+ * @task_of: the interpreter.
  * @truth: the word that was read for a test at the last sample.
  * @counts: see &struct language_counts.
  * @folded: see languages_folded().
@@ -119,6 +123,9 @@ struct languages {
 	size_t nr_positions;
 	size_t max_positions;
 	struct kept_moment *moments;
+	uint8_t task[LANGUAGE_TASK];
+	size_t task_size;
+	const struct interpreter *task_of;
 	uint64_t truth;
 	struct language_counts counts;
 	bool folded;
@@ -584,14 +591,15 @@ static int take_moment(struct languages *all, int tid, uint64_t time,
 		       const struct language_moment *it, size_t size)
 {
 	size_t nr = (size - sizeof(*it)) / sizeof(struct language_entry);
+	const unsigned int nr_task = it->task_size ? LANGUAGE_TASK_ENTRIES : 0;
 	struct kept_moment *m;
 
 	if (it->nr_marks > LANGUAGE_MARKS || it->nr_frames > LANGUAGE_FRAMES ||
-	    it->nr_marks + it->nr_frames > nr ||
+	    it->nr_marks + it->nr_frames + nr_task > nr || it->task_size > LANGUAGE_TASK ||
 	    (it->left_out && (it->nr_frames != LANGUAGE_FRAMES ||
 			      it->left_out > LANGUAGE_DEEPEST - LANGUAGE_FRAMES)))
 		return 0;
-	nr = it->nr_marks + it->nr_frames;
+	nr = it->nr_marks + it->nr_frames + nr_task;
 	HASH_FIND_INT(all->moments, &tid, m);
 	if (m)
 		forget(all, m);
@@ -860,6 +868,30 @@ static unsigned int place(struct languages *all, const struct kept_moment *m,
 	return nr ? make_entries(all, of, native, nr) : 0;
 }
 
+/* Keeps the name of the task of a sample, until the next one. */
+static void keep_task(struct languages *all, const struct kept_moment *m)
+{
+	all->task_of = &all->interpreters[m->it.target];
+	all->task_size = m->it.task_size;
+	memcpy(all->task, &m->entries[m->it.nr_marks + m->it.nr_frames], all->task_size);
+}
+
+size_t languages_label(const struct languages *all, char *buf)
+{
+	static const char key[] = "task";
+	const struct language *language;
+	size_t size;
+
+	if (!all->task_size || !all->task_of->language->task)
+		return 0;
+	language = all->task_of->language;
+	memcpy(buf, key, sizeof(key));
+	size = language->task(all->task_of->found.version, all->task, all->task_size,
+			      buf + sizeof(key), LANGUAGES_LABEL - sizeof(key));
+	printable(buf + sizeof(key));
+	return size ? sizeof(key) + strlen(buf + sizeof(key)) + 1 : 0;
+}
+
 /* Shortens the stack of @nr entries that was made. Returns how many it has then. */
 static unsigned int shorten(struct languages *all, const struct native_stack *native,
 			    unsigned int nr, unsigned int max)
@@ -877,10 +909,12 @@ unsigned int languages_place(struct languages *all, const struct language_sample
 	unsigned int nr = 0;
 	struct kept_moment *m;
 
+	all->task_size = 0;
 	HASH_FIND_INT(all->moments, &sample->tid, m);
 	if (!m)
 		return 0;
 	if (belongs(all, m, sample)) {
+		keep_task(all, m);
 		all->truth = m->it.truth;
 		nr = place(all, m, native);
 		if (sample->fold && nr > sample->fold)

@@ -184,6 +184,15 @@ unsigned int languages_place(struct languages *all, const struct language_sample
  */
 bool languages_folded(const struct languages *all);
 
+#define LANGUAGES_LABEL 512 /* bytes of languages_label(), at most */
+
+/*
+ * Makes the label of the sample of the last languages_place(), also if its functions could not be
+ * placed: "task" and the name of the task that ran, each followed by a 0. Returns the number of bytes
+ * in @buf, which has room for LANGUAGES_LABEL; 0: no task that was given a name is known.
+ */
+size_t languages_label(const struct languages *all, char *buf);
+
 /*
  * For tests: has a word be read at @addr with each sample of the processes that have the interpreter
  * @number. Returns 0 or a negative errno.

@@ -3,13 +3,6 @@
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
 
-/* What a frame lies in (owner). All above it are frames on the native stack. */
-enum {
-	OWNER_THREAD,
-	OWNER_GENERATOR,
-	OWNER_FRAME_OBJECT,
-};
-
 #define CHUNK_HEAD 24 /* bytes at the beginning of a piece of the stack of frames */
 #define PAGE 4096
 
@@ -28,9 +21,9 @@ unsigned int python_kind(const void *version, const struct language_frame *frame
 	const struct language_entry *e = frame->entry;
 	unsigned int owner = owner_of(v, e), kind = 0;
 
-	if (owner > OWNER_FRAME_OBJECT)
+	if (owner > PYTHON_OWNER_FRAME_OBJECT)
 		return LANGUAGE_ENTRY;
-	if (!frame->function || owner == OWNER_GENERATOR || e->at >= frame->function->first)
+	if (!frame->function || owner == PYTHON_OWNER_GENERATOR || e->at >= frame->function->first)
 		kind |= LANGUAGE_SHOWN;
 	if (v->entry && e->flags >> (v->entry & 3) * 8 & 255)
 		kind |= LANGUAGE_LAST;
@@ -53,7 +46,7 @@ static bool follow_each_other(const struct python_version *v, const struct langu
 			begin = 0;
 			continue;
 		}
-		if (owner_of(v, frame->entry) != OWNER_THREAD || !frame->function)
+		if (owner_of(v, frame->entry) != PYTHON_OWNER_THREAD || !frame->function)
 			continue;
 		if (begin && begin % PAGE != CHUNK_HEAD &&
 		    frame->entry->addr + frame->function->frame_size != begin)
@@ -71,7 +64,7 @@ static bool is_last(const struct python_version *v, const struct language_frames
 {
 	const struct language_frame *first = f->frames;
 
-	return f->nr && first->function && owner_of(v, first->entry) == OWNER_THREAD &&
+	return f->nr && first->function && owner_of(v, first->entry) == PYTHON_OWNER_THREAD &&
 	       first->entry->addr + first->function->frame_size == f->base_word;
 }
 

@@ -85,6 +85,29 @@ static char *make_text(const struct python_version *v, const uint8_t *object, si
 	return text;
 }
 
+/* Returns whether a name is "Task-" and a number: so asyncio calls tasks that were given no name. */
+static bool is_given(const char *name)
+{
+	static const char prefix[] = "Task-";
+	const size_t length = sizeof(prefix) - 1;
+
+	return strncmp(name, prefix, length) || !name[length] ||
+	       name[length + strspn(name + length, "0123456789")];
+}
+
+size_t python_task(const void *version, const uint8_t *name, size_t size, char *buf, size_t max)
+{
+	char *text = make_text(version, name, size);
+	size_t length = text ? strlen(text) + 1 : 0;
+
+	if (length > max || (text && (!*text || !is_given(text))))
+		length = 0;
+	if (length)
+		memcpy(buf, text, length);
+	free(text);
+	return length;
+}
+
 /* A name such as "<module>" says nothing without its file. Returns false without memory. */
 static bool add_file(struct language_function *f)
 {

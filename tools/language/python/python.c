@@ -10,4 +10,5 @@ const struct language language_python = {
 	.line = python_line,
 	.kind = python_kind,
 	.sound = python_sound,
+	.task = python_task,
 };

@@ -21,5 +21,6 @@ int python_function(const void *version, const struct language_code *code, size_
 unsigned int python_line(const struct language_function *function, int at);
 unsigned int python_kind(const void *version, const struct language_frame *frame);
 bool python_sound(const void *version, const struct language_frames *frames);
+size_t python_task(const void *version, const uint8_t *name, size_t size, char *buf, size_t max);
 
 #endif

@@ -24,6 +24,8 @@ struct python_symbols {
 	uint64_t version;
 	uint64_t runtime;
 	uint64_t code_type;
+	uint64_t coroutine_type;
+	uint64_t text_type;
 	uint64_t run;
 	uint64_t run_size;
 };
@@ -51,6 +53,10 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 		f->runtime = sym->st_value;
 	else if (!strcmp(name, "PyCode_Type"))
 		f->code_type = sym->st_value;
+	else if (!strcmp(name, "PyCoro_Type"))
+		f->coroutine_type = sym->st_value;
+	else if (!strcmp(name, "PyUnicode_Type"))
+		f->text_type = sym->st_value;
 	else if (!strcmp(name, "_PyEval_EvalFrameDefault")) {
 		f->run = sym->st_value;
 		f->run_size = sym->st_size;
@@ -74,11 +80,14 @@ static bool find_symbols(const struct language_module *m, struct python_symbols 
 		shstk_account_give(m->account, bytes);
 	}
 	elf_end(elf);
-	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run)
+	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run ||
+	    !ret->coroutine_type || !ret->text_type)
 		return false;
 	ret->version += bias;
 	ret->runtime += bias;
 	ret->code_type += bias;
+	ret->coroutine_type += bias;
+	ret->text_type += bias;
 	ret->run += bias;
 	return true;
 }
@@ -138,6 +147,30 @@ static void set_identity(const struct python_version *v, struct language_target 
 	t->behind[t->nr_behind++] = (struct language_behind){ last, PYTHON_BYTES };
 }
 
+/*
+ * A task is run by a function of asyncio.Handle, whose variable "self" has what is called: a method of
+ * the task. So it is in the event loop of asyncio itself.
+ */
+static void set_task(const struct python_version *v, const struct python_symbols *f,
+		     const struct language_text *text, struct language_task *t)
+{
+	*t = (struct language_task){
+		.kind = 8 * (v->owner & 3),
+		.in_object = PYTHON_OWNER_GENERATOR,
+		.object = v->generator_frame,
+		.type_at = PYTHON_TYPE,
+		.type = f->coroutine_type,
+		.first = v->locals,
+		.callback = PYTHON_CALLBACK,
+		.holders = { PYTHON_STEP_TASK, PYTHON_METHOD_SELF },
+		.coroutine = v->task_coroutine,
+		.name = v->task_coroutine + 8,
+		.name_type = f->text_type,
+		.text = *text,
+		.waits = { v->waits[0], v->waits[1] },
+	};
+}
+
 static void set_target(const struct python_version *v, const struct python_symbols *f,
 		       struct language_target *t)
 {
@@ -178,6 +211,7 @@ static void set_target(const struct python_version *v, const struct python_symbo
 		t->mark_at = v->cframe_frame;
 	}
 	set_identity(v, t);
+	set_task(v, f, &text, &t->task);
 }
 
 #define BEGINNING 256 /* bytes of the function that are looked at */

@@ -18,18 +18,21 @@ static const struct python_version versions[] = {
 		.frame_bytes = 72, .previous = 48, .code = 32, .instruction = 56, .owner = 69,
 		.entry = 68, .first_line = 72, .first_traceable = 168, .instructions = 184,
 		.ascii = 48, .wide = 72, .state_top = 304, .unsure = true,
+		.locals = 72, .generator_frame = 80, .task_coroutine = 136,
 	}, {
 		.minor = 12, .cframes = true, .key = 1544 + 4, .finalizing = 24,
 		.state_frames = 56, .state_thread = 136, .cframe_frame = 0, .cframe_previous = 8,
 		.frame_bytes = 72, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
 		.first_line = 68, .size_words = 76, .first_traceable = 176, .instructions = 192,
 		.ascii = 40, .wide = 56, .state_top = 240, .unsure = true,
+		.locals = 72, .generator_frame = 72, .task_coroutine = 136, .waits = { 123, 168 },
 	}, {
 		.minor = 13, .key = 2160 + 4, .finalizing = 608,
 		.state_frames = 72, .state_thread = 152, .state_top = 240,
 		.frame_bytes = 72, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
 		.first_line = 68, .size_words = 76, .first_traceable = 184, .instructions = 200,
 		.ascii = 40, .wide = 56,
+		.locals = 72, .generator_frame = 72, .task_coroutine = 120, .waits = { 104, 208 },
 		.checks = {
 			{ 4, 608, "runtime_state.finalizing" },
 			{ 23, 72, "thread_state.current_frame" },
@@ -59,6 +62,7 @@ static const struct python_version versions[] = {
 		.owner = 74,
 		.first_line = 68, .size_words = 76, .first_traceable = 192, .instructions = 208,
 		.ascii = 40, .wide = 56,
+		.locals = 80, .generator_frame = 72, .task_coroutine = 128, .waits = { 106, 197 },
 		.checks = {
 			{ 4, 784, "runtime_state.finalizing" },
 			{ 26, 72, "thread_state.current_frame" },

@@ -36,6 +36,11 @@
  * @ascii: offset in a str of characters that are all ASCII.
  * @wide: offset in a str of other characters.
  * @state_top: offset in the thread state of the end of its stack of frames.
+ * @locals: offset in a frame of its first variable.
+ * @generator_frame: offset in the object of a generator or coroutine of its frame.
+ * @task_coroutine: offset in a task of asyncio's module _asyncio of the address of its coroutine; its
+ *	name's is behind it.
+ * @waits: numbers of the instructions SEND and SEND_GEN; none in 3.11, where no task begins at once.
  * @unsure: while the interpreter is entered, its lists may be in the middle of a change.
  * @checks: what _Py_DebugOffsets must have: index of a word, and its value. The last one has the
  *	index 0.
@@ -63,6 +68,10 @@ struct python_version {
 	uint32_t ascii;
 	uint32_t wide;
 	uint32_t state_top;
+	uint32_t locals;
+	uint32_t generator_frame;
+	uint32_t task_coroutine;
+	uint8_t waits[2];
 	bool unsure;
 	struct python_check {
 		uint16_t word;
@@ -82,7 +91,17 @@ struct python_version {
 #define PYTHON_HASH 24 /* of str */
 #define PYTHON_STATE 32 /* of str */
 #define PYTHON_BYTES 32 /* offset of the bytes in a bytes object */
+#define PYTHON_CALLBACK 24 /* in asyncio.Handle, whose __slots__ are sorted */
+#define PYTHON_STEP_TASK 16 /* in what a task's first step is called by (TaskStepMethWrapper) */
+#define PYTHON_METHOD_SELF 24 /* in a method of a built-in type, such as a task's wake-up */
 #define PYTHON_CODE_VERSION 92 /* in a code object from 3.12 on: a number that no other one gets */
+
+/* What a frame lies in (owner). All above it are frames on the native stack. */
+enum python_owner {
+	PYTHON_OWNER_THREAD,
+	PYTHON_OWNER_GENERATOR,
+	PYTHON_OWNER_FRAME_OBJECT,
+};
 
 /* Offset from the thread pointer of glibc's value that key 0 of pthread_getspecific() has. */
 #define PYTHON_FIRST_VALUE (0x310 + 8)
