@@ -13,7 +13,7 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 from harness import Skip, check, main, shstk, test    # noqa: E402
 from languages import ROWS, is_installed, record, write_sources    # noqa: E402
-from permitted import skip_unless_native_read, skip_unless_read    # noqa: E402
+from permitted import check_not_refused, skip_unless_native_read, skip_unless_read    # noqa: E402
 
 SECONDS = 1
 
@@ -81,6 +81,10 @@ def judge_beside(*parts):
     with tempfile.TemporaryDirectory() as folder:
         write_sources(folder)
         out = os.path.join(folder, 'out.folded')
+        alone = shstk('record', '--via=bpf', '-o', out, '--', 'true')
+        if alone.returncode:
+            check_not_refused(alone.stderr)
+            raise Skip('stacks are not walked here: ' + alone.stderr.strip().splitlines()[-1])
         while missing and seconds <= LONGEST:
             command = '; '.join(parts).format(seconds=seconds, folder=folder)
             said = shstk('record', '-F', '499', '-o', out, '--', 'sh', '-c', command).stderr
