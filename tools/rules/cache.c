@@ -311,15 +311,20 @@ static bool is_begun(const char *name)
 	return digits && ends_with(name, len - digits, ".rules.");
 }
 
+/* Notes a file. One whose name is longer than the cache's names is not the cache's. */
 static void note_entry(struct cache_files *e, const char *name, const struct stat *st)
 {
-	struct cache_file *v = reallocarray(e->v, e->n + 1, sizeof(*v));
+	const size_t size = strlen(name) + 1;
+	struct cache_file *v;
 
+	if (size > sizeof(v->name))
+		return;
+	v = reallocarray(e->v, e->n + 1, sizeof(*v));
 	if (!v)
 		return;
 	e->v = v;
 	v += e->n++;
-	snprintf(v->name, sizeof(v->name), "%s", name);
+	memcpy(v->name, name, size);
 	v->used = st->st_mtime;
 	v->size = S_ISLNK(st->st_mode) ? LINK_BYTES : (uint64_t)st->st_size;
 	e->bytes += v->size;
