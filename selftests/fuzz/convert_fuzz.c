@@ -99,6 +99,13 @@ bool languages_folded(const struct languages *all)
 	abort();
 }
 
+size_t languages_label(const struct languages *all, char *buf)
+{
+	(void)all;
+	(void)buf;
+	abort();
+}
+
 unsigned int languages_place(struct languages *all, const struct language_sample *sample,
 			     const struct native_stack *native, uint64_t *pcs, uint8_t *marks,
 			     unsigned int max)
