@@ -17,6 +17,18 @@
 
 #include "bpf/language.h"
 
+/**
+ * struct python_size - what python_write() will write
+ * @marks: number of marks.
+ * @frames: number of frames.
+ * @left_out: number of frames of a deep stack that are not written (tools/language/middle.h).
+ */
+struct python_size {
+	unsigned int marks;
+	unsigned int frames;
+	unsigned int left_out;
+};
+
 #if defined(__x86_64__)
 /* The process has a Python that is known. Set by python_find(). */
 extern bool python_known __attribute__((visibility("hidden")));
@@ -36,18 +48,6 @@ void python_begin(void);
  */
 uint64_t python_sum(void);
 
-/**
- * struct python_size - what python_write() will write
- * @marks: number of marks.
- * @frames: number of frames.
- * @left_out: number of frames of a deep stack that are not written (tools/language/middle.h).
- */
-struct python_size {
-	unsigned int marks;
-	unsigned int frames;
-	unsigned int left_out;
-};
-
 /* Returns how much there is to write of the calling thread. */
 struct python_size python_measure(void);
 
@@ -55,11 +55,6 @@ struct python_size python_measure(void);
 void python_write(struct python_size size, struct language_moment *to);
 #else
 #define python_known false
-
-struct python_size {
-	unsigned int marks;
-	unsigned int frames;
-};
 
 static inline void python_find(void)
 {
@@ -76,7 +71,7 @@ static inline uint64_t python_sum(void)
 
 static inline struct python_size python_measure(void)
 {
-	return (struct python_size){ 0, 0 };
+	return (struct python_size){ 0 };
 }
 
 static inline void python_write(struct python_size size, struct language_moment *to)

@@ -441,7 +441,7 @@ static uint32_t take_new(struct shstk_hook *hook, const void *leaf, uint64_t has
 	}
 	s->nr += first;
 	if (!s->nr || s->folded)
-		s->frames = (struct python_size){ 0, 0, 0 };
+		s->frames = (struct python_size){ 0 };
 	return add(hash, s);
 }
 
