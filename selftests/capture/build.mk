@@ -97,13 +97,19 @@ $(B)/capture/native/scratch_test: selftests/capture/scratch_test.c $(B)/lib/nati
 	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ \
 		$(filter %.c %.a,$^) -ldl -Wl,--wrap=scratch_call
 
+$(B)/capture/native/stub_test: selftests/capture/stub_test.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ \
+		$(filter %.c %.a,$^) -ldl
+
 # The sanitizer variants leave out nomalloc_test, as a sanitizer's allocator must not be replaced,
 # and exception_test.
 CHECK += $(foreach v,native clang asan tsan,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/%)) \
 	$(B)/capture/native/exception_test $(B)/capture/clang/exception_test \
 	$(B)/capture/native/nomalloc_test $(B)/capture/native/paths_test \
 	$(B)/capture/native/guesses_test $(B)/capture/native/scratch_test \
-	$(B)/capture/native/stack_test $(B)/capture/native/symbols_test.sh \
+	$(B)/capture/native/stub_test $(B)/capture/native/stack_test \
+	$(B)/capture/native/symbols_test.sh \
 	$(B)/capture/native/return_probe_test \
 	$(B)/capture/musl/musl_test
 # The arm64 programs are static and run in user-mode emulation; tests that need dlopen() are left

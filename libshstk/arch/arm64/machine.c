@@ -49,38 +49,55 @@ static bool after_call(const uint8_t *code, size_t len)
 	       (v & 0xfefff800) == 0xd63f0800;
 }
 
+/* The first entry of a PLT as AAELF64 gives it. The other entries are the same without the push. */
+static const uint32_t plt_entry[][2] = {
+	/* mask, instruction */
+	{ 0xffffffff, 0xa9bf7bf0 }, /* stp x16, x30, [sp, #-16]! */
+	{ 0x9f00001f, 0x90000010 }, /* adrp x16, ... */
+	{ 0xffc003ff, 0xf9400211 }, /* ldr x17, [x16, ...] */
+	{ 0xff8003ff, 0x91000210 }, /* add x16, x16, ... */
+	{ 0xffffffff, 0xd61f0220 }, /* br x17 */
+};
+
+enum { PLT_INSNS = sizeof(plt_entry) / sizeof(*plt_entry) };
+
 /*
- * Returns the unwind rule in the first entry of a PLT as AAELF64 gives it, or RULE_NONE if
- * @code is not in one. The other entries jump there for the first call of a function. It
- * pushes x16 and the return address, and linkers do not describe it.
+ * Returns the number of the instruction of @plt_entry that @code begins with, if all of them from
+ * @first on are there, before and behind it; or PLT_INSNS.
+ */
+static size_t place_in_plt(const uint8_t *code, size_t before, size_t len, size_t first)
+{
+	size_t at, i;
+
+	for (at = first; at < PLT_INSNS; at++) {
+		if (before < 4 * (at - first) || len < 4 * (PLT_INSNS - at))
+			continue;
+		for (i = first; i < PLT_INSNS; i++)
+			if ((insn(code + 4 * i - 4 * at) & plt_entry[i][0]) != plt_entry[i][1])
+				break;
+		if (i == PLT_INSNS)
+			break;
+	}
+	return at;
+}
+
+/*
+ * Returns the unwind rule in an entry of a PLT, or RULE_NONE if @code is not in one. Linkers do not
+ * describe them. A function is entered through one with its return address in x30. For the first call
+ * of a function, an entry jumps to the first one, which pushes x16 and the return address.
  */
 static uint64_t stub_rule(const uint8_t *code, size_t before, size_t len)
 {
-	static const uint32_t stub[][2] = {
-		/* mask, instruction */
-		{ 0xffffffff, 0xa9bf7bf0 }, /* stp x16, x30, [sp, #-16]! */
-		{ 0x9f00001f, 0x90000010 }, /* adrp x16, ... */
-		{ 0xffc003ff, 0xf9400211 }, /* ldr x17, [x16, ...] */
-		{ 0xff8003ff, 0x91000210 }, /* add x16, x16, ... */
-		{ 0xffffffff, 0xd61f0220 }, /* br x17 */
-	};
-	enum { INSNS = sizeof(stub) / sizeof(*stub) };
-	size_t at, i;
+	size_t at;
 
 	if (len >= 8 && insn(code) == 0xd503245f) { /* bti c */
 		code += 4;
 		len -= 4;
 	}
-	for (at = 0; at < INSNS; at++) {
-		if (before < 4 * at || len < 4 * (INSNS - at))
-			continue;
-		for (i = 0; i < INSNS; i++)
-			if ((insn(code + 4 * i - 4 * at) & stub[i][0]) != stub[i][1])
-				break;
-		if (i == INSNS)
-			return RULE_SP | RULE_CFA(at ? 16 : 0);
-	}
-	return RULE_NONE;
+	at = place_in_plt(code, before, len, 0);
+	if (at < PLT_INSNS)
+		return RULE_SP | RULE_CFA(at ? 16 : 0);
+	return place_in_plt(code, before, len, 1) < PLT_INSNS ? RULE_SP | RULE_CFA(0) : RULE_NONE;
 }
 
 const struct machine machine_arm64 = {

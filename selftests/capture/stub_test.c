@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* stub_test.c - tests what is known of the entries of arm64's PLTs, on any machine. */
+#include <stdint.h>
+#include <string.h>
+
+#include "machine.h"
+#include "rule.h"
+#include "kselftest_harness.h"
+
+#define PUSH 0xa9bf7bf0 /* stp x16, x30, [sp, #-16]! */
+#define PAGE 0xd0000010 /* adrp x16, ... */
+#define LOAD 0xf9472211 /* ldr x17, [x16, #3648] */
+#define ADD 0x91390210 /* add x16, x16, #3648 */
+#define JUMP 0xd61f0220 /* br x17 */
+#define BTI 0xd503245f /* bti c */
+#define NOP 0xd503201f
+#define RETURN 0xd65f03c0
+
+#define IN_REGISTER (RULE_SP | RULE_CFA(0)) /* the return address is in x30 */
+#define PUSHED (RULE_SP | RULE_CFA(16))
+
+#define SIZE(code) (sizeof(code) / sizeof(*(code)))
+
+/* Returns the rule at an instruction of @code. */
+static uint64_t rule_at(const uint32_t *code, size_t nr, size_t at)
+{
+	return machine_arm64.stub_rule((const uint8_t *)(code + at), 4 * at, 4 * (nr - at));
+}
+
+TEST(first_entry)
+{
+	const uint32_t code[] = { PUSH, PAGE, LOAD, ADD, JUMP, NOP };
+
+	EXPECT_EQ(IN_REGISTER, rule_at(code, SIZE(code), 0));
+	for (size_t i = 1; i <= 4; i++)
+		EXPECT_EQ(PUSHED, rule_at(code, SIZE(code), i));
+	EXPECT_EQ(RULE_NONE, rule_at(code, SIZE(code), 5));
+}
+
+TEST(other_entry)
+{
+	const uint32_t code[] = { NOP, PAGE, LOAD, ADD, JUMP, PAGE, LOAD, ADD, JUMP };
+
+	EXPECT_EQ(RULE_NONE, rule_at(code, SIZE(code), 0));
+	for (size_t i = 1; i < SIZE(code); i++)
+		EXPECT_EQ(IN_REGISTER, rule_at(code, SIZE(code), i));
+}
+
+TEST(entry_with_a_landing_pad)
+{
+	const uint32_t code[] = { BTI, PAGE, LOAD, ADD, JUMP, NOP };
+
+	for (size_t i = 0; i <= 4; i++)
+		EXPECT_EQ(IN_REGISTER, rule_at(code, SIZE(code), i));
+	EXPECT_EQ(RULE_NONE, rule_at(code, SIZE(code), 5));
+}
+
+TEST(part_of_an_entry)
+{
+	const uint32_t code[] = { PAGE, LOAD, ADD, RETURN };
+
+	for (size_t i = 0; i < SIZE(code); i++)
+		EXPECT_EQ(RULE_NONE, rule_at(code, SIZE(code), i));
+	/* What lies outside of the mapped code is not looked at. */
+	for (size_t i = 0; i < 3; i++) {
+		const uint32_t entry[] = { PAGE, LOAD, ADD, JUMP };
+
+		EXPECT_EQ(RULE_NONE, rule_at(entry, 3, i));
+		EXPECT_EQ(RULE_NONE, machine_arm64.stub_rule((const uint8_t *)(entry + 1 + i), 0,
+							     4 * (3 - i)));
+	}
+}
+
+TEST_HARNESS_MAIN
