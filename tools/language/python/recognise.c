@@ -28,6 +28,7 @@ struct python_symbols {
 	uint64_t text_type;
 	uint64_t run;
 	uint64_t run_size;
+	bool tasks;
 };
 
 bool python_may_be(const char *path)
@@ -80,14 +81,17 @@ static bool find_symbols(const struct language_module *m, struct python_symbols 
 		shstk_account_give(m->account, bytes);
 	}
 	elf_end(elf);
-	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run ||
-	    !ret->coroutine_type || !ret->text_type)
+	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run)
 		return false;
 	ret->version += bias;
 	ret->runtime += bias;
 	ret->code_type += bias;
-	ret->coroutine_type += bias;
-	ret->text_type += bias;
+	/* Tasks are named only where both are there. */
+	if (ret->coroutine_type && ret->text_type) {
+		ret->coroutine_type += bias;
+		ret->text_type += bias;
+		ret->tasks = true;
+	}
 	ret->run += bias;
 	return true;
 }
@@ -211,7 +215,8 @@ static void set_target(const struct python_version *v, const struct python_symbo
 		t->mark_at = v->cframe_frame;
 	}
 	set_identity(v, t);
-	set_task(v, f, &text, &t->task);
+	if (f->tasks)
+		set_task(v, f, &text, &t->task);
 }
 
 #define BEGINNING 256 /* bytes of the function that are looked at */
