@@ -35,7 +35,7 @@ $(BENCH)/base.o: BENCH_FP := $(BENCH_NOFP) $(if $(filter x86,$(ARCH)),-mno-red-z
 
 $(BENCH)/abseil.o: selftests/bench/abseil.cc selftests/bench/build.mk
 	@mkdir -p $(@D)
-	$(call say,C.PHONY: bench-record bench-heap bench-instr bench-languages bench-names,$@)$(C.PHONY: bench-record bench-heap bench-instr bench-languages bench-names) -O2 -g $(WARN) -MMD -MP $(BENCH_FP) -c -o $@ $<
+	$(call say,CXX,$@)$(CXX) -O2 -g $(WARN) -MMD -MP $(BENCH_FP) -c -o $@ $<
 
 $(BENCH)/chain_%.c: selftests/bench/gen_chain.awk
 	@mkdir -p $(@D)
@@ -49,7 +49,7 @@ $(BENCH)/chain_nofp.o: $(BENCH)/chain_nofp.c
 	$(call say,CC,$@)$(CC) $(BENCH_CFLAGS) $(BENCH_NOFP) -c -o $@ $<
 
 $(BENCH)/bench: $(BENCH_OBJ) $(B)/framehop/modules.o $(B)/lib/native/libshstk.a
-	$(call say,LD,$@)$(C.PHONY: bench-record bench-heap bench-instr bench-languages bench-names) -o $@ $^ -lunwind -labsl_stacktrace \
+	$(call say,LD,$@)$(CXX) -o $@ $^ -lunwind -labsl_stacktrace \
 		-labsl_debugging_internal -labsl_raw_logging_internal -lelf \
 		-Wl,-rpath,'$$ORIGIN/../framehop'
 
