@@ -95,7 +95,7 @@ void shstk_profile_prepare(struct shstk_profile *profile)
 	addrs = calloc(new, sizeof(*addrs));
 	for (size_t i = profile->prepared; places && i < profile->nr_locations; i++)
 		nr += find_place(profile->locations[i], &places[nr]);
-	if (addrs)
+	if (places && addrs)
 		prepare(places, nr, addrs, threads);
 	profile->prepared = profile->nr_locations;
 	free(places);

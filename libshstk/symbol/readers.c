@@ -74,7 +74,10 @@ static size_t take_unit(struct work *work, size_t *first)
 	return to - from;
 }
 
-/* Reads the names of one address. */
+/*
+ * Reads the names of one address. What is found while the reader's part of the budget ends may lack
+ * the line or more, so it is left to the first reader.
+ */
 static void read_names(struct reader *reader, struct shstk_wanted *wanted)
 {
 	struct shstk_symframe frames[SHSTK_FRAMES_MAX];
@@ -84,7 +87,7 @@ static void read_names(struct reader *reader, struct shstk_wanted *wanted)
 	names.nr = shstk_dwarf_find(reader->dwarf, wanted->addr, wanted->sym, &names);
 	names.resolved = names.nr;
 	names.frames = shstk_pool_alloc(&reader->pool, names.nr * sizeof(*frames));
-	if (!names.nr || !names.frames)
+	if (!names.nr || !names.frames || reader->account.excess)
 		return;
 	memcpy(names.frames, frames, names.nr * sizeof(*frames));
 	wanted->names = names;
@@ -101,13 +104,19 @@ static void *read_all(void *arg)
 	return NULL;
 }
 
-/* Starts a thread that gets no signal: they are for the program's own threads. */
+/*
+ * Starts a thread that gets no signal: they are for the program's own threads. Those of its own
+ * faults come nevertheless: a program may survive that a file is shortened which is mapped here.
+ */
 static bool start(struct reader *reader)
 {
+	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV };
 	sigset_t all, old;
 	int err;
 
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&reader->thread, NULL, read_all, reader);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);

@@ -3,14 +3,17 @@
 #include <fcntl.h>
 #include <libelf.h>
 #include <link.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/debugfile.h"
 #include "libshstk/symbol/dwarf.h"
+#include "libshstk/symbol/elf_file.h"
 #include "libshstk/symbol/object_names.h"
 #include "libshstk/symbol/pool.h"
 #include "libshstk/symbol/readers.h"
@@ -172,6 +175,78 @@ TEST_F(readers, stop_where_their_time_ends)
 	EXPECT_EQ(0, named);
 	EXPECT_EQ(0, self->account.excess);
 	shstk_readers_destroy(readers);
+}
+
+/* What the readers of little memory name they name as the first reader does, also the lines. */
+TEST_F(readers, tell_nothing_that_the_end_of_their_memory_made_less)
+{
+	size_t named = 0, other = 0;
+
+	for (uint64_t memory = 1 << 14; memory < 1 << 25; memory += memory / 4) {
+		const uint64_t all = self->budget.memory;
+		struct shstk_readers *readers;
+
+		for (size_t i = 0; i < self->nr; i++)
+			self->wanted[i].names = (struct shstk_resolved){ 0 };
+		self->budget.memory = memory;
+		readers = shstk_readers_run(self->dwarf, &self->account, self->wanted, self->nr,
+					    THREADS);
+		self->budget.memory = all;
+		for (size_t i = 0; readers && i < self->nr; i++) {
+			const struct shstk_wanted *wanted = &self->wanted[i];
+			struct shstk_symframe frames[SHSTK_FRAMES_MAX] = { 0 };
+			struct shstk_resolved names = { .frames = frames };
+
+			if (!wanted->names.nr)
+				continue;
+			names.nr = shstk_dwarf_find(self->dwarf, wanted->addr, NULL, &names);
+			names.resolved = names.nr;
+			named++;
+			other += !same(&names, &wanted->names);
+		}
+		shstk_readers_destroy(readers);
+	}
+	EXPECT_LT(0, named);
+	EXPECT_EQ(0, other);
+}
+
+static volatile sig_atomic_t gone;
+
+/* Puts zeros in the place of a page that is gone, as the commands do. */
+static void replace_page(int signo, siginfo_t *info, void *context)
+{
+	const uintptr_t size = getpagesize();
+
+	(void)signo;
+	(void)context;
+	gone++;
+	mmap((void *)((uintptr_t)info->si_addr & -size), size, PROT_READ | PROT_WRITE,
+	     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+TEST_F(readers, survive_that_a_mapped_file_is_shortened)
+{
+	const struct sigaction action = { .sa_sigaction = replace_page, .sa_flags = SA_SIGINFO };
+	const struct shstk_bytes lines = shstk_elf_bytes(self->elf, ".debug_line");
+	const uintptr_t page = getpagesize();
+	const uintptr_t from = ((uintptr_t)lines.p + page - 1) & -page;
+	const size_t size = ((uintptr_t)lines.end & -page) - from;
+	const int empty = memfd_create("empty", MFD_CLOEXEC);
+	struct shstk_readers *readers;
+
+	ASSERT_LE(0, empty);
+	ASSERT_LT(from, (uintptr_t)lines.end & -page);
+	ASSERT_EQ(0, sigaction(SIGBUS, &action, NULL));
+	ASSERT_NE(MAP_FAILED, mmap((void *)from, size, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_FIXED, empty, 0));
+	readers = shstk_readers_run(self->dwarf, &self->account, self->wanted, self->nr, THREADS);
+	EXPECT_NE(NULL, readers);
+	EXPECT_LT(0, gone);
+	shstk_readers_destroy(readers);
+	/* All can be read again, whatever does that next. */
+	ASSERT_NE(MAP_FAILED, mmap((void *)from, size, PROT_READ | PROT_WRITE,
+				   MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0));
+	close(empty);
 }
 
 /* Makes an object of this program's file. */
