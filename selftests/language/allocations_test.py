@@ -101,7 +101,7 @@ def lock():
 
 
 DEEP = """
-import sys
+import sys, time
 sys.setrecursionlimit(10 ** 6)
 kept = []
 def down(n):
@@ -115,6 +115,7 @@ def second(n):
     down(n)
 first(3000)
 second(3000)
+time.sleep(float(sys.argv[1]))
 """
 
 
@@ -122,7 +123,7 @@ second(3000)
 def deep_recursion():
     """a recursion of 3,000 calls has both ends, and what repeats once"""
     out = os.path.join(TMP, 'deep.folded')
-    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', '-c', DEEP)
+    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', '-c', DEEP, '0')
     check(ended.returncode == 0, ended.stderr)
     with open(out, encoding='utf-8') as file:
         stacks_of = [line.split(';') for line in file if int(line.rpartition(' ')[2]) > 777777]
@@ -130,6 +131,15 @@ def deep_recursion():
         check(any([name, '[recursion of 1 call]', 'down'] == stack[i:i + 3]
                   for stack in stacks_of for i, frame in enumerate(stack) if frame == name),
               f'{name}: {stacks_of}')
+    check('deeper than 1024 frames' in ended.stderr, ended.stderr)
+
+
+@test
+def deep_recursion_that_is_known():
+    """it is also said of a file that was written while the program ran"""
+    ended = shstk('record', '--heap', '-o', os.path.join(TMP, 'deep.shstk'), '--',
+                  *PYTHON.split(), '-S', '-c', DEEP, '4')
+    check(ended.returncode == 0, ended.stderr)
     check('deeper than 1024 frames' in ended.stderr, ended.stderr)
 
 

@@ -535,6 +535,21 @@ static int take_interpreter(struct heap_reading *r, size_t size)
 	return 0;
 }
 
+/* Adds a stack that the profile does not know yet. Returns 0 or -ENOMEM. */
+static int add_stack(struct heap_reading *r, uint32_t number, const struct shstk_sample *sample,
+		     bool folded)
+{
+	int ret;
+
+	r->d->counts.folded += folded;
+	if (!r->told)
+		return shstk_profile_add(r->d->profile, sample);
+	ret = told_new(r->told, number, r->d->profile, sample);
+	if (!ret && folded)
+		told_set_folded(told_find(r->told, number));
+	return ret;
+}
+
 static int take_trace(struct heap_reading *r, size_t size)
 {
 	struct heap_trace *t = (void *)r->copy;
@@ -560,7 +575,6 @@ static int take_trace(struct heap_reading *r, size_t size)
 	if (take_growth(r, t->counter, values))
 		return -ENOMEM;
 	heap_functions_place(r->d->functions, r->interpreter, r->number, t, &stack);
-	r->d->counts.folded += t->folded || stack.folded;
 	/* A program can claim that Python's functions take the place of these entries. */
 	if (skip >= stack.nr)
 		skip = 0;
@@ -575,20 +589,17 @@ static int take_trace(struct heap_reading *r, size_t size)
 		.time = r->time,
 		.values = values,
 	};
-	return r->told ? told_new(r->told, t->counter, r->d->profile, &sample) :
-			 shstk_profile_add(r->d->profile, &sample);
+	return add_stack(r, t->counter, &sample, t->folded || stack.folded);
 }
 
 /**
  * struct known_stack - a stack that the profile knows already
  * @stack: what it was told of it; NULL: it does not know the stack.
  * @unit: the unit of its counter.
- * @folded: as in &struct heap_trace.
  */
 struct known_stack {
 	struct told_stack *stack;
 	uint32_t unit;
-	bool folded;
 };
 
 /* Takes the values of a stack that the profile knows already. */
@@ -601,7 +612,7 @@ static int take_again(struct heap_reading *r, const struct known_stack *known)
 	if (copy_counter(r, known->unit, &counter, &temporary))
 		return 0;
 	take_values(r, &counter, temporary, values);
-	r->d->counts.folded += known->folded;
+	r->d->counts.folded += told_folded(known->stack);
 	if (take_growth(r, known->unit, values))
 		return -ENOMEM;
 	return told_again(known->stack, r->d->profile, r->time, values);
@@ -645,7 +656,6 @@ static struct known_stack find_known(const struct heap_reading *r, const struct 
 	if (!r->told || kind != HEAP_TRACE)
 		return known;
 	known.unit = t->counter;
-	known.folded = t->folded;
 	known.stack = told_find(r->told, known.unit);
 	return known;
 }

@@ -14,12 +14,14 @@
  * struct told_stack - a stack that the profile knows
  * @hh: makes it a member of the hash table, by @number.
  * @number: its number.
+ * @folded: it was shortened. Set by told_set_folded().
  * @record: the stack in the profile.
  * @values: what the profile has been told, in all.
  */
 struct told_stack {
 	UT_hash_handle hh;
 	uint32_t number;
+	bool folded;
 	const struct shstk_record *record;
 	int64_t values[HEAP_VALUES];
 };
@@ -30,6 +32,16 @@ struct told_stack *told_find(const struct told *told, uint32_t number)
 
 	HASH_FIND(hh, told->stacks, &number, sizeof(number), found);
 	return found;
+}
+
+void told_set_folded(struct told_stack *stack)
+{
+	stack->folded = true;
+}
+
+bool told_folded(const struct told_stack *stack)
+{
+	return stack->folded;
 }
 
 int told_new(struct told *told, uint32_t number, struct shstk_profile *profile,

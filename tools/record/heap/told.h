@@ -27,6 +27,10 @@ struct told {
 /* Returns the stack with that number, or NULL if the profile does not know it. */
 struct told_stack *told_find(const struct told *told, uint32_t number);
 
+/* Notes that the profile has the stack shortened; told_folded() returns that. */
+void told_set_folded(struct told_stack *stack);
+bool told_folded(const struct told_stack *stack);
+
 /**
  * told_new() - tell of a stack for the first time
  * @told: the stacks; it does not have this one.
