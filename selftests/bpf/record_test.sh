@@ -69,6 +69,11 @@ point $status "stacks at which a thread leaves its CPU are walked in the kernel"
 grep -q ';innermost;' out.folded &&
 	! grep ';innermost;' out.folded | grep -qv ';main;outer;middle;innermost;'
 point $? "off-CPU time: each wait has all callers"
+# Of what is preempted the stacks are walked, too, but they are no waits.
+cpu=$(taskset -pc $$ | sed 's/.*: \([0-9]*\).*/\1/')
+record --off-cpu -- sh -c "taskset -c $cpu $spin & taskset -c $cpu $spin; wait" &&
+	[ "$walked" -le "$all" ]
+point $? "off-CPU time: no more stacks are said to be walked than there are"
 record_walked -- "$here/changes" "$here/late_library.so"
 point $? "stacks of threads, children, and what they become are walked in the kernel"
 # Each line is the function below which the time is, and what is above the common three.

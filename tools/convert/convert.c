@@ -287,6 +287,8 @@ static int add_sample(struct converter *c, struct task *t, struct shstk_symproc 
 	set_values(values, 1, which, value);
 	count_sample(c, t, proc, which, value < INT64_MAX / 2 ? value : 0);
 	count_end(&c->counts, t->process, s);
+	c->counts.walked += s->walked;
+	c->counts.compat += s->compat;
 	return shstk_profile_add(c->profile, &sample);
 }
 
@@ -420,6 +422,8 @@ static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct s
 	t->stack.nr = s->nr;
 	t->stack.end = s->end;
 	t->stack.note = s->note;
+	t->stack.walked = s->walked;
+	t->stack.compat = s->compat;
 	t->proc = proc;
 	t->stack.time = t->left = s->time;
 	t->stack.cpu = s->cpu;
@@ -444,8 +448,6 @@ int convert_sample(struct converter *c, int which, const struct perf_sample *sam
 		return err;
 	stack.cpu = sample->cpu;
 	learn(c, t, &stack);
-	c->counts.walked += sample->walked;
-	c->counts.compat += sample->abi == PERF_SAMPLE_REGS_ABI_32;
 	if (which == PERF_OFF)
 		return t->exited ? 0 : keep_stack(t, proc, &stack);
 	return add_sample(c, t, proc, &stack, which, sample->period);

@@ -94,6 +94,8 @@ struct process {
  * @spliced: it goes on with the kernel's callchain, in code of Go.
  * @no_shadow: it has only the innermost entry, as the process has no shadow stack.
  * @folded: it has entries that stand for others of a deep stack (stack_deep.h).
+ * @walked: a BPF program walked it.
+ * @compat: it is of 32-bit code.
  * @copied: index of the first entry that was unwound from a copy.
  * @nr_copied: number of such entries.
  * @pcs: the entries, innermost first.
@@ -114,6 +116,8 @@ struct stack {
 	bool spliced;
 	bool no_shadow;
 	bool folded;
+	bool walked;
+	bool compat;
 	unsigned int copied;
 	unsigned int nr_copied;
 	uint64_t *pcs;

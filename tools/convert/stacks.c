@@ -319,7 +319,13 @@ int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 	struct process *p = t->process;
 	const bool chain = is_chain(st, all, p, sample);
 
-	*ret = (struct stack){ .pcs = st->pcs, .marks = st->marks, .time = sample->time };
+	*ret = (struct stack){
+		.pcs = st->pcs,
+		.marks = st->marks,
+		.time = sample->time,
+		.walked = sample->walked,
+		.compat = sample->abi == PERF_SAMPLE_REGS_ABI_32,
+	};
 	st->whole.nr = 0;
 	if (!chain)
 		ret->note = find_note(t, sample);
