@@ -5,8 +5,12 @@
 # and everything else works. tools/bpf/ loads them with libbpf.
 
 # CO-RE needs the types (-g). The rest of the debug information is stripped.
-WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi \
-	-I/usr/include/$(MULTIARCH) -ffile-prefix-map=$(CURDIR)=.
+WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi -ffile-prefix-map=$(CURDIR)=.
+# A context of a program has the registers of its architecture in front. The headers that tell which
+# are the system's or, on another machine, those of the cross compiler.
+WALK_BPF_HEADERS_x86 := /usr/include/$(MULTIARCH)
+WALK_BPF_HEADERS_arm64 := $(patsubst %/asm,%,$(firstword \
+	$(wildcard /usr/include/aarch64-linux-gnu/asm) /usr/aarch64-linux-gnu/include/asm))
 # The programs of each architecture. No interpreter is known on arm64.
 WALK_BPF_x86	:= walk lend language native stack
 WALK_BPF_arm64	:= walk lend stack
@@ -19,7 +23,7 @@ LLVM_STRIP	?= llvm-strip
 define walk_objects
 $(WALK_BPF_$(2):%=$(1)/shstk-%.bpf.o): $(1)/shstk-%.bpf.o: $(WALK_BPF_SRC) bpf/build.mk
 	@mkdir -p $$(@D)
-	$$(call say,BPF,$$@)$(WALK_BPF_CC) -D$(3) $$(if $$(filter stack,$$*),-DWALK_SHARED) -c -o $$@ bpf/$$*.bpf.c
+	$$(call say,BPF,$$@)$(WALK_BPF_CC) -I$$(WALK_BPF_HEADERS_$(2)) -D$(3) $$(if $$(filter stack,$$*),-DWALK_SHARED) -c -o $$@ bpf/$$*.bpf.c
 	$$(Q)if command -v $(LLVM_STRIP) >/dev/null; then $(LLVM_STRIP) -g $$@; fi
 endef
 

@@ -21,6 +21,7 @@ BPF_FILES_x86 := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selft
 	$(B)/selftests/loader/libprotobuf-c.so.1 $(B)/selftests/record/throw $(B)/selftests/kmod/x86/input.i
 BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains shstk judge shstk-walk.bpf.o) \
 	$(B)/selftests/kmod/arm64/input.i
+BPF_STEPS_arm64 = $(BPF_CONTEXT)
 BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE) $(BPF_LENT)
 # What the broker lends: the test, the command and its programs.
 BPF_LENT = $(addprefix $(B)/,selftests/broker/walk_test shstk shstk-lend.bpf.o shstk-walk.bpf.o \
@@ -49,11 +50,19 @@ bpf_probed = $(if $(filter $(BPF_GUESTS_PROBED),$(1)),$(HEAP_PROBED_x86))
 bpf_step_probed = $(if $(call bpf_probed,$(1)),echo \
 	"	'heap:probed=selftests/heap/probed_test.sh brief $(call bpf_probed,$(1))' \\";)
 
+# Trace contexts by the walk of arm64: the test, the command and its program.
+BPF_CONTEXT := $(addprefix selftests/,harness.py pprof.py context/context_test.py language/permitted.py) \
+	$(addprefix $(BPF_ARM64)/,publish shstk shstk-walk.bpf.o)
+
 # Writes the steps that only guests of an architecture have. $(1) is the architecture.
 define bpf_steps_x86
 echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
 echo "	'broker:walk=selftests/broker/walk.sh $(BPF_LENT)' \\"; \
 echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\";
+endef
+
+define bpf_steps_arm64
+echo "	'context:bpf=selftests/context/guest.sh $(BPF_CONTEXT)' \\";
 endef
 
 # $(1) guest, $(2) its architecture, $(3) the programs
@@ -69,7 +78,7 @@ $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
 	   echo "	--prog programs-$(2):/usr/libexec/gcc/$$(BPF_CC1_$(2))/14/cc1 \\"; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/share/nodejs:/usr/share/nodejs \\"; \
-	   echo "	$(if $(filter x86,$(2)),--prog programs-x86:/usr/lib/x86_64-linux-gnu/libffi.so.8) \\"; \
+	   echo "	--prog programs-$(2):/usr/lib/$$(BPF_CC1_$(2))/libffi.so.8 \\"; \
 	   $$(bpf_steps_$(2)) $$(call bpf_step_probed,$(1)) \
 	   echo "	'bpf:walk=selftests/bpf/walk.sh $(3) $$(BPF_FILES_$(2))'"; } >$$@
 	@chmod +x $$@

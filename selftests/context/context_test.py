@@ -4,7 +4,7 @@
 which the function runs that was sampled, whole and not late.
 
 publish.c changes its context all the time, and each of its functions runs under contexts of its own.
-The environment may choose how often (SWITCHES, NAPS).
+The environment may choose how often (SWITCHES, NAPS), and the format in which samples are kept (SUFFIX).
 """
 
 import os
@@ -15,13 +15,14 @@ import sys
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TOP, os.path.join(TOP, 'language')]
+import pprof    # noqa: E402
 from harness import HERE, SHSTK, TMP, Process, Skip, check, equal, main, shstk, test    # noqa: E402
 from permitted import check_not_refused    # noqa: E402
 
 SWITCHES = int(os.environ.get('SWITCHES', 1000000))
 NAPS = int(os.environ.get('NAPS', 4000))     # the same where each function sleeps
 LEAST = 20          # samples that are compared
-OUT = os.path.join(TMP, 'out.shstk')
+OUT = os.path.join(TMP, 'out' + os.environ.get('SUFFIX', '.shstk'))
 FOLDED = os.path.join(TMP, 'out.folded')
 BY = 'trace_id', 'span_id', 'http.route', 'shard'
 MASK = (1 << 64) - 1
@@ -58,8 +59,19 @@ def report(*options):
         return file.read().splitlines()
 
 
+def decoded():
+    """The same of a file of pprof's, for which no report is needed."""
+    profile = pprof.Decoded(OUT)
+    for ids, _, labels in profile.samples:
+        names = [name for name in profile.frames(ids) if not name.startswith('[')]
+        yield {name: labels.get(name, '') for name in BY}, names or ['']
+
+
 def stacks():
     """(labels, functions) of each distinct sample, the outermost function first."""
+    if OUT.endswith('.pb.gz'):
+        yield from decoded()
+        return
     for line in report('--by=' + ','.join(BY)):
         words = line.rsplit(' ', 1)[0].split(';')
         labels = dict(zip(BY, (word.partition(': ')[2] for word in words)))

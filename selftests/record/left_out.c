@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * left_out.c - stands in for libprotobuf-c and libiberty in the arm64 command. It packs messages as
- * the format of pprof needs; everything else fails, so C++ names stay mangled.
+ * the format of pprof needs, and unpacks texts and messages, as programs publish them of themselves;
+ * everything else fails, so C++ names stay mangled.
  */
 #include <protobuf-c/protobuf-c.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define FAILS(type, name)       \
@@ -25,17 +27,6 @@ size_t protobuf_c_message_pack(const ProtobufCMessage *message, uint8_t *out)
 	(void)message;
 	(void)out;
 	return 0;
-}
-
-ProtobufCMessage *protobuf_c_message_unpack(const ProtobufCMessageDescriptor *descriptor,
-					    ProtobufCAllocator *allocator, size_t size,
-					    const uint8_t *data)
-{
-	(void)descriptor;
-	(void)allocator;
-	(void)size;
-	(void)data;
-	return NULL;
 }
 
 void protobuf_c_message_free_unpacked(ProtobufCMessage *message, ProtobufCAllocator *allocator)
@@ -150,4 +141,82 @@ size_t protobuf_c_message_pack_to_buffer(const ProtobufCMessage *message, Protob
 
 	put_message(&s, message);
 	return s.size;
+}
+
+/* The bytes of a message that are not read yet. */
+struct source {
+	const uint8_t *at;
+	const uint8_t *end;
+};
+
+static uint64_t take_number(struct source *s)
+{
+	uint64_t ret = 0;
+
+	for (int shift = 0; s->at < s->end && shift < 64; shift += 7) {
+		ret |= (uint64_t)(*s->at & 127) << shift;
+		if (*s->at++ < 128)
+			break;
+	}
+	return ret;
+}
+
+/* Puts a text or a message where its field is, behind others if there may be several. */
+static void keep(const ProtobufCFieldDescriptor *f, uint8_t *message, void *value)
+{
+	void **to = (void **)(message + f->offset), **more;
+	size_t *nr = (size_t *)(message + f->quantifier_offset);
+
+	if (f->flags & PROTOBUF_C_FIELD_FLAG_ONEOF)
+		*(uint32_t *)(message + f->quantifier_offset) = f->id;
+	if (f->label != PROTOBUF_C_LABEL_REPEATED) {
+		*to = value;
+		return;
+	}
+	more = realloc(*to, (*nr + 1) * sizeof(*more));
+	if (!more)
+		abort();
+	more[(*nr)++] = value;
+	*to = more;
+}
+
+/* Takes a field that has a length. Fields that are not known are passed over. */
+static void take_bytes(const ProtobufCMessageDescriptor *d, unsigned int id, uint8_t *message,
+		       const uint8_t *data, size_t size)
+{
+	const ProtobufCFieldDescriptor *f = d->fields;
+
+	while (f < d->fields + d->n_fields && f->id != id)
+		f++;
+	if (f == d->fields + d->n_fields)
+		return;
+	if (f->type == PROTOBUF_C_TYPE_STRING)
+		keep(f, message, strndup((const char *)data, size));
+	else if (f->type == PROTOBUF_C_TYPE_MESSAGE)
+		keep(f, message, protobuf_c_message_unpack(f->descriptor, NULL, size, data));
+}
+
+/* Nothing of it is freed: little is unpacked here. */
+ProtobufCMessage *protobuf_c_message_unpack(const ProtobufCMessageDescriptor *descriptor,
+					    ProtobufCAllocator *allocator, size_t size,
+					    const uint8_t *data)
+{
+	struct source s = { data, data + size };
+	void *message = calloc(1, descriptor->sizeof_message);
+
+	(void)allocator;
+	if (!message)
+		abort();
+	descriptor->message_init(message);
+	while (s.at < s.end) {
+		uint64_t key = take_number(&s), value = take_number(&s);
+
+		if ((key & 7) == VARINT)
+			continue;
+		if ((key & 7) != BYTES || value > (size_t)(s.end - s.at))
+			return NULL;
+		take_bytes(descriptor, key >> 3, message, s.at, value);
+		s.at += value;
+	}
+	return message;
 }
