@@ -785,6 +785,17 @@ def time_off_the_cpu():
 
 
 @test
+def stacks_of_the_preempted():
+    """--off-cpu: of preempted threads stacks are taken, too, but those that are told of are of waits"""
+    cpu = str(min(os.sched_getaffinity(0)))
+    deep = f'taskset -c {cpu} {DEEP} 1000'
+    done, _ = record('--off-cpu', '--', 'sh', '-c', f'{deep} & {deep}; wait')
+    check(done.returncode == 0, done.stderr)
+    counts = [tuple(map(int, found)) for found in re.findall(r'(\d+) of (\d+) stacks', done.stderr)]
+    check(all(part <= whole for part, whole in counts), done.stderr)
+
+
+@test
 def wall_clock_time():
     """--wall: where a program runs and waits, and nothing is put into it"""
     done, stacks = record('--wall', '--', TARGET, 'sleeper', '1')

@@ -235,6 +235,20 @@ static void count_end(struct convert_counts *n, const struct process *p, const s
 		   mappings_has_jit(p->mappings);
 }
 
+/* Counts a stack of the profile by what it was made of. */
+static void count_stack(struct convert_counts *n, const struct process *p, const struct stack *s)
+{
+	count_end(n, p, s);
+	n->no_shadow += s->no_shadow;
+	n->continued += s->by == OUTER_BEFORE;
+	n->read += s->by == OUTER_READ;
+	n->chained += s->by == OUTER_CALLCHAIN;
+	n->goroutines += s->by_pieces;
+	n->folded += s->folded;
+	n->walked += s->walked;
+	n->compat += s->compat;
+}
+
 /* Counts a sample of the thread that is about to be added. */
 static void count_sample(struct converter *c, struct task *t, struct shstk_symproc *proc, int which,
 			 uint64_t value)
@@ -286,9 +300,7 @@ static int add_sample(struct converter *c, struct task *t, struct shstk_symproc 
 
 	set_values(values, 1, which, value);
 	count_sample(c, t, proc, which, value < INT64_MAX / 2 ? value : 0);
-	count_end(&c->counts, t->process, s);
-	c->counts.walked += s->walked;
-	c->counts.compat += s->compat;
+	count_stack(&c->counts, t->process, s);
 	return shstk_profile_add(c->profile, &sample);
 }
 
@@ -307,12 +319,6 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 		l->no_shadow += c->opts.period;
 		l->no_shadow_longest = known > l->no_shadow_longest ? known : l->no_shadow_longest;
 	}
-	c->counts.no_shadow += s->no_shadow;
-	c->counts.continued += s->by == OUTER_BEFORE;
-	c->counts.read += s->by == OUTER_READ;
-	c->counts.chained += s->by == OUTER_CALLCHAIN;
-	c->counts.goroutines += s->by_pieces;
-	c->counts.folded += s->folded;
 }
 
 /*
@@ -408,25 +414,21 @@ static int make_stack(struct converter *c, struct task *t, struct shstk_symproc 
 /* Keeps the stack at which a thread left its CPU. Returns 0 or -ENOMEM. */
 static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct stack *s)
 {
+	uint64_t *pcs = malloc(s->nr * 9 + s->labels_size + 1);
+
 	task_forget_stack(t);
-	t->stack.pcs = malloc(s->nr * 9 + s->labels_size + 1);
-	if (!t->stack.pcs)
+	if (!pcs)
 		return -ENOMEM;
-	t->stack.marks = (uint8_t *)&t->stack.pcs[s->nr];
+	t->stack = *s;
+	t->stack.pcs = pcs;
+	t->stack.marks = (uint8_t *)&pcs[s->nr];
 	t->stack.labels = (char *)t->stack.marks + s->nr;
-	t->stack.labels_size = s->labels_size;
 	if (s->labels_size)
 		memcpy(t->stack.labels, s->labels, s->labels_size);
-	memcpy(t->stack.pcs, s->pcs, s->nr * sizeof(*s->pcs));
+	memcpy(pcs, s->pcs, s->nr * sizeof(*pcs));
 	memcpy(t->stack.marks, s->marks, s->nr);
-	t->stack.nr = s->nr;
-	t->stack.end = s->end;
-	t->stack.note = s->note;
-	t->stack.walked = s->walked;
-	t->stack.compat = s->compat;
 	t->proc = proc;
-	t->stack.time = t->left = s->time;
-	t->stack.cpu = s->cpu;
+	t->left = s->time;
 	return 0;
 }
 
