@@ -911,16 +911,39 @@ static int ends_it(int signo)
 	return 0;
 }
 
+static void *send_to_process(void *arg)
+{
+	burn(0.05);
+	kill(getpid(), *(int *)arg);
+	return NULL;
+}
+
+/* Another thread than the first gets the signal, which the agent blocks in that one while it waits. */
+static int ends_it_in_a_thread(int signo)
+{
+	pthread_t thread;
+
+	if (pthread_create(&thread, NULL, send_to_process, &signo))
+		return 1;
+	sleep(20);
+	return 0;
+}
+
 static const struct {
 	const char *what;
 	int (*use)(int signo);
 	bool ends; /* the process has to end by the signal */
 } uses[] = {
-	{ "is waited for", is_waited_for, false }, { "is read", is_read, false },
-	{ "is pending", is_pending, false },	   { "comes by a timer", comes_by_timer, false },
-	{ "is handled", is_handled, false },	   { "is kept", is_kept, false },
-	{ "is ignored", is_ignored, false },	   { "is taken", is_taken_by_a_thread, false },
+	{ "is waited for", is_waited_for, false },
+	{ "is read", is_read, false },
+	{ "is pending", is_pending, false },
+	{ "comes by a timer", comes_by_timer, false },
+	{ "is handled", is_handled, false },
+	{ "is kept", is_kept, false },
+	{ "is ignored", is_ignored, false },
+	{ "is taken", is_taken_by_a_thread, false },
 	{ "ends the program", ends_it, true },
+	{ "ends it in a thread", ends_it_in_a_thread, true },
 };
 
 /* uses FIRST LAST: tries all these ways with real-time signals, counted from the last one back. */

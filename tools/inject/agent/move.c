@@ -16,6 +16,7 @@
  * the kernel's action for such a number is never the default one, which would end the program: the
  * default action is set when a signal comes that is the program's own.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "agent.h"
@@ -30,7 +31,8 @@ static ksigset bit_of(int signo)
 
 /*
  * Sends a signal that the agent received to the program again, to this thread or to the process, as
- * it was sent at first.
+ * it was sent at first. Of a signal that kill() sent, the kernel lets only the first thread repeat who
+ * sent it: in others it comes as sent by this process.
  */
 static void send_again(int signo, const siginfo_t *si)
 {
@@ -38,8 +40,8 @@ static void send_again(int signo, const siginfo_t *si)
 
 	if (si->si_code == SI_TKILL)
 		sys4(SYS_rt_tgsigqueueinfo, pid, sys0(SYS_gettid), signo, si);
-	else
-		sys3(SYS_rt_sigqueueinfo, pid, signo, si);
+	else if (sys3(SYS_rt_sigqueueinfo, pid, signo, si) == -EPERM)
+		sys2(SYS_kill, pid, signo);
 }
 
 uint64_t move_drain(int signo, const struct agent_thread *t, bool *others)
