@@ -126,21 +126,27 @@ def losses_in_every_output():
     check(found[1] in json.loads(read(paths[3]))['cautions'], 'JSON')
 
 
+def next_part(recorder, name):
+    """Has a recorder with --every write what it has, and waits for that."""
+    before = len(parts(name))
+    recorder.send_signal(signal.SIGHUP)
+    end = time.monotonic() + PATIENCE
+    while len(parts(name)) == before:
+        check(time.monotonic() < end, 'no profile is written')
+        time.sleep(0.02)
+
+
 @test
 def losses_of_each_part():
     """--every: the profile in which records are missing says so, those after it do not"""
     name = os.path.join(TMP, 'part.folded')
     with stopped_recorder('-F', '2000', '--buffer=16', '--every=1h', '-o', name) as both:
         recorder, target = both
-        for _ in range(2):
-            before = len(parts(name))
-            recorder.send_signal(signal.SIGHUP)
-            end = time.monotonic() + PATIENCE
-            while len(parts(name)) == before:
-                check(time.monotonic() < end, 'no profile is written')
-                time.sleep(0.02)
-            # Nothing more is to be recorded.
-            target.send_signal(signal.SIGSTOP)
+        next_part(recorder, name)
+        # Nothing more is to be recorded, nor lost.
+        target.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, target.pid, os.WSTOPPED)
+        next_part(recorder, name)
         recorder.send_signal(signal.SIGINT)
         _, err = recorder.communicate()
     check(recorder.returncode == 0, err)
