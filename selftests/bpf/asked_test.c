@@ -15,7 +15,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
@@ -249,10 +251,18 @@ static bool make_file(int i, struct file *ret)
 	return good;
 }
 
+/* Sets the name of a file that HotSpot's library would have. */
+static void set_jit_name(char path[PATH_MAX + 32])
+{
+	snprintf(path, PATH_MAX + 32, "%s/libjvm.so", folder);
+}
+
 static void remove_files(void)
 {
 	char path[PATH_MAX + 32];
 
+	set_jit_name(path);
+	unlink(path);
 	for (int i = 0; i < FILES; i++) {
 		snprintf(path, sizeof(path), "%s/file-%d", folder, i);
 		unlink(path);
@@ -300,13 +310,18 @@ static void test_forgotten(const void *code)
 static void test_stuck(const void *code)
 {
 	const struct walk_asked of = request(getpid(), code, USER);
-	const struct served_user *user = shared->served.users;
+	struct served_user *user = shared->served.users;
+	const struct turn waits = {
+		.kind = TURNS_OPEN, .asked = of, .fd = -1, .user = &user->turns
+	};
 	bool kept;
 
 	restart();
 	serve_user(&shared->served, USER);
+	/* One request waits already, and another one comes. */
+	shared->waiting = turns_add(&shared->served.turns, &waits);
 	begets = true;
-	kept = serve(&of, 1) && shared->forgotten == 1 && !user->next_refused;
+	kept = serve(&of, 1) && shared->forgotten == 2 && !user->next_refused;
 	begets = false;
 	verdict(kept, "nobody looks at processes of who makes a child wait");
 	/* The child has ended with that server. */
@@ -341,6 +356,75 @@ static void test_identity(const struct file *file)
 	of.file.nsec ^= 1;
 	verdict(ask(&of) && shared->forgotten == 1 && !shared->nr_made,
 		"nor is one that was changed at another time");
+}
+
+/* ---- A file with another name ---- */
+
+/*
+ * In a child process: maps the file @path in a namespace of its own, in which it is mounted as HotSpot's
+ * library. Returns where; NULL if that is not permitted.
+ */
+static void *map_as_jit(const char *path)
+{
+	char name[PATH_MAX + 32];
+	void *at;
+	int fd;
+
+	set_jit_name(name);
+	close(open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+	if (unshare(CLONE_NEWUSER | CLONE_NEWNS) || mount(path, name, NULL, MS_BIND, NULL))
+		return NULL;
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	at = fd < 0 ? MAP_FAILED : mmap(NULL, 1, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+/* Begins a process that does so. Returns its number; *@at receives where the file is mapped, or NULL. */
+static pid_t begin_as_jit(const char *path, void **at)
+{
+	int told[2];
+	pid_t ret;
+
+	*at = NULL;
+	if (pipe(told))
+		exit(1);
+	ret = fork();
+	if (!ret) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		*at = map_as_jit(path);
+		if (write(told[1], at, sizeof(*at)) != sizeof(*at))
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(told[1]);
+	if (ret < 0)
+		exit(1);
+	/* It has ended if not even the attempt is permitted. */
+	if (read(told[0], at, sizeof(*at)) != sizeof(*at))
+		*at = NULL;
+	close(told[0]);
+	return ret;
+}
+
+static void test_name(const struct file *file)
+{
+	const char *fact = "one that its user has mounted as HotSpot's library gets its table, too";
+	struct walk_asked of = file->asked;
+	char path[PATH_MAX + 32];
+	pid_t child;
+	void *at;
+
+	snprintf(path, sizeof(path), "%s/file-0", folder);
+	child = begin_as_jit(path, &at);
+	of.pid = child;
+	of.addr = (uintptr_t)at;
+	if (at)
+		verdict(ask(&of) && !shared->forgotten && shared->nr_made == 1, fact);
+	else
+		skip(fact, "a user cannot mount a file here");
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
 }
 
 /* ---- Whose turn it is ---- */
@@ -389,12 +473,13 @@ int main(int argc, char **argv)
 		puts("1..0 # SKIP files beside this program cannot be executed");
 		return 4;
 	}
-	puts("1..11");
+	puts("1..12");
 	fflush(stdout);
 	shared = share(sizeof(*shared));
 	test_forgotten(main);
 	test_stuck(main);
 	test_identity(&files[0]);
+	test_name(&files[0]);
 	test_turns(files);
 	remove_files();
 	return !!failed;

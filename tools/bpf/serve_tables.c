@@ -9,6 +9,7 @@
  */
 #if __has_include(<bpf/libbpf.h>)
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <linux/magic.h>
 #include <poll.h>
@@ -292,13 +293,18 @@ static void take_ahead(const struct request *r, const struct stat *st, int fd)
 
 /*
  * Returns whether the file is a library that makes code at run time, by its own name. What the process
- * calls it is not asked: anybody can mount any file under any name in a namespace of the own.
+ * calls it is not asked: in a namespace of the own anybody can mount any file under any name. So a file
+ * that is mounted itself, and not only a folder above it, has no name that counts.
  */
 static bool is_jit(int fd)
 {
+	const unsigned int flags = AT_EMPTY_PATH | AT_STATX_DONT_SYNC;
 	char link[48], path[PATH_MAX];
+	struct statx st;
 	ssize_t n;
 
+	if (statx(fd, "", flags, 0, &st) || st.stx_attributes & STATX_ATTR_MOUNT_ROOT)
+		return false;
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	if (n < 0)
@@ -406,7 +412,8 @@ static void serve(struct served *s, const struct turn *of)
 	struct request r = { .s = s, .asked = &of->asked, .user = user_of(of) };
 	int err;
 
-	if (now_ns(CLOCK_MONOTONIC) < r.user->again || !serve_has_room(s, r.user)) {
+	if (now_ns(CLOCK_MONOTONIC) < r.user->again || is_stuck(r.user) ||
+	    !serve_has_room(s, r.user)) {
 		forget(s, &of->asked.file);
 		return;
 	}
