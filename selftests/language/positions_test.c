@@ -79,8 +79,19 @@ static bool sound(const void *version, const struct language_frames *frames)
 	return true;
 }
 
+/* No task was given a name. */
+static size_t task(const void *version, const uint8_t *name, size_t size, char *buf, size_t max)
+{
+	(void)version;
+	(void)name;
+	(void)size;
+	(void)buf;
+	(void)max;
+	return 0;
+}
+
 const struct language language_python = { "[python]", may_be, recognise, make_function, line,
-					  kind,	      sound,  NULL,	 NULL };
+					  kind,	      sound,  NULL,	 task };
 const struct language language_php = { "[php]", may_be, recognise_none, make_function, line,
 				       kind,	sound,	NULL,		NULL };
 const struct language language_v8 = { "[javascript]", may_be, recognise_none, make_function, line,
@@ -273,6 +284,36 @@ TEST(deep_stacks_that_no_reader_writes_are_not_taken)
 	languages_count(all, &counts);
 	EXPECT_EQ(0, counts.samples);
 	languages_destroy(all);
+}
+
+TEST(a_task_that_was_given_no_name_has_no_label)
+{
+	static struct {
+		struct language_moment moment;
+		struct language_entry name[LANGUAGE_TASK_ENTRIES];
+	} record;
+	const struct language_sample sample = { .number = 1, .tid = 1, .pc = PC };
+	const struct native_stack native = { .nr = 0 };
+	struct languages *all = languages_create(NULL);
+	struct shstk_symbols *symbols = NULL;
+	char buf[LANGUAGES_LABEL + 1];
+
+	ASSERT_EQ(0, shstk_symbols_create(NULL, &symbols));
+	ASSERT_NE(NULL, all);
+	languages_stopped_only(all);
+	ASSERT_EQ(1, find_interpreter(all, symbols));
+	record.moment = (struct language_moment){
+		.kind = LANGUAGE_MOMENT, .target = 1, .task_size = 8, .pc = PC
+	};
+	languages_take(all, 1, 0, &record, sizeof(record));
+	languages_place(all, &sample, &native, NULL, NULL, 0);
+	/* What the buffer had before is no text. */
+	memset(buf, '\n', LANGUAGES_LABEL);
+	buf[LANGUAGES_LABEL] = '\0';
+	EXPECT_EQ(0, languages_label(all, buf));
+	EXPECT_EQ(LANGUAGES_LABEL - strlen("task") - 1, strspn(buf + sizeof("task"), "\n"));
+	languages_destroy(all);
+	shstk_symbols_destroy(symbols);
 }
 
 TEST_HARNESS_MAIN

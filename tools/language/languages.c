@@ -888,8 +888,10 @@ size_t languages_label(const struct languages *all, char *buf)
 	memcpy(buf, key, sizeof(key));
 	size = language->task(all->task_of->found.version, all->task, all->task_size,
 			      buf + sizeof(key), LANGUAGES_LABEL - sizeof(key));
+	if (!size)
+		return 0;
 	printable(buf + sizeof(key));
-	return size ? sizeof(key) + strlen(buf + sizeof(key)) + 1 : 0;
+	return sizeof(key) + size;
 }
 
 /* Shortens the stack of @nr entries that was made. Returns how many it has then. */
