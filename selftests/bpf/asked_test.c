@@ -136,12 +136,14 @@ static bool begets; /* the server begins with a child that waits because of the 
 
 static void beget(struct served *s)
 {
-	const pid_t child = fork();
+	const pid_t server = getpid(), child = fork();
 
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		for (;;)
+		/* The server may have been killed before that. */
+		while (getppid() == server)
 			pause();
+		_exit(0);
 	}
 	s->users[0].stuck = child;
 }
