@@ -8,9 +8,10 @@ generator or a method of a class lies in the lines of the function that uses it.
 FOLDER/functions.txt has a line for each function: name, number, line of the call, first and last
 line. At lines that end in "#" the number is about to change.
 """
-import os
+import sys
 
-DEPTH, CHILDREN = 4, 3
+import written_program
+
 WORK = [
     ['$s = 0;', 'for ($j = 0; $j < $n; $j++)', ' $s += $j * $j % 7;'],
     ['$v = range(1, $n);', 'usort($v, function ($a, $b) {', ' return $b * 3 % 11 - $a * 3 % 11;',
@@ -28,40 +29,13 @@ WORK = [
 ]
 HEAD = '''<?php
 $c = FFI::cdef('void *mmap(void *a, size_t n, int p, int f, int fd, long o); int open(const char *p, int f);');
-$map = FFI::cast('unsigned long*', $c->mmap(null, 4096, 3, 1, $c->open($argv[1], 2), 0));
-'''
-
-
-class Writer:
-    def __init__(self):
-        self.source = HEAD.split('\n')[:-1]
-        self.table = {}
-
-    def write(self, name, depth, kind):
-        number = len(self.table) + 1
-        self.table[name] = [number, 0, len(self.source) + 1, 0]
-        children = [f'{name}_{j}' for j in range(CHILDREN)] if depth < DEPTH else []
-        self.source += [f'function {name}($n) {{ #', ' global $map; #', f' $map[0] = {number}; #']
-        self.source += [' ' + line for line in WORK[(kind + depth) % len(WORK)]]
-        for child in children:
-            self.source.append(f' {child}($n); #')
-            self.table[child] = len(self.source)
-            self.source += [f' $map[0] = {number}; #', ' for ($j = 0; $j < $n >> 2; $j++)',
-                            '  $s = $j;']
-        self.source += [' return; #', '} #']
-        self.table[name][3] = len(self.source)
-        calls = {child: self.table.pop(child) for child in children}
-        for j, child in enumerate(children):
-            self.write(child, depth + 1, kind + j)
-            self.table[child][1] = calls[child]
+$map = FFI::cast('unsigned long*', $c->mmap(null, 4096, 3, 1, $c->open($argv[1], 2), 0));'''.split('\n')
+BEGIN = ['function NAME($n) { #', ' global $map; #', ' $map[0] = NUMBER; #']
+CALL = [' NAME($n); #']
+GO_ON = [' $map[0] = NUMBER; #', ' for ($j = 0; $j < $n >> 2; $j++)', '  $s = $j;']
+END = [' return; #', '} #']
+LOOP = ['while (true)', ' n(400); #']
 
 
 def write(folder):
-    writer = Writer()
-    writer.write('n', 0, 0)
-    writer.source += ['while (true)', ' n(400); #']
-    with open(os.path.join(folder, 'functions.php'), 'w') as out:
-        out.write('\n'.join(writer.source) + '\n')
-    with open(os.path.join(folder, 'functions.txt'), 'w') as out:
-        for name, row in writer.table.items():
-            out.write(' '.join(map(str, [name] + row)) + '\n')
+    written_program.write(sys.modules[__name__], folder, 'php')
