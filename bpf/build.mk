@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 # The BPF programs: walk.bpf.c walks stacks by unwind rules, lend.bpf.c does so for ordinary users,
-# language.bpf.c reads the frames of interpreters, and native.bpf.c those on the native stack, too. clang makes them, if it is installed; without it `shstk record --via=bpf` says so,
-# and everything else works. tools/bpf/ loads them with libbpf.
+# language.bpf.c reads the frames of interpreters, and native.bpf.c those on the native stack, too.
+# clang makes them, if it is installed; without it `shstk record --via=bpf` says so, and everything
+# else works. tools/bpf/ loads them with libbpf.
 
 # CO-RE needs the types (-g). The rest of the debug information is stripped.
 WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi -ffile-prefix-map=$(CURDIR)=.

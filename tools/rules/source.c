@@ -72,7 +72,10 @@ int source_table(const struct source *s, int fd, struct compiled_table *ret, boo
 
 	if (fstat(fd, &st))
 		return -errno;
-	/* The cache, which other recorders fill, may have the table. Files of others are left to the worker. */
+	/*
+	 * The cache, which other recorders fill, may have the table. Files of others are left to the
+	 * worker.
+	 */
 	if (terms.trusted && s->leaves_go && golang_kind(fd) != GOLANG_NONE)
 		return -EOPNOTSUPP;
 	if (!ret)
