@@ -850,6 +850,18 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 	return nr;
 }
 
+/* Opens what is unpacked of @elf for libdw, and its checks in @vet. Returns NULL if it can't. */
+static Dwarf *open_checked(const struct shstk_dwarf *dwarf, Elf *elf, struct shstk_vet **vet)
+{
+	Dwarf *dbg = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
+
+	*vet = dbg ? shstk_vet_create(elf, dwarf->account) : NULL;
+	if (*vet)
+		return dbg;
+	dwarf_end(dbg);
+	return NULL;
+}
+
 /*
  * Opens the debug information of @elf, and its checks in @vet. Returns NULL if it has none, or it
  * must not be read.
@@ -857,17 +869,11 @@ unsigned int shstk_dwarf_find(struct shstk_dwarf *dwarf, uint64_t addr, const st
 static Dwarf *begin(struct shstk_dwarf *dwarf, Elf *elf, int fd, struct shstk_vet **vet)
 {
 	bool lines = !dwarf->opts->no_lines;
-	Dwarf *dbg;
 
 	if (!shstk_elf_afford(elf, shstk_elf_copied(fd), lines, dwarf->account))
 		return NULL;
 	shstk_elf_unpack(elf, lines, &dwarf->unpacked);
-	dbg = dwarf_begin_elf(elf, DWARF_C_READ, NULL);
-	*vet = dbg ? shstk_vet_create(elf, dwarf->account) : NULL;
-	if (*vet)
-		return dbg;
-	dwarf_end(dbg);
-	return NULL;
+	return open_checked(dwarf, elf, vet);
 }
 
 /*
@@ -933,15 +939,13 @@ static bool begin_again(struct shstk_dwarf *dwarf)
 {
 	const struct shstk_dwarf *of = dwarf->of;
 
-	dwarf->dbg = dwarf_begin_elf(of->elf, DWARF_C_READ, NULL);
-	dwarf->vet = dwarf->dbg ? shstk_vet_create(of->elf, dwarf->account) : NULL;
-	if (!dwarf->vet || !of->alt)
-		return dwarf->vet;
-	dwarf->alt = dwarf_begin_elf(of->alt_elf, DWARF_C_READ, NULL);
-	dwarf->alt_vet = dwarf->alt ? shstk_vet_create(of->alt_elf, dwarf->account) : NULL;
-	if (dwarf->alt_vet)
+	dwarf->dbg = open_checked(dwarf, of->elf, &dwarf->vet);
+	if (!dwarf->dbg || !of->alt)
+		return dwarf->dbg;
+	dwarf->alt = open_checked(dwarf, of->alt_elf, &dwarf->alt_vet);
+	if (dwarf->alt)
 		dwarf_setalt(dwarf->dbg, dwarf->alt);
-	return dwarf->alt_vet;
+	return dwarf->alt;
 }
 
 struct shstk_dwarf *shstk_dwarf_again(const struct shstk_dwarf *of, struct shstk_pool *pool,
