@@ -6,6 +6,7 @@
  * The server of tables runs in a child process, with stand-ins for the maps of the BPF program. The
  * files are copies of the vDSO, which this program has mapped. Prints KTAP.
  */
+#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <linux/bpf.h>
@@ -55,6 +56,7 @@ static void skip(const char *name, const char *why)
 /**
  * struct shared - what the server and this test share
  * @served: the state of the server.
+ * @full: there is no memory for another table.
  * @waiting: pieces of work that wait.
  * @forgotten: requests that were forgotten.
  * @made: inode numbers of the files that got a table, in that order.
@@ -62,6 +64,7 @@ static void skip(const char *name, const char *why)
  */
 struct shared {
 	struct served served;
+	bool full;
 	unsigned int waiting;
 	unsigned int forgotten;
 	uint64_t made[FILES];
@@ -94,9 +97,14 @@ static int update(int fd, const void *key, const void *value, __u64 flags)
 static int create(enum bpf_map_type type, const char *name, __u32 key, __u32 value, __u32 entries,
 		  const struct bpf_map_create_opts *opts)
 {
-	const int fd = memfd_create(name, MFD_CLOEXEC);
+	int fd;
 
 	(void)type, (void)key, (void)opts;
+	if (shared->full) {
+		errno = ENOMEM;
+		return -1;
+	}
+	fd = memfd_create(name, MFD_CLOEXEC);
 	return fd >= 0 && !ftruncate(fd, (off_t)value * entries) ? fd : -1;
 }
 
@@ -307,6 +315,54 @@ static void test_forgotten(const void *code)
 		"and so is one of a process that has ended");
 }
 
+/* ---- Tables that cannot be made now ---- */
+
+/* Has a new server ask for the file while there is no memory for its table. Returns whether it did. */
+static bool ask_in_vain(const struct walk_asked *asked)
+{
+	bool served = false;
+
+	for (int i = 0; i < TRIES && !served; i++) {
+		restart();
+		shared->full = true;
+		served = serve(asked, 1) && shared->served.tries.files[0].nr;
+	}
+	shared->full = false;
+	return served;
+}
+
+static void test_tries(const struct file *file)
+{
+	struct served *s = &shared->served;
+	struct tried *tried = s->tries.files;
+	/* Something to hear while the time is over. */
+	const struct walk_asked other = request(getpid(), shared, OTHER);
+
+	verdict(ask_in_vain(&file->asked) && !shared->forgotten && s->known == 1 &&
+			!s->users[0].again,
+		"a file whose table has no room now is left alone, and its user is not");
+	tried->user = &s->users[0];
+	tried->again = 1;
+	verdict(serve(&other, 1) && shared->forgotten == 2 && !s->known && !s->users[0].files,
+		"until its time is over: then it is forgotten, and counts for nobody");
+	verdict(serve(&file->asked, 1) && shared->nr_made == 1 && !tried->nr && s->known == 1,
+		"and gets its table when it is asked for again");
+}
+
+static void test_too_many(const struct file *file)
+{
+	const struct served *s = &shared->served;
+	bool served = false;
+
+	for (int i = 0; i < TRIES && !served; i++) {
+		restart();
+		shared->served.most_bytes = 1;
+		served = serve(&file->asked, 1) && shared->forgotten == 1 && s->nr_users;
+	}
+	verdict(served && s->users[0].again && !s->known && !s->users[0].files,
+		"a file that is one too many of its user's counts for nobody");
+}
+
 /* ---- A child that waits in the kernel ---- */
 
 static void test_stuck(const void *code)
@@ -475,10 +531,12 @@ int main(int argc, char **argv)
 		puts("1..0 # SKIP files beside this program cannot be executed");
 		return 4;
 	}
-	puts("1..12");
+	puts("1..16");
 	fflush(stdout);
 	shared = share(sizeof(*shared));
 	test_forgotten(main);
+	test_tries(&files[0]);
+	test_too_many(&files[0]);
 	test_stuck(main);
 	test_identity(&files[0]);
 	test_name(&files[0]);

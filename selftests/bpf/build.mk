@@ -35,8 +35,8 @@ $(BPF_COST): selftests/bpf/walk_cost.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/l
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
 
 # share_test has the users' shares of the room for files, asked_test the requests that are forgotten,
-# golang_test how files are recognised that get no table.
-BPF_SERVE := $(BPF_B)/share_test $(BPF_B)/asked_test $(BPF_B)/golang_test
+# tries_test when files are tried again, golang_test how files are recognised that get no table.
+BPF_SERVE := $(BPF_B)/share_test $(BPF_B)/asked_test $(BPF_B)/tries_test $(BPF_B)/golang_test
 $(BPF_SERVE): $(BPF_B)/%: selftests/bpf/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)

@@ -27,6 +27,7 @@
 #include "tools/bpf/serve_tables.h"
 #include "tools/java/jit_code.h"
 #include "tools/rules/device.h"
+#include "tools/rules/hopeless.h"
 #include "tools/rules/running_files.h"
 #include "tools/rules/source.h"
 #include "tools/shstk.h"
@@ -251,6 +252,12 @@ void serve_charge(struct served *s, struct served_user *user)
 	user->files++;
 }
 
+void serve_discharge(struct served *s, struct served_user *user)
+{
+	s->known--;
+	user->files--;
+}
+
 /* ---- Requests ---- */
 
 /**
@@ -447,22 +454,39 @@ static int hear(void *arg, const void *record, size_t size)
 	return 0;
 }
 
-/* Returns whether a table could not be made for a reason that has nothing to do with the file. */
-static bool is_passing(int err)
-{
-	return err == -EDQUOT || err == -EBUSY || err == -EAGAIN || err == -ENOMEM ||
-	       err == -EMFILE || err == -ENFILE;
-}
-
-/* Makes the table of a file. */
+/*
+ * Makes the table of a file. Where it fails for a reason that may pass, walks go on ending in the file, and
+ * ask again later. If the user has too many tables, whoever else has this file mapped asks for it again,
+ * and this user much later.
+ */
 static void make_one(struct served *s, const struct turn *of)
 {
-	/* Whoever else has this file mapped asks for it again, and this user much later. */
-	if (is_passing(make(s, of))) {
-		forget(s, &of->asked.file);
+	const struct walk_file *file = &of->asked.file;
+	const int err = make(s, of);
+
+	if (err == -EDQUOT) {
+		forget(s, file);
+		serve_discharge(s, user_of(of));
 		punish(user_of(of));
+	} else if (!err || hopeless_lasts(err)) {
+		tries_done(&s->tries, file);
+	} else {
+		tries_failed(&s->tries, file, user_of(of), now_ns(CLOCK_MONOTONIC));
 	}
 	close(of->fd);
+}
+
+/* Forgets the files that may be tried again now. Returns how long to wait for the next one, in ms, or -1. */
+static int try_again(struct served *s)
+{
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+	const struct tried *tried;
+
+	while ((tried = tries_take(&s->tries, now))) {
+		forget(s, &tried->file);
+		serve_discharge(s, tried->user);
+	}
+	return tries_wait(&s->tries, now);
 }
 
 static void do_next(struct served *s)
@@ -486,7 +510,9 @@ int serve_asked(struct served *s)
 	struct pollfd p = { .fd = s->asked, .events = POLLIN };
 
 	for (;;) {
-		if (poll(&p, 1, s->turns.nr ? 0 : -1) < 0 && errno != EINTR)
+		const int wait = try_again(s);
+
+		if (poll(&p, 1, s->turns.nr ? 0 : wait) < 0 && errno != EINTR)
 			return -errno;
 		ring_read(&s->ring, hear, s);
 		do_next(s);

@@ -7,6 +7,7 @@
 
 #include "bpf/walk.h"
 #include "tools/bpf/libbpf.h"
+#include "tools/bpf/tries.h"
 #include "tools/bpf/turns.h"
 #include "tools/probes/bpf_ring.h"
 
@@ -52,6 +53,7 @@ struct served_user {
  * @cache: folder in which tables are kept (cache_open()), or negative: none are kept.
  * @next: slot of the next table.
  * @turns: what is still to be done.
+ * @tries: files whose table could not be made yet.
  * @users: users whose processes asked.
  * @nr_users: number of elements of @users.
  * @known: number of files that are known, of all users and of those that were known before.
@@ -73,6 +75,7 @@ struct served {
 	int cache;
 	unsigned int next;
 	struct turns turns;
+	struct tries tries;
 	struct served_user users[SERVE_USERS];
 	unsigned int nr_users;
 	unsigned int known;
@@ -100,6 +103,9 @@ bool serve_has_bytes(struct served *s, struct served_user *user, uint64_t bytes)
 
 /* Counts a file that became known through the user's processes. */
 void serve_charge(struct served *s, struct served_user *user);
+
+/* Takes that back: the file is forgotten. */
+void serve_discharge(struct served *s, struct served_user *user);
 
 /* Makes the table of the vDSO, which all processes have. Returns 0 or a negative errno. */
 int serve_vdso(struct served *s);

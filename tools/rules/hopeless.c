@@ -18,13 +18,10 @@ static size_t place_of(const struct stat *st)
 	return (st->st_ino ^ st->st_dev) % NR_HOPELESS;
 }
 
-/*
- * Returns whether the error is the file's own, so that it stays the same while the file does not
- * change.
- */
-static bool is_lasting(int err)
+bool hopeless_lasts(int err)
 {
-	return err == -ENOENT || err == -ENOEXEC || err == -EXDEV || err == -E2BIG || err == -EFBIG;
+	return err == -ENOENT || err == -ENOEXEC || err == -EXDEV || err == -E2BIG ||
+	       err == -EFBIG || err == -EOPNOTSUPP || err == -ESTALE;
 }
 
 void hopeless_add(struct hopeless *h, const struct stat *st, int err)
@@ -34,7 +31,7 @@ void hopeless_add(struct hopeless *h, const struct stat *st, int err)
 	h->files[i].dev = st->st_dev;
 	h->files[i].ino = st->st_ino;
 	h->files[i].changed = st->st_ctim;
-	h->files[i].until = is_lasting(err) ? UINT64_MAX : now_ns(CLOCK_BOOTTIME) + WAIT_NS;
+	h->files[i].until = hopeless_lasts(err) ? UINT64_MAX : now_ns(CLOCK_BOOTTIME) + WAIT_NS;
 }
 
 bool hopeless_has(const struct hopeless *h, const struct stat *st)

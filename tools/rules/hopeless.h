@@ -38,6 +38,12 @@ struct hopeless {
  */
 void hopeless_add(struct hopeless *h, const struct stat *st, int err);
 
+/*
+ * Returns whether an error, a negative errno, is the file's own, so that it stays the same while the file
+ * does not change.
+ */
+bool hopeless_lasts(int err);
+
 /* Returns whether a file is to be left alone. */
 bool hopeless_has(const struct hopeless *h, const struct stat *st);
 
