@@ -134,7 +134,7 @@ help_of = @awk '/^\#   make / { \
 			name = /^\#   make   / ? "" : $$3; \
 			on = !seen[name]++; \
 			sub(/^\#   make +/, ""); \
-			sub(/^[^ ]+ +/, name ? "" : "&"); \
+			sub(/^[^ ]+ */, name ? "" : "&"); \
 			if (on) \
 				printf "make %-16s %s\n", name, $$0; \
 			next \
