@@ -217,7 +217,8 @@ static enum outcome leave_probed(struct capture *c, const struct view *v, struct
 	c->mark = SHSTK_MARK_GUESS | SHSTK_MARK_PC;
 	if (!walk_append(c, c->pc, c->sp, c->mark))
 		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
-	walk_record(c);
+	/* The trampoline has no rule by which the next capture could go on from it. */
+	walk_restart_memo(c);
 	cur->exact = true;
 	out = step_cursor(c, v, cur);
 	return out == GO_ON ? take_cursor(c, cur, NULL) : out;

@@ -129,7 +129,7 @@ static inline void walk_record_use(struct capture *c, uint64_t rule)
 
 /*
  * Starts the memo's trace again with the next frame: the frames so far belong to another stack or
- * to a signal handler, and are left out.
+ * to a signal handler, or the last of them has no rule, and are left out.
  */
 static inline void walk_restart_memo(struct capture *c)
 {

@@ -103,6 +103,17 @@ static FRAME void other_outer(struct trace *trace, bool by_signal)
 	KEEP();
 }
 
+/* Nothing tells that it calls caller(), so that the caller of probed() is not known. */
+static FRAME void pointer_outer(struct trace *trace, int n, bool by_signal)
+{
+	void (*volatile call)(bool) = caller;
+
+	for (volatile int i = 0; i < n; i++) {
+		to = &trace[i];
+		call(by_signal);
+	}
+}
+
 static FRAME void outermost(struct trace *first, struct trace *second, bool by_signal)
 {
 	outer(first, by_signal);
@@ -176,6 +187,9 @@ static int guesses(const struct trace *t)
 /* The stacks of the same calls, of which the first are without a probe. */
 static struct trace traces[TIMES][2];
 
+/* Stacks of pointer_outer() without a probe and with it, several of each in a row. */
+static struct trace by_pointer[2][TIMES];
+
 /* Returns whether the kernel probes. */
 static FRAME bool capture_all(bool by_signal, uint32_t with, unsigned int without)
 {
@@ -190,6 +204,13 @@ static FRAME bool capture_all(bool by_signal, uint32_t with, unsigned int withou
 		if (i == 1)
 			fd = probe_return((uintptr_t)probed);
 		outermost(&traces[i][0], &traces[i][1], by_signal);
+	}
+	close(fd);
+	fd = -1;
+	for (volatile int i = 0; i < 2; i++) {
+		if (i == 1)
+			fd = probe_return((uintptr_t)probed);
+		pointer_outer(by_pointer[i], TIMES, by_signal);
 	}
 	close(fd);
 	return fd >= 0;
@@ -238,6 +259,23 @@ TEST_F(probe, stack_is_as_without)
 	for (int i = 1; i < TIMES; i++) {
 		EXPECT_TRUE(same(&traces[i][0], &traces[0][0], 0));
 		EXPECT_TRUE(same(&traces[i][1], &traces[0][1], 0));
+	}
+}
+
+/* The memo meets the frame that stands for the caller again. */
+TEST_F(probe, one_frame_is_missing_each_time_if_nothing_tells_the_caller)
+{
+	const struct trace *without = &by_pointer[0][TIMES - 1];
+
+	for (int i = 0; i < TIMES; i++) {
+		const struct trace *t = &by_pointer[1][i];
+		int differ = 0;
+
+		ASSERT_EQ(t->n, without->n);
+		EXPECT_EQ(t->info.end, without->info.end);
+		for (int k = 0; k < t->n; k++)
+			differ += t->pcs[k] != without->pcs[k];
+		EXPECT_EQ(differ, 1);
 	}
 }
 
