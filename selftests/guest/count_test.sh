@@ -169,6 +169,11 @@ echo "exit $?" >>"$work/out"
 expect "an empty cache without network skips and says which part" says "$work/out" \
 	'^1\.\.0 # SKIP arm64-7.2: cannot set up trixie: ' '^exit 4$'
 
+SHSTK_CACHE=$work/cache SHSTK_MIRROR=http://127.0.0.1:1 selftests/guest/setup otlp >"$work/out" 2>&1
+echo "exit $?" >>"$work/out"
+expect "the decoder needs no other part and no root, only the archive" says "$work/out" \
+	'cannot set up otlp: no answer from http://127.0.0.1:1' '^exit 4$'
+
 # Every part is marked as being there, but the emulator is missing.
 mkdir -p "$work/cache/state" "$work/cache/kernels/arm64-7.2"
 selftests/guest/setup --stamps | while read -r part recipe; do

@@ -22,9 +22,10 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
 import pprof  # noqa: E402
+import published  # noqa: E402
 from harness import Skip, check, equal, main, test  # noqa: E402
 from received import (ENVIRONMENT, attributes, certificates, field, ids,  # noqa: E402
-                      need_sender, nobody_listens, place, same, stacks, unpacked, walk, write)
+                      need_sender, nobody_listens, place, same, stacks, unpacked, varint, walk, write)
 from server import Server, answer, endless, processes, raw, silent  # noqa: E402
 
 OK, FAILED, USAGE, LATER = 0, 1, 2, 75
@@ -406,6 +407,66 @@ def decoded_by_protoc():
     equal(sorted(values), sorted([1, 2, 3]), 'values')
     for name in 'main', 'job', 'step_0', 'step_2', 'host.id':
         check(f'"{name}"' in text, f'{name} is not there')
+
+
+TRACE, SPAN = '0af7651916cd43dd8448eb211c80319c', 'b7ad6b7169203331'
+
+
+def spans():
+    """Files of pprof's and their stacks: a program with inlined functions, a library without names, spans
+    of traces, numbers beyond 32 bits. Returns the path."""
+    texts = ['', 'samples', 'count', 'cpu', 'nanoseconds', '/usr/bin/shop', 'ab12' * 10, '/lib/café.so',
+             'cd34' * 10, 'serve', '_Z5servev', 'shop.cc', 'parse', 'pid', 'tid', 'thread', 'worker',
+             'trace_id', TRACE, 'span_id', SPAN, 'http.route', '/cart']
+    number = texts.index
+    types = ('samples', 'count'), ('cpu', 'nanoseconds')
+    body = b''.join(field(1, field(1, number(kind)) + field(2, number(unit))) for kind, unit in types)
+    for i, (start, path, build_id) in enumerate(((1 << 22, '/usr/bin/shop', 'ab12' * 10),
+                                                 (0x7f0000000000, '/lib/café.so', 'cd34' * 10)), 1):
+        body += field(3, field(1, i) + field(2, start) + field(3, start + 65536) + field(4, 4096 * i) +
+                      field(5, number(path)) + field(6, number(build_id)))
+    # Two functions at one address: the first is inlined into the second.
+    for ident, mapping, address, lines in ((1, 1, (1 << 22) + 100, ((2, 7), (1, 21))),
+                                           (2, 1, (1 << 22) + 900, ((1, 25),)),
+                                           (3, 2, 0x7f0000000123, ())):
+        body += field(4, field(1, ident) + field(2, mapping) + field(3, address) +
+                      b''.join(field(4, field(1, function) + field(2, line)) for function, line in lines))
+    for ident, name, linkage, line in (1, 'serve', '_Z5servev', 20), (2, 'parse', 'parse', 5):
+        body += field(5, field(1, ident) + field(2, number(name)) + field(3, number(linkage)) +
+                      field(4, number('shop.cc')) + field(5, line))
+    span = (('trace_id', TRACE), ('span_id', SPAN))
+    for stack, values, pid, labels in ((b'\1\2', (3, 30 << 40), 41, span), (b'\3\2', (1, 1), 41, ()),
+                                       (b'\2', (2, 7), 42, (*span, ('http.route', '/cart')))):
+        body += field(2, field(1, stack) + field(2, b''.join(map(varint, values))) + b''.join(
+            field(3, field(1, number(key)) + field(2, number(text)))
+            for key, text in (('thread', 'worker'), *labels)) + b''.join(
+                field(3, field(1, number(key)) + field(3, of)) for key, of in (('pid', pid), ('tid', 1000))))
+    body += field(9, 1_800_000_000_000_000_007) + field(10, 5_000_000_001)
+    body += field(11, field(1, 3) + field(2, 4)) + field(12, 10_000_000)
+    return write('spans.pb', body + b''.join(field(6, text.encode()) for text in texts))
+
+
+@test
+def decoded_by_opentelemetry():
+    """otlp: OpenTelemetry's messages in Python find the samples, stacks, names, attributes, links and
+    build ids of pprof"""
+    service = published.module()
+    published.need_version(service, PUBLISHED)
+    path, again = spans(), place('spans.pb.gz')
+    run = harness.shstk('report', '-q', '-o', again, path)
+    equal(run.returncode, 0, run.stderr)
+    with Server() as server:
+        push(server, '--service-name=shop', '--attribute=host.id=7', path)
+    message = published.Message(published.parse(service, unpacked(server.requests[0])))
+    decoded = published.compare([message], again)
+    equal(message.times(), {(decoded.time, decoded.duration, decoded.period[2], *decoded.period[:2])},
+          'begin, duration and period')
+    links = {(link.trace_id.hex(), link.span_id.hex()) for link in message.tables.link_table[1:]}
+    equal(links, {(TRACE, SPAN)}, 'links')
+    found = [(of['service.name'], of['host.id'], of['process.pid']) for of, _ in message.profiles()]
+    equal(sorted(found), [('shop', '7', pid) for pid in (41, 41, 42, 42)], 'resources')
+    every = [profile.profile_id for _, profile in message.profiles()]
+    equal([len(set(every)), {len(one) for one in every}], [len(every), {16}], 'ids')
 
 
 @test

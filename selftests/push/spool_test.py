@@ -25,6 +25,7 @@ import zlib
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 import harness  # noqa: E402
+import published  # noqa: E402
 from harness import LIMIT, Skip, check, equal, main, test  # noqa: E402
 from received import (ENVIRONMENT, attributes, certificates, ids, kept, mappings,  # noqa: E402
                       need_sender, nobody_listens, place, same, senders, stacks, unpacked, until,
@@ -91,6 +92,22 @@ def sent():
     equal([spool.counts()[name] for name in ('put', 'sent', 'sent_bytes')],
           [1, 1, len(server.requests[0].body)], 'counts')
     equal(spool.requests(), [], 'requests that wait')
+
+
+@test
+def decoded_by_opentelemetry():
+    """OpenTelemetry's messages in Python find in a request what pprof has of the recording: each value,
+    stack, name, attribute and build id"""
+    service = published.module()
+    path = place('decoded.pb.gz')
+    with Server() as server:
+        Spool().record(server, '-o', path)
+    messages = [published.Message(published.parse(service, unpacked(request)))
+                for request in server.requests]
+    decoded = published.compare(messages, path)
+    functions = {frame.function for _, frames, _ in messages[0].samples() for frame in frames}
+    check({'job', 'main'} <= functions, f'functions: {functions}')
+    check(any(decoded.text(mapping.get(6, 0)) for mapping in decoded.mappings.values()), 'no build ids')
 
 
 @test
