@@ -4,6 +4,7 @@
 
 import glob
 import os
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
@@ -64,6 +65,33 @@ def embedded():
     part = share(stacks, 'inner')
     print(f'# {100 * part:.1f} % of the time')
     check(part > 0.3, f'in {100 * part:.1f} % of the time only')
+
+
+def programs_at_first(name, script=None):
+    """How many BPF programs for perf events the recorder has when the command begins: a shell of that
+    name, or a script that env(1) runs by it."""
+    shell = os.path.join(TMP, name)
+    shutil.copy('/bin/sh', shell)
+    out, count = os.path.join(TMP, 'count'), os.path.join(TMP, 'count.sh')
+    with open(count, 'w', encoding='utf-8') as file:
+        file.write(f'#!/usr/bin/env -S {name} -e\n'
+                   f'grep -l "^prog_type:.7$" /proc/$PPID/fdinfo/* | grep -c . >{out} || :\n')
+    os.chmod(count, 0o755)
+    ended = shstk('record', '-o', os.path.join(TMP, 'out.folded'), '--',
+                  *([count] if script else [shell, count]),
+                  env={**os.environ, 'PATH': TMP + ':' + os.environ['PATH']})
+    skip_unless_read(ended.stderr)
+    check(os.path.exists(out), ended.stderr)
+    with open(out, encoding='utf-8') as file:
+        return int(file.read())
+
+
+@test
+def expected():
+    """frames can be read when a command begins that is an interpreter by its name, or a script of one"""
+    check(not programs_at_first('other'), 'a program is loaded for no interpreter')
+    check(programs_at_first('python3.99'), 'none is loaded for an interpreter')
+    check(programs_at_first('python3.98', script=True), 'none is loaded for a script')
 
 
 def why():

@@ -16,11 +16,11 @@
 #include "tools/elf/search.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/path.h"
+#include "tools/proc/script.h"
 #include "tools/proc/tasks.h"
 
 enum limit {
 	MAX_MAPS_LINES = 1 << 20,
-	MAX_SCRIPTS = 4,
 };
 
 /*
@@ -76,33 +76,6 @@ int objects_add_preloaded(struct objects *set, const char *list)
 	return ret < 0 ? ret : load_needed(set, first);
 }
 
-/*
- * Returns the interpreter that the script's "#!" line names, or NULL. If that is env(1), sets @word
- * to the program that env(1) would look for.
- */
-static char *script_interpreter(int fd, char **word)
-{
-	char line[PATH_MAX], *start, *arg, *save;
-	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
-
-	*word = NULL;
-	if (n < 3 || line[0] != '#' || line[1] != '!')
-		return NULL;
-	line[n] = '\0';
-	line[strcspn(line, "\r\n")] = '\0';
-	start = strtok_r(line + 2, " \t", &save);
-	if (!start || *start != '/')
-		return NULL;
-	if (strcmp(strrchr(start, '/'), "/env"))
-		return strdup(start);
-	do {
-		arg = strtok_r(NULL, " \t", &save);
-	} while (arg && (*arg == '-' || strchr(arg, '=')));
-	if (arg)
-		*word = strdup(arg);
-	return strdup(start);
-}
-
 static int load_program(struct objects *set, const char *path, int depth);
 
 /* Loads the program that runs a script: @interp, or @word as found by env(1). */
@@ -138,7 +111,8 @@ static int load_program(struct objects *set, const char *path, int depth)
 		if (!set->script)
 			set->script = strdup(path);
 		close(fd);
-		err = depth < MAX_SCRIPTS ? load_interpreter(set, interp, word, depth + 1) : -ELOOP;
+		err = depth < SCRIPT_LEVELS ? load_interpreter(set, interp, word, depth + 1) :
+					      -ELOOP;
 		free(interp);
 		free(word);
 		return err;

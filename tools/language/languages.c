@@ -274,6 +274,19 @@ static const struct bpf_loaded *load_native(struct languages *all)
 	return &all->native;
 }
 
+/* Loads the program that reads frames, if that was not done. Returns it, or NULL if there is none. */
+static const struct bpf_loaded *load_reader(struct languages *all, bool on_stack)
+{
+	return on_stack ? load_native(all) : load(all, "reading frames of interpreters by BPF");
+}
+
+void languages_expect(struct languages *all, const char *path)
+{
+	for (size_t i = 0; i < NR_KNOWN; i++)
+		if (known[i]->may_be(path))
+			load_reader(all, known[i]->on_stack);
+}
+
 /* Returns the program that reads the frames of an interpreter. */
 static const struct bpf_loaded *program_of(const struct languages *all, unsigned int number)
 {
@@ -285,8 +298,7 @@ static bool set_program_target(struct languages *all, unsigned int number,
 			       const struct interpreter *it)
 {
 	const bool native = it->found.target.native;
-	const struct bpf_loaded *program =
-		native ? load_native(all) : load(all, "reading frames of interpreters by BPF");
+	const struct bpf_loaded *program = load_reader(all, native);
 	__u32 key = number;
 
 	if (!program) {

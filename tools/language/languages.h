@@ -50,6 +50,12 @@ void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(v
 /* Returns whether a file of that name may be an interpreter. */
 bool languages_may_be(const char *path);
 
+/*
+ * Has the BPF program be loaded now that reads the frames of the interpreter which the file is by its name.
+ * Loading takes a part of a second, in which samples of a program that runs already would have no functions.
+ */
+void languages_expect(struct languages *all, const char *path);
+
 /* Has no BPF program be loaded: frames are read by language_read() only. */
 void languages_stopped_only(struct languages *all);
 

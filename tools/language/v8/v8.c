@@ -4,6 +4,7 @@
 
 const struct language language_v8 = {
 	.module = "[javascript]",
+	.on_stack = true,
 	.may_be = v8_may_be,
 	.recognise = v8_recognise,
 	.function = v8_function,

@@ -16,6 +16,7 @@
 #include "tools/bpf/walker.h"
 #include "tools/convert/stack_outer.h"
 #include "tools/language/languages.h"
+#include "tools/proc/script.h"
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/perf_module.h"
@@ -278,6 +279,17 @@ static struct languages *start_languages(const struct record_opts *o, struct wal
 	return all;
 }
 
+/* Prepares for the functions of what the command @name runs, before it runs. */
+static void expect_command(struct languages *all, const char *name)
+{
+	char *program;
+
+	if (script_program(name, &program))
+		return;
+	languages_expect(all, program);
+	free(program);
+}
+
 /* Returns how to record, as far as the options say it. */
 static struct perf_record_opts perf_options(const struct record_opts *o)
 {
@@ -322,6 +334,8 @@ static bool start_others(const struct recording *r, struct perf_record_opts *opt
 	*(o->walk ? &opts->walker : &opts->later) = state->walker;
 	state->languages = start_languages(o, state->walker);
 	opts->languages = state->languages;
+	if (state->languages && opts->functions && o->command)
+		expect_command(state->languages, *o->command);
 	/* They are shown as labels. */
 	if (state->languages && opts->labels)
 		state->contexts = contexts_create(state->languages);

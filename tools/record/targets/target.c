@@ -24,6 +24,7 @@
 #include "tools/elf/object.h"
 #include "tools/inject/agent/ring.h"
 #include "tools/proc/path.h"
+#include "tools/proc/script.h"
 #include "tools/record/targets/target.h"
 #include "tools/shstk.h"
 
@@ -114,24 +115,6 @@ static const char *elf_reason(const char *path, int fd, int *status)
 	return reason;
 }
 
-/*
- * Reads which program runs a script from the script's first line. Returns false if it is no script.
- */
-static bool read_shebang(int fd, char interp[PATH_MAX])
-{
-	char line[PATH_MAX];
-	ssize_t n = pread(fd, line, sizeof(line) - 1, 0);
-	char *at;
-
-	if (n < 3 || memcmp(line, "#!", 2))
-		return false;
-	line[n] = '\0';
-	at = line + 2 + strspn(line + 2, " \t");
-	at[strcspn(at, " \t\r\n")] = '\0';
-	strcpy(interp, at);
-	return *at;
-}
-
 static int find_target(const char *name, char path[PATH_MAX])
 {
 	int ret = find_executable(name, path);
@@ -158,22 +141,24 @@ int target_find(const char *name)
  */
 static const char *path_reason(char path[PATH_MAX], int *status)
 {
-	char interp[PATH_MAX];
+	char *interp, *word;
 	const char *reason;
 	int fd = -1;
 
-	/* The kernel follows four levels of interpreters. */
-	for (int level = 0; level < 5; level++) {
+	for (int level = 0; level <= SCRIPT_LEVELS; level++) {
 		fd = open(path, O_RDONLY | O_CLOEXEC);
 		if (fd < 0)
 			return NULL; /* it may be executed, but not read */
-		if (!read_shebang(fd, interp))
+		interp = script_interpreter(fd, &word);
+		if (!interp)
 			break;
 		close(fd);
 		fd = -1;
 		strcpy(path, interp);
+		free(interp);
+		free(word);
 		*status = EXIT_NOEXEC;
-		if (!runnable(interp))
+		if (!runnable(path))
 			return "is the interpreter of a script, and cannot be executed";
 	}
 	if (fd < 0)
