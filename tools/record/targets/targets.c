@@ -30,7 +30,7 @@ static const struct argp_option options[] = {
 	  "running processes (1234 or 1234,1235), with the children they have and all they start; may be repeated",
 	  0 },
 	{ "name", OPT_NAME, "NAME", 0,
-	  "the same of all processes that are called NAME, or run a program of that name; may be repeated",
+	  "all processes that are called NAME, or run a program of that name, as with --pid; may be repeated",
 	  0 },
 	{ "no-children", OPT_NO_CHILDREN, NULL, 0,
 	  "with --pid and --name: not the children that they have already", 0 },
