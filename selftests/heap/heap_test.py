@@ -336,6 +336,21 @@ def deep_recursions():
 
 
 @test
+def stacks_without_an_outer_end_are_told():
+    """what is deeper than there is room for lacks its outer end, and the profile says so"""
+    said = 'lack the outer end: shown as [truncated]'
+    run = Run(TARGET, 'deepest')
+    stacks = [frames for frames, _ in run.stacks('inuse_space')]
+    equal([frames[1] for frames in stacks if 'descend' in frames], ['[truncated]'], 'stacks')
+    equal([said in frames[0] for frames in stacks if frames[0].startswith('[caution]')], [True],
+          'cautions')
+    equal(said in run.err, True, f'{run.err}')
+    run = Run(TARGET, 'deeper')
+    run.stacks('inuse_space')
+    equal(said in run.err, False, f'whole: {run.err}')
+
+
+@test
 def deep_recursions_are_cut():
     """so it is with --depth, and where all memory is locked"""
     for job, options in ('deeper', ['--depth=1024']), ('deeper-locked', []):
@@ -343,7 +358,8 @@ def deep_recursions_are_cut():
         found = [frames for frames, _ in run.stacks('inuse_space') if 'descend' in frames]
         equal({len(frames) - frames.index('[truncated]') - 1 for frames in found}, {1024}, job)
         equal({'[recursion' in frame for frames in found for frame in frames}, {False}, job)
-        equal('are deeper' in run.err, False, f'{job}: {run.err}')
+        equal('deeper than 1024 frames' in run.err, False, f'{job}: {run.err}')
+        equal('lack the outer end' in run.err, True, f'{job}: {run.err}')
 
 
 @test

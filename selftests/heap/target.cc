@@ -521,6 +521,12 @@ static int deeper(void)
 }
 
 /* Neither is there room to shorten a stack where all memory is locked. */
+static int deepest(void)
+{
+	descend(20000);
+	return 0;
+}
+
 static int deeper_locked(void)
 {
 	/* It may be forbidden, but the agent takes notice of it before. */
@@ -881,6 +887,7 @@ int main(int argc, char **argv)
 		{ "deep", deep },
 		{ "deeper", deeper },
 		{ "deeper-locked", deeper_locked },
+		{ "deepest", deepest },
 		{ "plugins", plugins },
 		{ "stages", stages },
 		{ "failures", failures },

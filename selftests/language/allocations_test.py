@@ -113,7 +113,7 @@ def first(n):
     down(n)
 def second(n):
     down(n)
-first(3000)
+first(int(sys.argv[2]))
 second(3000)
 time.sleep(float(sys.argv[1]))
 """
@@ -123,7 +123,7 @@ time.sleep(float(sys.argv[1]))
 def deep_recursion():
     """a recursion of 3,000 calls has both ends, and what repeats once"""
     out = os.path.join(TMP, 'deep.folded')
-    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', '-c', DEEP, '0')
+    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', '-c', DEEP, '0', '3000')
     check(ended.returncode == 0, ended.stderr)
     with open(out, encoding='utf-8') as file:
         stacks_of = [line.split(';') for line in file if int(line.rpartition(' ')[2]) > 777777]
@@ -132,13 +132,26 @@ def deep_recursion():
                   for stack in stacks_of for i, frame in enumerate(stack) if frame == name),
               f'{name}: {stacks_of}')
     check('deeper than 1024 frames' in ended.stderr, ended.stderr)
+    check('too deep' not in ended.stderr, ended.stderr)
+
+
+@test
+def deeper_recursion_is_told():
+    """where there are more functions than are read, all outputs say so"""
+    out = os.path.join(TMP, 'deeper')
+    ended = shstk('record', '--heap', '-o', out + '.pb', '-o', out + '.svg', '-o', out + '.txt', '--',
+                  *PYTHON.split(), '-S', '-c', DEEP, '0', '9000')
+    check(ended.returncode == 0, ended.stderr)
+    for name in out + '.pb', out + '.svg', out + '.txt':
+        with open(name, encoding='utf-8', errors='replace') as file:
+            check('are too deep to show the functions' in file.read(), name)
 
 
 @test
 def deep_recursion_that_is_known():
     """it is also said of a file that was written while the program ran"""
     ended = shstk('record', '--heap', '-o', os.path.join(TMP, 'deep.shstk'), '--',
-                  *PYTHON.split(), '-S', '-c', DEEP, '4')
+                  *PYTHON.split(), '-S', '-c', DEEP, '4', '3000')
     check(ended.returncode == 0, ended.stderr)
     check('deeper than 1024 frames' in ended.stderr, ended.stderr)
 

@@ -144,7 +144,7 @@ def ping(n):
 def pong(n):
     ping(n - 1) if n else inner()
 def outer():
-    ping(3001)
+    ping(int(sys.argv[2]))
 outer()
 '''
 DEEP_PHP = '''<?php
@@ -172,7 +172,7 @@ def judge_deep(interpreter, program):
             to.write(program)
         while not found and seconds <= LONGEST:
             said = shstk('record', '-F', '199', '-o', out, '--', interpreter, file,
-                         str(seconds)).stderr
+                         str(seconds), '3001').stderr
             skip_unless_read(said)
             with open(out, encoding='utf-8') as of:
                 found = any(re.search(BOTH_ENDS, line) for line in of)
@@ -189,6 +189,22 @@ BOTH_ENDS = r';outer;(ping;)?\[recursion of 2 calls\];(pong;)?ping;pong;(ping;po
 def deep_python():
     """a deep recursion of Python has both ends, and what repeats once"""
     judge_deep('python3', DEEP_PYTHON)
+
+
+@test
+def deeper_python_is_told():
+    """where there are more functions than are read, the profile says so"""
+    seconds, said = 1, ''
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, 'out.txt')
+        while 'are too deep to show the functions' not in said and seconds <= LONGEST:
+            err = shstk('record', '-F', '199', '-o', out, '--', 'python3', '-c', DEEP_PYTHON,
+                        str(seconds), '9001').stderr
+            skip_unless_read(err)
+            with open(out, encoding='utf-8') as of:
+                said = of.read()
+            seconds *= 2
+    check('are too deep to show the functions' in said, err + said)
 
 
 @test

@@ -117,6 +117,23 @@ def deep_stack(trace_it, depth):
     return functions
 
 
+def check_told(trace_it):
+    """Nothing is shown of a recursion of more functions than are read, and that is said."""
+    folder = tempfile.mkdtemp(dir=TMP)
+    path = os.path.join(folder, 'waits')
+    with Process([PYTHON, '-c', DEEP, path, '9000'], cwd=folder, stdin=subprocess.PIPE,
+                 preexec_fn=may_leave_core) as process:
+        check(await_file(path, process), 'the program does not wait')
+        await_reading(process.pid, [process.pid])
+        for _ in range(20):
+            thread, = trace_it(process, folder)['threads']
+            if thread['too_deep'] or process.poll() is not None:
+                break
+        process.kill()
+    check(thread['too_deep'], 'it is not said')
+    check('down' not in str(thread['frames']), f'{thread["frames"][-3:]}')
+
+
 def check_both_ends(trace_it):
     shown_twice = deep_stack(trace_it, 1500)
     check(shown_twice[-2:] == [('outer', 1), ('<module>', 1)], f'{shown_twice[-3:]}')
@@ -137,6 +154,13 @@ def deep_recursion():
 def deep_recursion_in_core():
     """and in core files"""
     check_both_ends(trace_core)
+
+
+@test
+def deeper_recursion_is_told():
+    """one of 9,000 calls is more than is read, which is said, of a process and of a core file"""
+    check_told(trace_living)
+    check_told(trace_core)
 
 
 def why():

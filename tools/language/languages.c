@@ -849,9 +849,12 @@ static unsigned int make_entries(struct languages *all, const struct interpreter
 /* Returns how many ns frames and their sample may be apart. Some kernels take the sample's time first. */
 static uint64_t max_apart(const struct languages *all, const struct language_moment *it)
 {
+	/* Of a stack that is too deep it is not told how many frames were passed. */
+	const uint64_t passed = it->end == LANGUAGE_DEEP ? LANGUAGE_DEEPEST : it->left_out;
+
 	if (all->interpreters[it->target].found.target.native)
 		return MAX_APART_NATIVE;
-	return MAX_APART + (uint64_t)it->left_out * MAX_APART_MORE;
+	return MAX_APART + passed * MAX_APART_MORE;
 }
 
 static bool belongs(const struct languages *all, const struct kept_moment *m,
@@ -937,6 +940,7 @@ unsigned int languages_place(struct languages *all, const struct language_sample
 			nr = 0;
 		all->counts.samples++;
 		all->counts.placed += nr > 0;
+		all->counts.too_deep += m->it.end == LANGUAGE_DEEP;
 		memcpy(pcs, all->pcs, nr * sizeof(*pcs));
 		memcpy(marks, all->marks, nr);
 	}

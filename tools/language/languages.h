@@ -26,11 +26,17 @@ struct perf_rings;
  * struct language_counts - what became of the frames that were read
  * @samples: samples of which frames were read.
  * @placed: samples whose functions are in their stack.
+ * @too_deep: samples without them because there are more frames than are read.
  */
 struct language_counts {
 	uint64_t samples;
 	uint64_t placed;
+	uint64_t too_deep;
 };
+
+/* What is said of stacks that are too deep for their functions, to be printed behind their number. */
+#define LANGUAGES_TOO_DEEP \
+	"are too deep to show the functions of their programs (of PHP and Python more than 8192 frames): they show the interpreter's own"
 
 /*
  * Begins with no process. @program: a BPF program that reads frames among other things and was

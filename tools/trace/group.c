@@ -58,6 +58,8 @@ static int compare(const struct trace_thread *a, const struct trace_thread *b)
 	if (!diff)
 		diff = compare_numbers(a->in_handler, b->in_handler);
 	if (!diff)
+		diff = compare_numbers(x->too_deep, y->too_deep);
+	if (!diff)
 		diff = mutex_compare(a->waiter, b->waiter);
 	return diff || !has_frames(a) ? diff : compare_stacks(x, y);
 }

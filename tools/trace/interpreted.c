@@ -165,12 +165,16 @@ void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
 		.pc = t->regs.pc,
 		.sp = t->regs.r[7],
 	};
+	struct language_counts before, after;
 	unsigned int nr;
 
 	if (!i->number || !s->taken || !s->sps || !native.nr || s->nr_folds || o->compare ||
 	    t->hardware.taken)
 		return;
+	languages_count(i->all, &before);
 	nr = languages_place(i->all, &of, &native, i->room->pcs, i->room->marks, LANGUAGES_MOST);
+	languages_count(i->all, &after);
+	s->too_deep = after.too_deep > before.too_deep;
 	if (nr)
 		take_placed(i->room, nr, o, s);
 }

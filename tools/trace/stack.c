@@ -32,6 +32,9 @@ static int prepare(const struct trace_opts *o, struct trace_stack *s)
 	return 0;
 }
 
+#define TRACE_TOO_DEEP \
+	"the program runs too many functions in its interpreter: none of them is shown"
+
 /* Replaces the room for entries by empty room for @depth entries. */
 static int make_room(struct trace_stack *s, unsigned int depth)
 {
@@ -339,6 +342,8 @@ void trace_print_stack(const struct trace_opts *o, struct shstk_symproc *proc,
 		printf("  cannot be taken: %s\n", strerror(-s->nr));
 	else if (s->info.end != SHSTK_END_COMPLETE)
 		printf("  ends here: %s\n", shstk_end_name(s->info.end));
+	if (s->too_deep)
+		puts("  " TRACE_TOO_DEEP);
 }
 
 static void print_place(struct shstk_symproc *proc, const char *what, const struct trace_stack *s,
@@ -553,6 +558,7 @@ static void put_thread(const struct trace_opts *o, struct shstk_symproc *proc,
 			s->taken && s->nr >= 0 && s->info.end == SHSTK_END_COMPLETE);
 	shstk_json_string(json, "end", s->taken && s->nr >= 0 ? shstk_end_name(s->info.end) : NULL);
 	shstk_json_bool(json, "in_handler", t->in_handler);
+	shstk_json_bool(json, "too_deep", s->too_deep);
 	mutex_put(json, t->waiter);
 	if (c)
 		shstk_json_bool(json, "agree", c->agree);

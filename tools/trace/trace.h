@@ -90,6 +90,7 @@ struct trace_fold {
  * @info: how taking it ended.
  * @folds: runs of entries that repeat or are left out.
  * @nr_folds: number of @folds.
+ * @too_deep: an interpreter runs more functions than are read, so that none of them is shown.
  */
 struct trace_stack {
 	bool taken;
@@ -100,6 +101,7 @@ struct trace_stack {
 	struct shstk_info info;
 	struct trace_fold *folds;
 	unsigned int nr_folds;
+	bool too_deep;
 };
 
 struct mutex_waiter;

@@ -106,9 +106,27 @@ static void report_mapped(struct recording *r, const struct heap_counts *c)
 		bytes, c->mapped_by, c->mapped_pid);
 }
 
+/* Reports stacks that are not shown whole. */
+static void report_lacks(struct recording *r, const struct heap_lacks *n)
+{
+	if (n->deep)
+		caution(r,
+			"%llu of %llu stacks are deeper than there is room for (see --depth), and lack the outer end: shown as [truncated]",
+			(unsigned long long)n->deep, (unsigned long long)n->stacks);
+	if (n->cut)
+		remark(r, "%llu of %llu stacks are cut at the outer end: shown as [truncated]",
+		       (unsigned long long)n->cut, (unsigned long long)n->stacks);
+	if (n->folded)
+		remark(r, "%llu of %llu stacks " CONVERT_FOLDED, (unsigned long long)n->folded,
+		       (unsigned long long)n->stacks);
+}
+
 /* Reports how many stacks have the functions that Python ran. */
 static void report_functions(struct recording *r, const struct heap_counts *c)
 {
+	if (c->too_deep)
+		caution(r, "%llu of %llu stacks of Python " LANGUAGES_TOO_DEEP,
+			(unsigned long long)c->too_deep, (unsigned long long)c->interpreted);
 	if (c->placed < c->interpreted)
 		remark(r,
 		       "%llu of %llu stacks of Python show the functions of their programs, the others only the interpreter's own",
@@ -129,9 +147,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (c.lost)
 		caution(r, "%llu allocations are missing: memory for recording ran out",
 			(unsigned long long)c.lost);
-	if (c.folded)
-		remark(r, "%llu of %llu stacks " CONVERT_FOLDED, (unsigned long long)c.folded,
-		       (unsigned long long)c.stacks);
+	report_lacks(r, &c.lacks);
 	if (c.foreign)
 		caution(r, "%u %s a malloc() of its own, whose allocations are not seen", c.foreign,
 			c.foreign == 1 ? "program has" : "programs have");

@@ -127,6 +127,10 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.unseen)
 		caution(r, "%llu allocations are missing: their return was not seen",
 			(unsigned long long)more.unseen);
+	if (more.deep)
+		caution(r,
+			"%llu stacks are deeper than there is room for (see --depth), and lack the outer end: shown as [truncated]",
+			(unsigned long long)more.deep);
 	if (more.folded)
 		remark(r, "%llu stacks " CONVERT_FOLDED, (unsigned long long)more.folded);
 	if (more.too_short)

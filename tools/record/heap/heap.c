@@ -164,6 +164,7 @@ struct heap_recording {
 	struct newest *newest;
 	struct shstk_account *account; /* time and memory that reading all regions may take */
 	uint32_t in_profile; /* processes whose counts are in the profile */
+	struct heap_lacks lacks;
 	struct heap_counts counts;
 	char *programs[MAX_PROGRAMS]; /* programs whose symbols were looked at */
 	uint32_t nr_programs;
@@ -535,18 +536,39 @@ static int take_interpreter(struct heap_reading *r, size_t size)
 	return 0;
 }
 
+/* Counts a stack by what it lacks, values of enum told_lack. */
+static void count_lacks(struct heap_lacks *counts, unsigned int lacks)
+{
+	counts->stacks++;
+	counts->folded += !!(lacks & TOLD_FOLDED);
+	counts->deep += !!(lacks & TOLD_DEEP);
+	counts->cut += !!(lacks & TOLD_CUT);
+}
+
+/* Returns what a stack lacks that ends with @end, an enum shstk_end. */
+static unsigned int find_lacks(uint32_t end, bool folded)
+{
+	unsigned int lacks = folded ? TOLD_FOLDED : 0;
+
+	if (end == SHSTK_END_CAPACITY)
+		lacks |= TOLD_DEEP;
+	else if (end != SHSTK_END_COMPLETE)
+		lacks |= TOLD_CUT;
+	return lacks;
+}
+
 /* Adds a stack that the profile does not know yet. Returns 0 or -ENOMEM. */
 static int add_stack(struct heap_reading *r, uint32_t number, const struct shstk_sample *sample,
-		     bool folded)
+		     unsigned int lacks)
 {
 	int ret;
 
-	r->d->counts.folded += folded;
+	count_lacks(&r->d->lacks, lacks);
 	if (!r->told)
 		return shstk_profile_add(r->d->profile, sample);
 	ret = told_new(r->told, number, r->d->profile, sample);
-	if (!ret && folded)
-		told_set_folded(told_find(r->told, number));
+	if (!ret && lacks)
+		told_set_lacks(told_find(r->told, number), lacks);
 	return ret;
 }
 
@@ -589,7 +611,7 @@ static int take_trace(struct heap_reading *r, size_t size)
 		.time = r->time,
 		.values = values,
 	};
-	return add_stack(r, t->counter, &sample, t->folded || stack.folded);
+	return add_stack(r, t->counter, &sample, find_lacks(t->end, t->folded || stack.folded));
 }
 
 /**
@@ -612,7 +634,7 @@ static int take_again(struct heap_reading *r, const struct known_stack *known)
 	if (copy_counter(r, known->unit, &counter, &temporary))
 		return 0;
 	take_values(r, &counter, temporary, values);
-	r->d->counts.folded += told_folded(known->stack);
+	count_lacks(&r->d->lacks, told_lacks(known->stack));
 	if (take_growth(r, known->unit, values))
 		return -ENOMEM;
 	return told_again(known->stack, r->d->profile, r->time, values);
@@ -1014,6 +1036,7 @@ int heap_recording_watch(struct heap_recording *d)
 int heap_recording_follow(struct heap_recording *d)
 {
 	const struct heap_counts counts = d->counts;
+	const struct heap_lacks lacks = d->lacks;
 	struct shstk_budget budget;
 	int ret = 0;
 
@@ -1029,6 +1052,7 @@ int heap_recording_follow(struct heap_recording *d)
 	}
 	/* What the processes have counted is added up when they are read for a profile. */
 	d->counts = counts;
+	d->lacks = lacks;
 	return ret;
 }
 
@@ -1078,6 +1102,7 @@ int heap_recording_renew(struct heap_recording *d, struct shstk_symbols *symbols
 	d->symbols = symbols;
 	d->profile = profile;
 	d->in_profile = 0;
+	d->lacks = (struct heap_lacks){ 0 };
 	if (d->functions)
 		heap_functions_name(d->functions, symbols);
 	d->account = shstk_symbols_account(symbols, SHARED);
@@ -1112,10 +1137,15 @@ int heap_recording_stop(struct heap_recording *d)
 
 void heap_recording_count(const struct heap_recording *d, struct heap_counts *ret)
 {
+	struct language_counts languages;
 	struct heap_image head;
 
 	*ret = d->counts;
-	ret->interpreted = heap_functions_count(d->functions, &ret->placed);
+	ret->lacks = d->lacks;
+	heap_functions_count(d->functions, &languages);
+	ret->interpreted = languages.samples;
+	ret->placed = languages.placed;
+	ret->too_deep = languages.too_deep;
 	ret->refused = heap_functions_refused(d->functions);
 	ret->processes = atomic_load(&d->header->images);
 	for (uint32_t i = 0; i < d->nr_images; i++) {

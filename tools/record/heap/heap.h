@@ -37,6 +37,20 @@ struct heap_opts {
 };
 
 /**
+ * struct heap_lacks - how many stacks of the present profile are not as they were
+ * @stacks: stacks in the profile.
+ * @folded: those of them that were shortened.
+ * @deep: those of them that lack the outer end because they are too deep.
+ * @cut: those of them that lack it for another reason.
+ */
+struct heap_lacks {
+	uint64_t stacks;
+	uint64_t folded;
+	uint64_t deep;
+	uint64_t cut;
+};
+
+/**
  * struct heap_counts - counts of what was recorded so far
  * @objects: allocations. With sampling this and what follows are estimates.
  * @bytes: bytes of these allocations.
@@ -49,7 +63,7 @@ struct heap_opts {
  * @peak_pid: process ID of the process with that peak.
  * @lost: allocations that are missing.
  * @stacks: distinct stacks.
- * @folded: those of them that were shortened.
+ * @lacks: what stacks lack.
  * @processes: processes, forked children included.
  * @foreign: programs with a malloc() of their own.
  * @deepbind: programs that loaded a library with RTLD_DEEPBIND in a way that could not be followed.
@@ -63,6 +77,7 @@ struct heap_opts {
  * @more_inside: number of further programs of that kind.
  * @interpreted: stacks of which functions of Python were read.
  * @placed: how many of these have them.
+ * @too_deep: how many have none because Python ran more functions than are read.
  * @refused: why functions are not shown, or NULL.
  */
 struct heap_counts {
@@ -77,7 +92,7 @@ struct heap_counts {
 	int peak_pid;
 	uint64_t lost;
 	uint64_t stacks;
-	uint64_t folded;
+	struct heap_lacks lacks;
 	uint32_t processes;
 	uint32_t foreign;
 	uint32_t deepbind;
@@ -90,6 +105,7 @@ struct heap_counts {
 	uint32_t more_inside;
 	uint64_t interpreted;
 	uint64_t placed;
+	uint64_t too_deep;
 	const char *refused;
 };
 

@@ -146,14 +146,11 @@ void heap_functions_place(struct heap_functions *f, int interpreter, uint32_t re
 		*ret = (struct heap_stack){ f->pcs, f->marks, nr, languages_folded(f->languages) };
 }
 
-uint64_t heap_functions_count(const struct heap_functions *f, uint64_t *placed)
+void heap_functions_count(const struct heap_functions *f, struct language_counts *ret)
 {
-	struct language_counts counts = { 0, 0 };
-
+	*ret = (struct language_counts){ 0 };
 	if (f)
-		languages_count(f->languages, &counts);
-	*placed = counts.placed;
-	return counts.samples;
+		languages_count(f->languages, ret);
 }
 
 const char *heap_functions_refused(const struct heap_functions *f)

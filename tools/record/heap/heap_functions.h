@@ -12,6 +12,7 @@
 
 #include "libshstk/symbol/symbol.h"
 #include "tools/inject/heap/region.h"
+#include "tools/language/languages.h"
 
 struct heap_functions;
 
@@ -60,8 +61,8 @@ struct heap_stack {
 void heap_functions_place(struct heap_functions *f, int interpreter, uint32_t region,
 			  struct heap_trace *t, struct heap_stack *ret);
 
-/* Returns of how many stacks functions were read; *@placed: how many of these have them. */
-uint64_t heap_functions_count(const struct heap_functions *f, uint64_t *placed);
+/* Counts the stacks of which functions were read. @f may be NULL. */
+void heap_functions_count(const struct heap_functions *f, struct language_counts *ret);
 
 /* Returns why functions are not shown, or NULL. */
 const char *heap_functions_refused(const struct heap_functions *f);

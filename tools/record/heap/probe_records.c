@@ -192,7 +192,9 @@ static void count_end(struct probe_recording *p, const struct unwound *u)
 		p->too_short++;
 	} else if (u->elsewhere) {
 		p->counts.elsewhere++;
-	} else if (end != SHSTK_END_COMPLETE && end != SHSTK_END_CAPACITY) {
+	} else if (end == SHSTK_END_CAPACITY) {
+		p->counts.deep++;
+	} else if (end != SHSTK_END_COMPLETE) {
 		p->counts.cut++;
 	}
 	/* Make copies larger if they are too short for more than one stack of 200. */

@@ -30,6 +30,7 @@ struct probe_recording_opts {
  * @too_short: stacks that are longer than their copy.
  * @elsewhere: stacks that continue on another stack.
  * @cut: stacks that end at code without unwind information.
+ * @deep: stacks that lack the outer end because they are too deep.
  * @folded: deep stacks that were shortened.
  * @copy: bytes of each stack that are copied now.
  * @unseen: allocations that are missing because their return was not seen.
@@ -39,6 +40,7 @@ struct probe_recording_counts {
 	uint64_t too_short;
 	uint64_t elsewhere;
 	uint64_t cut;
+	uint64_t deep;
 	uint64_t folded;
 	unsigned int copy;
 	uint64_t unseen;

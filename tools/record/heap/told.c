@@ -14,14 +14,14 @@
  * struct told_stack - a stack that the profile knows
  * @hh: makes it a member of the hash table, by @number.
  * @number: its number.
- * @folded: it was shortened. Set by told_set_folded().
+ * @lacks: what it lacks. Set by told_set_lacks().
  * @record: the stack in the profile.
  * @values: what the profile has been told, in all.
  */
 struct told_stack {
 	UT_hash_handle hh;
 	uint32_t number;
-	bool folded;
+	unsigned int lacks;
 	const struct shstk_record *record;
 	int64_t values[HEAP_VALUES];
 };
@@ -34,14 +34,14 @@ struct told_stack *told_find(const struct told *told, uint32_t number)
 	return found;
 }
 
-void told_set_folded(struct told_stack *stack)
+void told_set_lacks(struct told_stack *stack, unsigned int lacks)
 {
-	stack->folded = true;
+	stack->lacks = lacks;
 }
 
-bool told_folded(const struct told_stack *stack)
+unsigned int told_lacks(const struct told_stack *stack)
 {
-	return stack->folded;
+	return stack->lacks;
 }
 
 int told_new(struct told *told, uint32_t number, struct shstk_profile *profile,

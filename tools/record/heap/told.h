@@ -27,9 +27,16 @@ struct told {
 /* Returns the stack with that number, or NULL if the profile does not know it. */
 struct told_stack *told_find(const struct told *told, uint32_t number);
 
-/* Notes that the profile has the stack shortened; told_folded() returns that. */
-void told_set_folded(struct told_stack *stack);
-bool told_folded(const struct told_stack *stack);
+/* What a stack in the profile lacks. */
+enum told_lack {
+	TOLD_FOLDED = 1, /* entries that others stand for */
+	TOLD_DEEP = 2, /* its outer end, because it is too deep */
+	TOLD_CUT = 4, /* its outer end, for another reason */
+};
+
+/* Notes what a stack lacks, values of enum told_lack; told_lacks() returns that. */
+void told_set_lacks(struct told_stack *stack, unsigned int lacks);
+unsigned int told_lacks(const struct told_stack *stack);
 
 /**
  * told_new() - tell of a stack for the first time

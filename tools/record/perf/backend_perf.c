@@ -597,6 +597,9 @@ static void report_languages(struct recording *r, const struct perf_counts *more
 {
 	const struct language_counts *n = &more->languages;
 
+	if (n->too_deep)
+		caution(r, "%llu of %llu stacks of interpreters " LANGUAGES_TOO_DEEP,
+			(unsigned long long)n->too_deep, (unsigned long long)n->samples);
 	if (n->samples)
 		remark(r,
 		       "%llu of %llu stacks of interpreters show the functions of their programs, the others only the interpreter's own",
