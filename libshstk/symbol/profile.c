@@ -15,6 +15,8 @@
 #include "keep.h"
 #include "store.h"
 
+#define TOGETHER 16 /* entries of a stack that are looked up at a time */
+
 static uint64_t next_serial(void)
 {
 	static _Atomic uint64_t last;
@@ -324,30 +326,85 @@ static const struct shstk_perfmap_entry *find_generated(const struct shstk_symma
 	return shstk_symproc_generated_now(map->proc, how == SHSTK_SYMADDR_PC || !pc ? pc : pc - 1);
 }
 
-/*
- * Returns the location of an address, or NULL when memory runs out. @timed says that the sample has
- * a time.
- */
-static struct shstk_location *get_location(struct shstk_profile *profile,
-					   struct shstk_symproc *proc, uint64_t pc, int how,
-					   bool guessed, bool timed)
-{
-	const struct shstk_symbol *function = shstk_symbols_function(proc->symbols, pc);
-	struct shstk_location key = {
-		.map = function ? function->map : shstk_symproc_find(proc, pc),
-		.pc = function ? 0 : pc,
-		.how = how,
-		.guessed = guessed,
-		.symbol = function,
-	};
-	struct shstk_location *found;
+/* An entry of a stack whose location is looked up: the location's key, and the hash of that. */
+struct look_up {
+	struct shstk_location key;
 	uint32_t hash;
+};
 
-	if (timed && !function)
-		key.generated = find_generated(key.map, pc, how);
-	hash = hash_location(&key);
-	found = find_location(profile, &key, hash);
-	return found ? found : add_location(profile, &key, hash);
+/* Returns what is looked up for entry @i of a sample. */
+static struct look_up look_up_of(const struct shstk_sample *sample, unsigned int i)
+{
+	const uint64_t pc = sample->pcs[i];
+	const int how = how_of(sample, i);
+	const struct shstk_symbol *function = shstk_symbols_function(sample->proc->symbols, pc);
+	struct look_up ret = {
+		.key = {
+			.map = function ? function->map : shstk_symproc_find(sample->proc, pc),
+			.pc = function ? 0 : pc,
+			.how = how,
+			.guessed = guessed_at(sample, i),
+			.symbol = function,
+		},
+	};
+
+	if (sample->time && !function)
+		ret.key.generated = find_generated(ret.key.map, pc, how);
+	ret.hash = hash_location(&ret.key);
+	return ret;
+}
+
+/*
+ * Begins to fetch what @nr look-ups need, first of the table and then of the locations. Neither is in a
+ * cache mostly: fetched one after the other, that would be most of the time of adding a sample.
+ */
+static void fetch(const struct shstk_location_table *table, const struct look_up *list,
+		  unsigned int nr)
+{
+	for (unsigned int i = 0; table->max && i < nr; i++)
+		__builtin_prefetch(&table->slots[list[i].hash & (table->max - 1)]);
+	for (unsigned int i = 0; table->max && i < nr; i++)
+		__builtin_prefetch(table->slots[list[i].hash & (table->max - 1)].location);
+}
+
+/* Returns the location, which is added if it is new, or NULL when memory runs out. */
+static struct shstk_location *get_location(struct shstk_profile *profile, const struct look_up *l)
+{
+	struct shstk_location *found = find_location(profile, &l->key, l->hash);
+
+	return found ? found : add_location(profile, &l->key, l->hash);
+}
+
+/*
+ * Fills the locations of the @nr innermost entries of a sample, and notes them in @last. Returns false
+ * when memory runs out.
+ */
+static bool search_locations(struct shstk_profile *profile, const struct shstk_sample *sample,
+			     unsigned int nr, struct shstk_last *last, uint32_t *locations)
+{
+	struct look_up list[TOGETHER];
+	unsigned int n;
+
+	for (unsigned int i = 0; i < nr; i += n) {
+		n = nr - i < TOGETHER ? nr - i : TOGETHER;
+		for (unsigned int j = 0; j < n; j++)
+			list[j] = look_up_of(sample, i + j);
+		fetch(&profile->location_table, list, n);
+		for (unsigned int j = 0; j < n; j++) {
+			const struct shstk_location *location = get_location(profile, &list[j]);
+
+			if (!location)
+				return false;
+			locations[i + j] = location->id - 1;
+			last->entries[sample->nr - 1 - i - j] = (struct shstk_last_entry){
+				sample->pcs[i + j],
+				list[j].key.how,
+				list[j].key.guessed,
+				location->id - 1,
+			};
+		}
+	}
+	return true;
 }
 
 /*
@@ -399,7 +456,7 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 			   uint32_t *locations)
 {
 	struct shstk_last *last = last_of(profile, sample);
-	unsigned int same, i, n;
+	unsigned int same, n;
 
 	if (sample->locations) {
 		memcpy(locations, sample->locations, sample->nr * sizeof(*locations));
@@ -414,19 +471,9 @@ static bool find_locations(struct shstk_profile *profile, const struct shstk_sam
 	last->nr = same;
 	last->proc = sample->proc;
 	last->changes = sample->proc->changes;
-	for (i = 0; i < n; i++) {
-		const int how = how_of(sample, i);
-		const bool guessed = guessed_at(sample, i);
-		const struct shstk_location *location = get_location(
-			profile, sample->proc, sample->pcs[i], how, guessed, sample->time);
-
-		if (!location)
-			return false;
-		locations[i] = location->id - 1;
-		last->entries[sample->nr - 1 - i] =
-			(struct shstk_last_entry){ sample->pcs[i], how, guessed, locations[i] };
-	}
-	for (; i < sample->nr; i++)
+	if (!search_locations(profile, sample, n, last, locations))
+		return false;
+	for (unsigned int i = n; i < sample->nr; i++)
 		locations[i] = last->entries[sample->nr - 1 - i].location;
 	last->nr = sample->nr;
 	return true;
