@@ -105,6 +105,15 @@ struct stamp {
 	u32 generation;
 };
 
+/*
+ * The stack is read in pieces, since a call of bpf_probe_read_user() takes longer than what is left of
+ * passing a frame (make bench-bpf). A piece begins a little below the word that is needed first, the
+ * return address, since registers are saved below it.
+ */
+#define PIECE_WORDS 64 /* a power of two */
+#define PIECE_BELOW 64 /* bytes */
+#define PIECE_PAGE 4096 /* a page of memory is as large or larger */
+
 /**
  * struct walk - the state of a walk
  * @count: counters of all walks on this CPU.
@@ -122,6 +131,9 @@ struct stamp {
  * @mappings: number of mappings that were stored so far; @mapping has the last NR_MAPPINGS.
  * @mapping: stored mappings, which are valid as long as @stamp is.
  * @stamp: state of the address space and the tables when @mapping began to be filled.
+ * @piece_at: address of @piece.
+ * @piece_size: bytes of it that were read; 0: none.
+ * @piece: a piece of the stack.
  * @node: a node of the kernel's maple tree of mappings, while it is read.
  * @records: see &struct walk_config.
  * @max: maximum number of user-space entries after the program counter.
@@ -148,6 +160,8 @@ struct walk {
 	u32 now, mappings;
 	struct mapping mapping[NR_MAPPINGS];
 	struct stamp stamp;
+	u64 piece_at, piece_size;
+	u64 piece[PIECE_WORDS];
 	u64 node[32];
 	u32 records;
 	u32 max;
@@ -191,10 +205,35 @@ static __always_inline u64 walk_arch_register(const u64 *regs, unsigned int dwar
 	return regs[MASKED(dwarf, WALK_REGISTERS)];
 }
 
+/* Reads the word at @addr, and the piece around it, which does not leave the page. */
+static noinline bool load_piece(struct walk *w, u64 *ret, u64 addr)
+{
+	u64 page = addr & ~(PIECE_PAGE - 1), start = addr - PIECE_BELOW, size;
+
+	w->piece_size = 0;
+	if (addr & 7)
+		return !bpf_probe_read_user(ret, sizeof(*ret), (void *)addr);
+	if (start < page || start > addr)
+		start = page;
+	size = page + PIECE_PAGE - start;
+	if (size > sizeof(w->piece))
+		size = sizeof(w->piece);
+	if (bpf_probe_read_user(w->piece, size, (void *)start))
+		return false;
+	w->piece_at = start;
+	w->piece_size = size;
+	*ret = w->piece[MASKED((addr - start) / 8, PIECE_WORDS)];
+	return true;
+}
+
 static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 {
-	(void)w;
-	return !bpf_probe_read_user(ret, sizeof(*ret), (void *)addr);
+	const u64 at = addr - w->piece_at;
+
+	if (at >= w->piece_size || addr & 7)
+		return load_piece(w, ret, addr);
+	*ret = w->piece[MASKED(at / 8, PIECE_WORDS)];
+	return true;
 }
 
 /* Reads WALK_CALL_BYTES of code. */

@@ -29,6 +29,8 @@
 #define RING (4u << 20)
 #define MAX_CHAIN 256
 #define WORDS 65536
+#define PAGE 4096
+#define FRAME 256 /* the frame of spin() has fewer bytes */
 #define ENOUGH 5 /* samples in the loop */
 #define PATIENCE 60000 /* ms of waiting for these */
 #define SKIP 4
@@ -153,6 +155,17 @@ static void endless(void)
 	spin(bottom());
 }
 
+/* The same on a page between two that cannot be read. */
+static void between_none(void)
+{
+	uint8_t *page = (uint8_t *)shared->stack + PAGE;
+
+	fill((uintptr_t)spin_begin + 1);
+	if (mprotect(page - PAGE, PAGE, PROT_NONE) || mprotect(page + PAGE, PAGE, PROT_NONE))
+		return;
+	spin((uintptr_t)page);
+}
+
 /* Each word is one in the program or its libraries, or is any. */
 static void at_random(void)
 {
@@ -239,11 +252,13 @@ static int take(void *arg, const struct perf_record *r)
  * @name: what is forged.
  * @run: spins on it.
  * @ends: how walks of it may end, a bit for each.
+ * @least: entries that the longest chain has at least.
  */
 struct forged {
 	const char *name;
 	void (*run)(void);
 	unsigned int ends;
+	uint64_t least;
 };
 
 #define END(how) (1u << WALK_##how)
@@ -255,7 +270,9 @@ static const struct forged forged[] = {
 	{ "a stack pointer at the end of all addresses", at_the_end, NOT_READ },
 	{ "a stack pointer of 0", at_zero, NOT_READ },
 	{ "an odd stack pointer", odd_address, ~0u },
-	{ "a stack of return addresses that all are the same", endless, END(ROOM) },
+	{ "a stack of return addresses that all are the same", endless, END(ROOM), MAX_CHAIN },
+	{ "the same on a page between two that cannot be read", between_none,
+	  END(ROOM) | END(NO_MEMORY), PAGE / FRAME },
 	{ "a stack of random words", at_random, ~0u },
 	{ "signal frames that lead to themselves", signal_frames, ~END(WHOLE) },
 	{ "return addresses in the kernel", kernel_words, END(NO_CODE) },
@@ -284,7 +301,8 @@ static bool ends_as_said(const struct seen *seen, const struct forged *f)
 static void judge(const struct forged *f, const struct seen *seen)
 {
 	point(seen->nr >= ENOUGH, f->name, "is walked");
-	point(seen->most <= MAX_CHAIN, f->name, "the chain has no more entries than it may");
+	point(seen->most >= f->least && seen->most <= MAX_CHAIN, f->name,
+	      "the chain has as many entries as it may");
 	point(ends_as_said(seen, f), f->name, "the walk ends, and says why");
 	point(!seen->odd, f->name, "no entry is in no code");
 	printf("# %u samples, at most %llu entries\n", seen->nr, (unsigned long long)seen->most);
