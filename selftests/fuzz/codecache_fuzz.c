@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * codecache_fuzz.c - any bytes as the memory of a Java virtual machine: reading ends, and the blob
- * that is found for an address contains that address.
+ * codecache_fuzz.c - any bytes as the memory of a Java virtual machine: reading ends, the blob that is
+ * found for an address contains that address, and methods have names that end.
  *
  * An input is mapped at BASE. If its first byte is odd, the tables are at its start, too. For the
  * others there is a good table at TABLE, in which the input's first bytes say where members lie, so
@@ -12,33 +12,41 @@
 #include <string.h>
 
 #include "tools/java/codecache.h"
+#include "tools/java/method.h"
 
 #define BASE 0x100000
 #define TABLE 0x1000
 #define MAX_READS 200000 /* most reads of one look-up, or of reading the tables */
 
-#define MEMBERS(X)                                 \
-	X("CodeCache", "_heaps", 1)                \
-	X("GrowableArrayBase", "_len", 0)          \
-	X("GrowableArray<int>", "_data", 0)        \
-	X("CodeHeap", "_memory", 0)                \
-	X("CodeHeap", "_segmap", 0)                \
-	X("CodeHeap", "_log2_segment_size", 0)     \
-	X("VirtualSpace", "_low", 0)               \
-	X("VirtualSpace", "_high", 0)              \
-	X("CodeBlob", "_name", 0)                  \
-	X("CodeBlob", "_size", 0)                  \
-	X("CodeBlob", "_code_begin", 0)            \
-	X("CodeBlob", "_frame_size", 0)            \
-	X("CodeBlob", "_frame_complete_offset", 0) \
-	X("nmethod", "_method", 0)                 \
-	X("Method", "_constMethod", 0)             \
-	X("ConstMethod", "_constants", 0)          \
-	X("ConstMethod", "_name_index", 0)         \
-	X("ConstantPool", "_pool_holder", 0)       \
-	X("Klass", "_name", 0)                     \
-	X("Symbol", "_length", 0)                  \
-	X("Symbol", "_body[0]", 0)
+#define MEMBERS(X)                                       \
+	X("CodeCache", "_heaps", 1)                      \
+	X("GrowableArrayBase", "_len", 0)                \
+	X("GrowableArray<int>", "_data", 0)              \
+	X("CodeHeap", "_memory", 0)                      \
+	X("CodeHeap", "_segmap", 0)                      \
+	X("CodeHeap", "_log2_segment_size", 0)           \
+	X("VirtualSpace", "_low", 0)                     \
+	X("VirtualSpace", "_high", 0)                    \
+	X("CodeBlob", "_name", 0)                        \
+	X("CodeBlob", "_size", 0)                        \
+	X("CodeBlob", "_code_begin", 0)                  \
+	X("CodeBlob", "_frame_size", 0)                  \
+	X("CodeBlob", "_frame_complete_offset", 0)       \
+	X("nmethod", "_method", 0)                       \
+	X("Method", "_constMethod", 0)                   \
+	X("ConstMethod", "_constants", 0)                \
+	X("ConstMethod", "_name_index", 0)               \
+	X("ConstantPool", "_pool_holder", 0)             \
+	X("Klass", "_name", 0)                           \
+	X("Symbol", "_length", 0)                        \
+	X("Symbol", "_body[0]", 0)                       \
+	X("Abstract_VM_Version", "_vm_major_version", 1) \
+	X("ConstMethod", "_constMethod_size", 0)         \
+	X("ConstMethod", "_flags", 0)                    \
+	X("ConstMethod", "_code_size", 0)                \
+	X("ConstantPool", "_cache", 0)                   \
+	X("ConstantPool", "_length", 0)                  \
+	X("InstanceKlass", "_constants", 0)
 
 struct text {
 	char type[32], field[32];
@@ -54,9 +62,9 @@ static struct {
 	uint64_t table;
 	uint64_t entries[NR + 1][6];
 	uint64_t types;
-	uint64_t type[3][5]; /* types ConstantPool and HeapBlock */
+	uint64_t type[4][5]; /* types ConstantPool, HeapBlock and ConstMethod */
 	struct text texts[NR];
-	char kind[32], pool[32], block[32], method[32];
+	char kind[32], pool[32], block[32], constant[32], method[32];
 } good;
 
 struct input {
@@ -77,8 +85,11 @@ static void make_table(const struct input *in)
 	good.type[0][4] = 64;
 	good.type[1][0] = TABLE + offsetof(__typeof__(good), block);
 	good.type[1][4] = 16;
+	good.type[2][0] = TABLE + offsetof(__typeof__(good), constant);
+	good.type[2][4] = 48;
 	strcpy(good.pool, "ConstantPool");
 	strcpy(good.block, "HeapBlock");
+	strcpy(good.constant, "ConstMethod");
 	strcpy(good.method, "nmethod");
 	memcpy(good.texts, texts, sizeof(texts));
 	strcpy(good.kind, "u2");
@@ -123,6 +134,21 @@ static void look(struct codecache *cache, uint64_t pc)
 		abort();
 }
 
+/* Reads a method, and looks for lines. */
+static void look_for_method(const struct vmstructs *vm, uint64_t address)
+{
+	struct java_method method;
+
+	if (java_method_read(vm, address, &method))
+		return;
+	if (strnlen(method.name, sizeof(method.name)) == sizeof(method.name) ||
+	    strnlen(method.file, sizeof(method.file)) == sizeof(method.file))
+		abort();
+	for (uint32_t at = 0; at < 4; at++)
+		java_method_line(&method, at);
+	java_method_deinit(&method);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct input in = { data, size, 0 };
@@ -145,6 +171,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	for (uint64_t pc = BASE; cache && pc < BASE + size; pc += 64) {
 		in.reads = 0;
 		look(cache, pc);
+	}
+	/* The version is one that is known, whatever the input has in its place. */
+	vm.version = JAVA_FIRST + data[0] % (JAVA_LAST - JAVA_FIRST + 1);
+	for (uint64_t at = BASE; at < BASE + size; at += 8) {
+		in.reads = 0;
+		look_for_method(&vm, at);
 	}
 	codecache_destroy(cache);
 	return 0;

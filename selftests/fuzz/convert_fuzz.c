@@ -106,6 +106,29 @@ size_t languages_label(const struct languages *all, char *buf)
 	abort();
 }
 
+uint64_t languages_named(struct languages *all, const struct language *language, const char *name,
+			 const char *file, unsigned int line)
+{
+	(void)all;
+	(void)language;
+	(void)name;
+	(void)file;
+	(void)line;
+	return 0;
+}
+
+void languages_count_named(struct languages *all, bool placed)
+{
+	(void)all;
+	(void)placed;
+}
+
+void languages_refuse(struct languages *all, const struct reason *why)
+{
+	(void)all;
+	(void)why;
+}
+
 unsigned int languages_place(struct languages *all, const struct language_sample *sample,
 			     const struct native_stack *native, uint64_t *pcs, uint8_t *marks,
 			     unsigned int max)

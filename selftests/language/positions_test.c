@@ -90,12 +90,15 @@ static size_t task(const void *version, const uint8_t *name, size_t size, char *
 	return 0;
 }
 
-const struct language language_python = { "[python]", may_be, recognise, make_function, line,
-					  kind,	      sound,  NULL,	 task };
-const struct language language_php = { "[php]", may_be, recognise_none, make_function, line,
-				       kind,	sound,	NULL,		NULL };
-const struct language language_v8 = { "[javascript]", may_be, recognise_none, make_function, line,
-				      kind,	      sound,  NULL,	      NULL };
+#define LANGUAGE(name, find, of_task)                                                           \
+	{                                                                                       \
+		.module = name, .may_be = may_be, .recognise = find, .function = make_function, \
+		.line = line, .kind = kind, .sound = sound, .task = of_task                     \
+	}
+
+const struct language language_python = LANGUAGE("[python]", recognise, task);
+const struct language language_php = LANGUAGE("[php]", recognise_none, NULL);
+const struct language language_v8 = LANGUAGE("[javascript]", recognise_none, NULL);
 
 /* Returns the number of the interpreter, whose function is told, or 0. */
 static int find_interpreter(struct languages *all, struct shstk_symbols *symbols)

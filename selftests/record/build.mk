@@ -176,7 +176,7 @@ $(RECORD_B)/grow_test: selftests/record/grow_test.c tools/perf/rings.c \
 
 CHECK	+= $(RECORD_B)/rings_test $(RECORD_B)/grow_test
 
-JIT_OBJ := $(patsubst %,$(B)/tools/java/%.o,jit_code codecache hotspot vmstructs)
+JIT_OBJ := $(patsubst %,$(B)/tools/java/%.o,jit_code codecache hotspot method vmstructs)
 
 # The reader of HotSpot's tables, without the rest of the command.
 $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vmstructs.o \
@@ -199,6 +199,15 @@ $(RECORD_B)/look_ups_test: selftests/record/look_ups_test.c $(B)/tools/java/jit_
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
 
+# Frames of Java's interpreter, with memory that the test makes.
+$(RECORD_B)/methods_test: selftests/record/methods_test.c \
+		$(patsubst %,$(B)/tools/java/%.o,method methods vmstructs) \
+		$(B)/tools/language/languages.o $(B)/tools/language/place.o $(B)/tools/repeats.o \
+		$(B)/tools/elf/symbols.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
 # The headers of ELF files, without the rest of the command.
 $(RECORD_B)/headers_test: selftests/record/headers_test.c $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
@@ -206,7 +215,7 @@ $(RECORD_B)/headers_test: selftests/record/headers_test.c $(B)/libshstk-symbol.a
 		$(filter %.c %.a,$^) $(SYMBOL_LIBS)
 
 CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test $(RECORD_B)/look_ups_test \
-	$(RECORD_B)/headers_test
+	$(RECORD_B)/methods_test $(RECORD_B)/headers_test
 
 # What /proc tells of a process, threads without events, which CPUs lost records, which threads are
 # recorded, what is read of stacks and of code, and how the agent shares time in the kernel, each with

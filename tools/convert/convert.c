@@ -12,8 +12,10 @@
 #include "bpf/walk.h"
 #include "tools/convert/contexts.h"
 #include "tools/convert/convert.h"
+#include "tools/java/methods.h"
 #include "tools/language/languages.h"
 #include "tools/perf/regs.h"
+#include "tools/repeats.h"
 #include "tools/shstk.h"
 
 #define FEW 4 /* samples: for a thread with fewer, its first period matters */
@@ -57,6 +59,7 @@ void converter_destroy(struct converter *c)
 		return;
 	population_deinit(&c->all);
 	stacks_deinit(&c->stacks);
+	free(c->methods);
 	free(c);
 }
 
@@ -321,6 +324,13 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 	}
 }
 
+/* Returns the part of a stack that was copied. */
+static struct native_stack copied_part(const struct stacks *st, const struct stack *s)
+{
+	return (struct native_stack){ s->pcs + s->copied, s->marks + s->copied, st->sps,
+				      s->nr_copied, s->end == SHSTK_END_COMPLETE };
+}
+
 /*
  * Returns the part of a stack among which the functions of an interpreter can be placed: it was
  * copied, and it has all frames. It has no entries if there is none.
@@ -329,13 +339,56 @@ static struct native_stack native_part(const struct stacks *st, const struct sta
 {
 	const struct native_stack whole = { st->whole.pcs, st->whole.marks, st->whole.sps,
 					    st->whole.nr, st->whole.end == SHSTK_END_COMPLETE };
-	const struct native_stack copied = { s->pcs + s->copied, s->marks + s->copied, st->sps,
-					     s->nr_copied, s->end == SHSTK_END_COMPLETE };
 
 	if (s->folded)
 		return whole;
 	/* What lies behind the copied part would stay behind it. */
-	return s->nr == s->copied + s->nr_copied ? copied : (struct native_stack){ .nr = 0 };
+	return s->nr == s->copied + s->nr_copied ? copied_part(st, s) :
+						   (struct native_stack){ .nr = 0 };
+}
+
+/*
+ * Makes @to the part of a stack that was copied; what was read behind that stays. Too deep a stack is
+ * shortened, as it is without methods. Returns false if it cannot be.
+ */
+static bool take_entries(const struct converter *c, struct java_entries *to, bool complete,
+			 struct stack *s)
+{
+	const unsigned int outer = s->folded ? 0 : s->nr - s->copied - s->nr_copied;
+	const unsigned int room = STACKS_MAX - s->copied - outer;
+	unsigned int nr = to->nr;
+
+	if (c->stacks.fold && nr > c->stacks.depth)
+		nr = repeats_shorten(to->pcs, to->marks, nr, c->stacks.depth, complete);
+	if (nr > room)
+		return false;
+	memmove(s->pcs + s->copied + nr, s->pcs + s->nr - outer, outer * sizeof(*s->pcs));
+	memmove(s->marks + s->copied + nr, s->marks + s->nr - outer, outer);
+	memcpy(s->pcs + s->copied, to->pcs, nr * sizeof(*s->pcs));
+	memcpy(s->marks + s->copied, to->marks, nr);
+	s->folded = nr < to->nr;
+	s->nr = s->copied + nr + outer;
+	return true;
+}
+
+/* Puts the methods that Java's machine ran into a stack that was copied. */
+static void place_methods(struct converter *c, const struct task *t,
+			  const struct perf_sample *sample, const struct memory_pieces *more,
+			  struct stack *s)
+{
+	const struct stack_copy copy = stacks_copy(sample, more);
+	struct native_stack native = native_part(&c->stacks, s);
+
+	/* What was read behind the copy stays behind it. */
+	if (!s->folded)
+		native = copied_part(&c->stacks, s);
+	if (!native.nr || !mappings_has_jit(t->process->mappings))
+		return;
+	if (!c->methods)
+		c->methods = malloc(sizeof(*c->methods));
+	if (c->methods && mappings_place_methods(t->process->mappings, c->opts.languages, &native,
+						 &copy, c->methods))
+		take_entries(c, c->methods, native.complete, s);
 }
 
 /* Puts the functions that an interpreter ran into a stack that was copied. */
@@ -404,6 +457,8 @@ static int make_stack(struct converter *c, struct task *t, struct shstk_symproc 
 	/* Names of code that is made at run time are known only as long as the code exists. */
 	if (!err)
 		err = mappings_name_generated(t->process->mappings, proc, ret->pcs, ret->nr);
+	if (!err && c->opts.languages)
+		place_methods(c, t, sample, more, ret);
 	if (!err && c->opts.languages)
 		place_functions(c, t, sample, ret);
 	if (!err && c->opts.contexts)

@@ -159,6 +159,7 @@ struct convert_first {
  * @weights: for each event (enum perf_which), sum of the periods of its samples in @profile.
  * @learnt: what the recorder may adapt to.
  * @first: the thread to which is added what has no sample.
+ * @methods: room for a stack with Java's methods, or NULL.
  */
 struct converter {
 	struct convert_opts opts;
@@ -169,6 +170,7 @@ struct converter {
 	uint64_t weights[PERF_WHICH];
 	struct convert_learnt learnt;
 	struct convert_first first;
+	struct java_entries *methods;
 };
 
 /**

@@ -11,6 +11,7 @@
 #include "tools/convert/mappings.h"
 #include "tools/convert/stepped.h"
 #include "tools/java/jit_code.h"
+#include "tools/java/methods.h"
 #include "tools/language/languages.h"
 
 #define MAX_MAPS 65536
@@ -35,6 +36,7 @@
  * @space: the modules for unwinding; NULL until they are needed.
  * @pid: the process whose stack was unwound last.
  * @jit: what is known of code made at run time, or NULL.
+ * @methods: what is known of Java's methods, or NULL.
  * @ends: outermost entries of complete stacks, the innermost of them first; 0: none.
  * @nr_ends: how many such ends were found so far.
  * @stepped: probed instructions of the process, or NULL: they were not looked for.
@@ -52,6 +54,7 @@ struct mappings {
 	struct shstk_space *space;
 	pid_t pid;
 	struct jit *jit;
+	struct java_methods *methods;
 	uint64_t ends[MAX_ENDS][MAPPINGS_OUTERMOST];
 	unsigned int nr_ends;
 	struct stepped *stepped;
@@ -90,6 +93,7 @@ void mappings_put(struct mappings *mappings)
 	free(mappings->maps);
 	shstk_space_destroy(mappings->space);
 	jit_destroy(mappings->jit);
+	java_methods_destroy(mappings->methods);
 	free(mappings->stepped);
 	free(mappings);
 }
@@ -633,6 +637,19 @@ static int unwind_copy(struct mappings *mappings, pid_t pid, const struct stack_
 	ret->elsewhere = info.end == SHSTK_END_READ && is_elsewhere(&known);
 	ret->missed = known.missed;
 	return 0;
+}
+
+bool mappings_place_methods(struct mappings *mappings, struct languages *all,
+			    const struct native_stack *native, const struct stack_copy *copy,
+			    struct java_entries *ret)
+{
+	struct known_memory known = { .copy = copy, .sp = mappings_sp(mappings, copy) };
+	const struct java_stack stack = { *native, copy->regs, read_copy, &known };
+
+	if (mappings->jit && !mappings->methods)
+		mappings->methods = java_methods_create();
+	return mappings->jit && mappings->methods &&
+	       java_place(mappings->methods, mappings->jit, all, &stack, ret);
 }
 
 /* ---- Instructions that are stepped outside of their function ---- */

@@ -250,6 +250,23 @@ uint64_t mappings_sp(const struct mappings *mappings, const struct stack_copy *c
 int mappings_unwind(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
 		    struct unwound *ret);
 
+struct java_entries;
+struct native_stack;
+
+/**
+ * mappings_place_methods() - put the methods that Java's machine runs into a stack
+ * @mappings: what the process had mapped, whose stack was unwound last.
+ * @all: has the functions.
+ * @native: the stack as it was unwound.
+ * @copy: what it was unwound from.
+ * @ret: receives the new stack.
+ *
+ * Return: true if there is a method in the stack; otherwise it stays as it is.
+ */
+bool mappings_place_methods(struct mappings *mappings, struct languages *all,
+			    const struct native_stack *native, const struct stack_copy *copy,
+			    struct java_entries *ret);
+
 #define MAPPINGS_OUTERMOST 3 /* entries: those of the C library around main() */
 
 /* Remembers the outermost entries of a complete stack of the program. */

@@ -223,12 +223,23 @@ static int add_deep(struct stacks *st, const struct population *all, struct task
 
 		add_outer(all, t, sample, copy, &deep, s);
 		find_labels(st, all, p, copy, &deep, s);
-		if (p->language && deep.nr == copied)
+		if ((p->language || mappings_has_jit(p->mappings)) && deep.nr == copied)
 			keep_whole(st, &deep);
 		s->folded = deep_fold(&deep, user);
 	}
 	deep_deinit(&deep);
 	return ret;
+}
+
+struct stack_copy stacks_copy(const struct perf_sample *sample, const struct memory_pieces *more)
+{
+	return (struct stack_copy){
+		.regs = &sample->regs,
+		.bytes = sample->stack,
+		.size = sample->stack_size,
+		.more = more ? more->pieces : NULL,
+		.nr_more = more ? more->nr : 0,
+	};
 }
 
 /* Unwinds the copy of the stack. Returns 0 or a negative errno. */
@@ -237,13 +248,7 @@ static int add_copy(struct stacks *st, const struct population *all, struct task
 		    struct stack *s)
 {
 	struct process *p = t->process;
-	struct stack_copy copy = {
-		.regs = &sample->regs,
-		.bytes = sample->stack,
-		.size = sample->stack_size,
-		.more = more ? more->pieces : NULL,
-		.nr_more = more ? more->nr : 0,
-	};
+	const struct stack_copy copy = stacks_copy(sample, more);
 	struct unwound user = {
 		.pcs = st->pcs + s->nr,
 		.marks = st->marks + s->nr,

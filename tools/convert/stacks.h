@@ -58,7 +58,7 @@ enum kernel_part {
  * @pcs: entries of the stack that was made last.
  * @sps: the stack pointer of each entry that was unwound.
  * @marks: SHSTK_MARK_* of each entry.
- * @whole: the same stack before it was shortened, if its process has an interpreter and the copy had
+ * @whole: the same stack before it was shortened, if its process has an interpreter or Java, and the copy had
  *	it to its end; else it has no entries. Freed by stacks_deinit().
  * @next_search: CLOCK_MONOTONIC in ns, before which no process is searched for its goroutines.
  * @label_text: the labels of that stack, with room for those of its trace context and of time off the
@@ -99,6 +99,9 @@ bool stacks_are_copied(const struct stacks *st);
 int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 		const struct perf_sample *sample, const struct memory_pieces *more,
 		struct stack *ret);
+
+/* Returns what the stack of a sample is unwound from. */
+struct stack_copy stacks_copy(const struct perf_sample *sample, const struct memory_pieces *more);
 
 /*
  * Returns for how many ns until @time the process is known by its samples without a shadow stack.

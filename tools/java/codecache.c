@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tools/java/codecache.h"
+#include "tools/java/method.h"
 
 #define MAX_HEAPS 8 /* maximum; there are up to 3 */
 #define BLOB_HEAD 512 /* bytes in which the used members of a CodeBlob must lie */
@@ -249,59 +250,13 @@ bool codecache_has(const struct codecache *cache, uint64_t pc)
 
 /* ---- Names ---- */
 
-/* Appends a Symbol, HotSpot's kind of string. Returns the length of the whole text, or 0. */
-static size_t add_symbol(const struct vmstructs *vm, uint64_t symbol, char *buf, size_t size,
-			 size_t at)
-{
-	uint16_t length;
-
-	if (at + 1 >= size || vm_read_member(vm, symbol, VM_SYMBOL_LENGTH, &length, sizeof(length)))
-		return 0;
-	if (length > size - at - 1)
-		length = size - at - 1;
-	if (!length || vm_read_member(vm, symbol, VM_SYMBOL_TEXT, buf + at, length))
-		return 0;
-	for (size_t i = at; i < at + length; i++)
-		if (buf[i] == '/' || (unsigned char)buf[i] < ' ')
-			buf[i] = buf[i] == '/' ? '.' : '?';
-	buf[at + length] = '\0';
-	return at + length;
-}
-
-/*
- * Writes the name of a method with its class. The method's name is an entry of its class's constant
- * pool. Returns false if it cannot be read.
- */
-static bool method_name(const struct vmstructs *vm, uint64_t method, char *buf, size_t size)
-{
-	uint64_t constant, pool, holder, class, symbol;
-	uint16_t index;
-	size_t at;
-
-	for (int m = VM_METHOD_CONST; m < VM_NR; m++)
-		if (!vm->places[m].known)
-			return false;
-	if (!vm->pool_size || vm_read_member(vm, method, VM_METHOD_CONST, &constant, WORD) ||
-	    vm_read_member(vm, constant, VM_CONST_POOL, &pool, WORD) ||
-	    vm_read_member(vm, constant, VM_CONST_NAME, &index, sizeof(index)) ||
-	    vm_read_member(vm, pool, VM_POOL_HOLDER, &holder, WORD) ||
-	    vm_read_member(vm, holder, VM_CLASS_NAME, &class, WORD) ||
-	    vm_read(vm, pool + vm->pool_size + index * WORD, &symbol, WORD))
-		return false;
-	at = add_symbol(vm, class, buf, size, 0);
-	if (!at || at + 2 > size)
-		return false;
-	buf[at] = '.';
-	return add_symbol(vm, symbol, buf, size, at + 1);
-}
-
 bool codecache_name(const struct codecache *cache, const struct codeblob *blob, char *buf,
 		    size_t size)
 {
 	char text[VM_TEXT];
 
 	if (blob->method)
-		return method_name(&cache->vm, blob->method, buf, size);
+		return java_method_name(&cache->vm, blob->method, buf, size);
 	if (!vm_read_text(&cache->vm, blob->name, text) || !*text)
 		return false;
 	snprintf(buf, size, "[%s]", text);

@@ -18,8 +18,10 @@
 
 #define KEPT 4096 /* addresses that are kept, a power of two */
 #define FRESH 1000000000 /* ns for which an address is kept */
-#define MAX_REST 64000000000 /* maximum time until the tables are searched again, ns */
-#define REST 20 /* after a search in vain, all searches rest for this many times its length */
+#define FIRST_REST 16000000 /* time until the tables are searched again, ns; it doubles each time */
+#define MAX_REST 64000000000 /* its maximum */
+#define REST 20 /* after a search in vain, all searches rest for this many times its CPU time, */
+#define REST_LONG 4 /* and for this many times its length: it may wait for a CPU, or for a file */
 #define NAMED 8192 /* pieces of code that are known to be named, a power of two */
 #define NAME_ROOM 512 /* bytes for a name */
 #define NEAR 512 /* bytes of code that are read in front of a program counter */
@@ -61,6 +63,7 @@ struct jit {
 	uint64_t next; /* earliest time of the next search for the tables, CLOCK_MONOTONIC in ns */
 	uint64_t rest; /* time between two searches, ns */
 	struct codecache *cache;
+	struct vmstructs vm; /* what @cache was made of */
 	struct free_time free;
 	uint64_t refused; /* @time when a look-up was refused last */
 	struct known_address known[KEPT];
@@ -103,7 +106,6 @@ static void read_tables(struct jit *jit, struct shstk_account *account)
 	const struct vm_memory memory = { read_memory, jit };
 	struct vm_tables tables;
 	uint64_t start, offset;
-	struct vmstructs vm;
 	bool found;
 	int fd = jit->process.open(jit->process.arg, &start, &offset);
 
@@ -111,8 +113,16 @@ static void read_tables(struct jit *jit, struct shstk_account *account)
 		return;
 	found = vm_tables_find(fd, start, offset, account, &tables);
 	close(fd);
-	if (found && shstk_account_on(account) && !vmstructs_read(&memory, &tables, &vm))
-		jit->cache = codecache_create(&vm);
+	if (found && shstk_account_on(account) && !vmstructs_read(&memory, &tables, &jit->vm))
+		jit->cache = codecache_create(&jit->vm);
+}
+
+/* Has all searches rest after one in vain, which took @used ns of CPU time. */
+static void rest_all(const struct jit *jit, uint64_t used)
+{
+	const uint64_t now = now_ns(CLOCK_MONOTONIC), took = now - jit->time;
+
+	next_search = now + (REST * used > REST_LONG * took ? REST * used : REST_LONG * took);
 }
 
 /*
@@ -123,10 +133,12 @@ static void read_tables(struct jit *jit, struct shstk_account *account)
 static void find_cache(struct jit *jit)
 {
 	struct shstk_account *account;
+	uint64_t used;
 
 	if (jit->time < jit->next || jit->time < next_search)
 		return;
-	jit->rest = !jit->rest ? FRESH : 2 * jit->rest < MAX_REST ? 2 * jit->rest : MAX_REST;
+	used = now_ns(CLOCK_THREAD_CPUTIME_ID);
+	jit->rest = !jit->rest ? FIRST_REST : 2 * jit->rest < MAX_REST ? 2 * jit->rest : MAX_REST;
 	jit->next = jit->time + jit->rest;
 	account = jit->process.account(jit->process.arg);
 	if (!account)
@@ -135,7 +147,7 @@ static void find_cache(struct jit *jit)
 		read_tables(jit, account);
 	shstk_account_end(account);
 	if (!jit->cache)
-		next_search = jit->time + (REST + 1) * (now_ns(CLOCK_MONOTONIC) - jit->time);
+		rest_all(jit, now_ns(CLOCK_THREAD_CPUTIME_ID) - used);
 }
 
 void jit_begin(struct jit *jit, const struct jit_process *process)
@@ -144,6 +156,16 @@ void jit_begin(struct jit *jit, const struct jit_process *process)
 	jit->time = now_ns(CLOCK_MONOTONIC);
 	if (!jit->cache)
 		find_cache(jit);
+}
+
+const struct vmstructs *jit_tables(const struct jit *jit)
+{
+	return jit->cache ? &jit->vm : NULL;
+}
+
+uint64_t jit_time(const struct jit *jit)
+{
+	return jit->time;
 }
 
 int jit_attach(struct shstk_space *space, const struct jit_process *process, struct jit **ret)
@@ -193,16 +215,6 @@ static int correct_frame(struct jit *jit, const struct codeblob *blob, uint64_t 
  */
 static struct free_time free_of_all;
 
-/**
- * struct look_up - a look-up in HotSpot's tables
- * @since: when it began, CLOCK_MONOTONIC in ns.
- * @account: the account that it draws from, or NULL.
- */
-struct look_up {
-	uint64_t since;
-	struct shstk_account *account;
-};
-
 static bool has_left(struct free_time *free, uint64_t time, unsigned int part)
 {
 	if (!free->began)
@@ -210,12 +222,11 @@ static bool has_left(struct free_time *free, uint64_t time, unsigned int part)
 	return free->spent < FIRST_FREE + (time - free->began) / part;
 }
 
-/* Begins a look-up. Returns false if it must not be made; then nothing is to be ended. */
-static bool begin_look_up(struct jit *jit, struct look_up *l)
+bool jit_begin_look_up(struct jit *jit, struct jit_look_up *l)
 {
 	if (jit->refused == jit->time)
 		return false;
-	*l = (struct look_up){ .since = now_ns(CLOCK_MONOTONIC) };
+	*l = (struct jit_look_up){ .since = now_ns(CLOCK_MONOTONIC) };
 	if (has_left(&jit->free, jit->time, FREE_OF_ONE) &&
 	    has_left(&free_of_all, jit->time, FREE_OF_ALL))
 		return true;
@@ -228,7 +239,7 @@ static bool begin_look_up(struct jit *jit, struct look_up *l)
 	return false;
 }
 
-static void end_look_up(struct jit *jit, const struct look_up *l)
+void jit_end_look_up(struct jit *jit, const struct jit_look_up *l)
 {
 	const uint64_t took = now_ns(CLOCK_MONOTONIC) - l->since;
 
@@ -265,13 +276,13 @@ static const struct known_address *find(struct jit *jit, uint64_t pc, bool exact
 	struct known_address *k = &jit->known[(pc ^ pc >> 12) % KEPT];
 	struct known_address new = { .pc = pc, .exact = exact, .time = jit->time };
 	bool same = k->time && k->pc == pc && k->exact == exact, found = false;
-	struct look_up look_up;
+	struct jit_look_up look_up;
 
 	if (same && jit->time - k->time < FRESH)
 		return k;
-	if (begin_look_up(jit, &look_up)) {
+	if (jit_begin_look_up(jit, &look_up)) {
 		found = look(jit, &new);
-		end_look_up(jit, &look_up);
+		jit_end_look_up(jit, &look_up);
 	}
 	if (found)
 		*k = new;
@@ -329,16 +340,16 @@ static int name_code(struct jit *jit, struct shstk_symproc *proc, uint64_t pc)
 
 int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, size_t nr)
 {
-	struct look_up look_up;
+	struct jit_look_up look_up;
 	int ret = 0;
 
 	for (size_t i = 0; i < nr && !ret; i++) {
 		if (!is_unnamed(jit, pcs[i]))
 			continue;
-		if (!begin_look_up(jit, &look_up))
+		if (!jit_begin_look_up(jit, &look_up))
 			break;
 		ret = name_code(jit, proc, pcs[i]);
-		end_look_up(jit, &look_up);
+		jit_end_look_up(jit, &look_up);
 	}
 	return ret;
 }

@@ -14,6 +14,7 @@
 #include "libshstk/symbol/symbol.h"
 
 struct jit;
+struct vmstructs;
 
 /**
  * struct jit_process - access to a process that makes code
@@ -66,6 +67,29 @@ int jit_name(struct jit *jit, struct shstk_symproc *proc, const uint64_t *pcs, s
 
 /* Forgets which names were told. Used when another struct shstk_symproc is to receive all names. */
 void jit_tell_again(struct jit *jit);
+
+/* Returns HotSpot's tables, or NULL as long as they are not found. */
+const struct vmstructs *jit_tables(const struct jit *jit);
+
+/* Returns the time of the last jit_begin(), CLOCK_MONOTONIC in ns. */
+uint64_t jit_time(const struct jit *jit);
+
+/**
+ * struct jit_look_up - a look-up in HotSpot's tables
+ * @since: when it began, CLOCK_MONOTONIC in ns.
+ * @account: the account that it draws from, or NULL.
+ */
+struct jit_look_up {
+	uint64_t since;
+	struct shstk_account *account;
+};
+
+/*
+ * Begins a look-up, which takes a part of the time that look-ups may take. Returns false if it must not
+ * be made; then nothing is to be ended.
+ */
+bool jit_begin_look_up(struct jit *jit, struct jit_look_up *look_up);
+void jit_end_look_up(struct jit *jit, const struct jit_look_up *look_up);
 
 /* A shstk_shape_fn. @arg is a struct jit. */
 int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret);

@@ -57,6 +57,18 @@ static const struct {
 	{ "Symbol", "_length", VM_SYMBOL_LENGTH },
 	{ "Symbol", "_body[0]", VM_SYMBOL_TEXT },
 	{ "Symbol", "_body", VM_SYMBOL_TEXT }, /* Java 8 */
+	{ "Abstract_VM_Version", "_vm_major_version", VM_VERSION },
+	{ "AbstractInterpreter", "_code", VM_INTERPRETER },
+	{ "StubQueue", "_stub_buffer", VM_QUEUE_START },
+	{ "StubQueue", "_buffer_limit", VM_QUEUE_SIZE },
+	{ "ConstMethod", "_constMethod_size", VM_CONST_SIZE },
+	{ "ConstMethod", "_flags", VM_CONST_FLAGS }, /* before Java 21 */
+	{ "ConstMethod", "_flags._flags", VM_CONST_FLAGS },
+	{ "ConstMethod", "_code_size", VM_CONST_CODE_SIZE },
+	{ "ConstantPool", "_cache", VM_POOL_CACHE },
+	{ "ConstantPool", "_length", VM_POOL_LENGTH },
+	{ "ConstantPool", "_source_file_name_index", VM_POOL_SOURCE }, /* since Java 15 */
+	{ "InstanceKlass", "_constants", VM_CLASS_POOL },
 };
 
 #define NR_NAMES (sizeof(names) / sizeof(*names))
@@ -191,13 +203,14 @@ struct type {
 	uint64_t size;
 };
 
-/* Sets the sizes of the two types that are used, if the table has them. */
+/* Sets the sizes of the types that are used, if the table has them. */
 static void find_sizes(struct vmstructs *vm, uint64_t table)
 {
 	struct type type;
 	char name[VM_TEXT];
 
-	for (size_t i = 0; i < MAX_ENTRIES && !(vm->pool_size && vm->block_size); i++) {
+	for (size_t i = 0; i < MAX_ENTRIES && !(vm->pool_size && vm->block_size && vm->const_size);
+	     i++) {
 		if (vm_read(vm, table + i * sizeof(type), &type, sizeof(type)) || !type.name)
 			return;
 		if (!vm_read_text(vm, type.name, name))
@@ -206,7 +219,19 @@ static void find_sizes(struct vmstructs *vm, uint64_t table)
 			vm->pool_size = type.size;
 		else if (!strcmp(name, "HeapBlock"))
 			vm->block_size = type.size;
+		else if (!strcmp(name, "ConstMethod"))
+			vm->const_size = type.size;
 	}
+}
+
+/* Sets the release of Java, if it is known. */
+static void find_version(struct vmstructs *vm)
+{
+	const struct vm_place *p = &vm->places[VM_VERSION];
+	int32_t version;
+
+	if (p->known && !vm_read(vm, p->at, &version, sizeof(version)))
+		vm->version = version;
 }
 
 int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *tables,
@@ -224,6 +249,7 @@ int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *table
 	if (err)
 		return err;
 	find_sizes(ret, table);
+	find_version(ret);
 	return is_complete(ret->places) && ret->block_size ? 0 : -ENODATA;
 }
 

@@ -45,6 +45,19 @@ enum vm_member {
 	VM_CLASS_NAME,
 	VM_SYMBOL_LENGTH,
 	VM_SYMBOL_TEXT,
+	VM_NR_NAMES,
+	/* And these for what the interpreter runs, and for lines. */
+	VM_VERSION = VM_NR_NAMES,
+	VM_INTERPRETER,
+	VM_QUEUE_START,
+	VM_QUEUE_SIZE,
+	VM_CONST_SIZE,
+	VM_CONST_FLAGS,
+	VM_CONST_CODE_SIZE,
+	VM_POOL_CACHE,
+	VM_POOL_LENGTH,
+	VM_POOL_SOURCE,
+	VM_CLASS_POOL,
 	VM_NR
 };
 
@@ -76,12 +89,16 @@ struct vm_place {
  * @places: the members, by enum vm_member.
  * @block_size: sizeof(HeapBlock); the CodeBlob follows after it.
  * @pool_size: sizeof(ConstantPool), after which its entries follow; 0: not known.
+ * @const_size: sizeof(ConstMethod), after which the bytecode follows; 0: not known.
+ * @version: the release of Java, such as 17; 0: not known.
  */
 struct vmstructs {
 	struct vm_memory memory;
 	struct vm_place places[VM_NR];
 	uint64_t block_size;
 	uint64_t pool_size;
+	uint64_t const_size;
+	int version;
 };
 
 /* Addresses of the variables that point to the tables; 0: not found. */

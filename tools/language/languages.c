@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* languages.c - the languages of a recording. See languages.h. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -42,6 +43,13 @@ struct seen_function {
 	struct language_function it;
 };
 
+/* A function that has no such number: it is known by the text of its language, name and file. */
+struct named_function {
+	UT_hash_handle hh;
+	struct seen_function it;
+	char text[];
+};
+
 /* A place in a function, and the address that stands for it. */
 struct position {
 	UT_hash_handle hh;
@@ -81,6 +89,7 @@ struct kept_moment {
  * @by_native: which of them were told to @native.
  * @nr_interpreters: number of elements in use, with the first one, which is none.
  * @functions: hash table of the functions.
+ * @named: hash table of functions that are known by their names.
  * @bytes: bytes that functions and positions take.
  * @positions: hash table of positions.
  * @by_pc: the same, in the order of their addresses.
@@ -117,6 +126,7 @@ struct languages {
 	bool by_native[LANGUAGE_TARGETS];
 	unsigned int nr_interpreters;
 	struct seen_function *functions;
+	struct named_function *named;
 	size_t bytes;
 	struct position *positions;
 	struct position **by_pc;
@@ -160,6 +170,7 @@ static void free_function(struct seen_function *f)
 
 void languages_destroy(struct languages *all)
 {
+	struct named_function *n, *next_named;
 	struct seen_function *f, *next;
 
 	if (!all)
@@ -172,6 +183,11 @@ void languages_destroy(struct languages *all)
 	{
 		HASH_DEL(all->functions, f);
 		free_function(f);
+	}
+	HASH_ITER(hh, all->named, n, next_named)
+	{
+		HASH_DEL(all->named, n);
+		free(n);
 	}
 	languages_lost(all);
 	bpf_loaded_close(&all->own);
@@ -556,7 +572,8 @@ static size_t size_of(const struct language_function *f)
 /* Returns whether another function or position may be kept. Says so if there are too many. */
 static bool has_room(struct languages *all)
 {
-	if (HASH_COUNT(all->functions) < MAX_FUNCTIONS && all->bytes < MAX_BYTES)
+	if (HASH_COUNT(all->functions) + HASH_COUNT(all->named) < MAX_FUNCTIONS &&
+	    all->bytes < MAX_BYTES)
 		return true;
 	if (!all->refused)
 		because(&all->why,
@@ -719,6 +736,69 @@ bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, cons
 	};
 	return true;
 }
+
+/* ---- Functions that callers found ---- */
+
+#define MAX_TEXT 2048 /* bytes of language, name and file, with their 0s */
+
+/* Writes what a function is known by. Returns its bytes; 0: it is too long. */
+static size_t make_text(const struct language *language, const char *name, const char *file,
+			char text[MAX_TEXT])
+{
+	const int n = snprintf(text, MAX_TEXT, "%s%c%s%c%s", language->module, 0, name, 0, file);
+
+	return n > 0 && n < MAX_TEXT ? (size_t)n + 1 : 0;
+}
+
+/* Returns a function that was not known; NULL: there is no room for it. */
+static struct named_function *add_named(struct languages *all, const struct language *language,
+					const char *text, size_t size)
+{
+	struct named_function *f = has_room(all) ? calloc(1, sizeof(*f) + size) : NULL;
+
+	if (!f)
+		return NULL;
+	memcpy(f->text, text, size);
+	f->it.language = language;
+	f->it.it.name = f->text + strlen(f->text) + 1;
+	f->it.it.file = f->it.it.name + strlen(f->it.it.name) + 1;
+	HASH_ADD_KEYPTR(hh, all->named, f->text, size, f);
+	if (!f->hh.tbl) {
+		free(f);
+		return NULL;
+	}
+	all->bytes += sizeof(*f) + size;
+	return f;
+}
+
+uint64_t languages_named(struct languages *all, const struct language *language, const char *name,
+			 const char *file, unsigned int line)
+{
+	struct named_function *f = NULL;
+	char text[MAX_TEXT];
+	const size_t size = make_text(language, name, file, text);
+
+	if (size)
+		HASH_FIND(hh, all->named, text, size, f);
+	if (size && !f)
+		f = add_named(all, language, text, size);
+	return f ? position_of(all, &f->it, line) : 0;
+}
+
+void languages_count_named(struct languages *all, bool placed)
+{
+	all->counts.samples++;
+	all->counts.placed += placed;
+}
+
+void languages_refuse(struct languages *all, const struct reason *why)
+{
+	if (!all->refused)
+		all->why = *why;
+	all->refused = true;
+}
+
+/* ---- Frames ---- */
 
 /* Finds the functions of @nr frames. */
 static void find_functions(struct languages *all, const struct language_entry *entries,

@@ -191,6 +191,19 @@ unsigned int languages_place(struct languages *all, const struct language_sample
 			     unsigned int max);
 
 /*
+ * Returns the address that stands for a line of a function that the caller found in a stack itself; 0:
+ * there is no room for it. Functions with the same name and file are the same.
+ */
+uint64_t languages_named(struct languages *all, const struct language *language, const char *name,
+			 const char *file, unsigned int line);
+
+/* Counts a stack with such functions. @placed: all of them are known. */
+void languages_count_named(struct languages *all, bool placed);
+
+/* Tells why the functions of an interpreter are not shown, unless there is a reason already. */
+void languages_refuse(struct languages *all, const struct reason *why);
+
+/*
  * Returns whether the stack that the last languages_place() made has entries that stand for others of
  * a deep stack.
  */

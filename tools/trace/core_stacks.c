@@ -524,6 +524,8 @@ static int prepare(struct dump *d)
 		err = find_jit(d);
 	if (!err && d->core->arch == SHSTK_ARCH_X86)
 		err = find_interpreter(d);
+	if (!err)
+		err = interpreted_add_java(&d->interpreted, d->jit, d->symbols);
 	if (err)
 		complain("cannot read core file %s: %s", d->core->path, strerror(-err));
 	return err;
@@ -648,7 +650,7 @@ static bool take_thread(struct dump *d, const struct core_thread *from, struct t
 	if (trace_take(d->opts, d->space, t, read_memory, d) ||
 	    (d->jit && trace_name_made(d->jit, d->proc, t)))
 		return false;
-	interpreted_place(&d->interpreted, d->opts, t);
+	interpreted_place(&d->interpreted, d->opts, t, read_memory, d);
 	*used += trim(&t->hardware) + trim(&t->unwound);
 	return true;
 }

@@ -8,6 +8,7 @@
 
 #include "libshstk/symbol/budget.h"
 #include "tools/convert/living_files.h"
+#include "tools/java/methods.h"
 #include "tools/language/read.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/stop.h"
@@ -17,11 +18,18 @@
 
 #define NS_PER_MS 1000000ull
 
-/* Room for any stack that languages_place() makes. */
-struct placed_stack {
-	uint64_t pcs[LANGUAGES_MOST];
-	uint8_t marks[LANGUAGES_MOST];
-};
+/* Begins to know languages. Returns 0 or -ENOMEM. */
+static int begin(struct interpreted *i)
+{
+	if (!i->all)
+		i->all = languages_create(NULL);
+	if (!i->room)
+		i->room = malloc(sizeof(*i->room));
+	if (!i->all || !i->room)
+		return -ENOMEM;
+	languages_stopped_only(i->all);
+	return 0;
+}
 
 int interpreted_find_in(struct interpreted *i, const struct language_module *module,
 			struct shstk_account *account, struct shstk_symbols *symbols)
@@ -31,13 +39,8 @@ int interpreted_find_in(struct interpreted *i, const struct language_module *mod
 
 	if (!i->account)
 		i->account = account;
-	if (!i->all)
-		i->all = languages_create(NULL);
-	if (!i->room)
-		i->room = malloc(sizeof(*i->room));
-	if (!i->all || !i->account || !i->room)
+	if (!i->account || begin(i))
 		return -ENOMEM;
-	languages_stopped_only(i->all);
 	whole.read = i->read;
 	whole.arg = i->arg;
 	whole.account = i->account;
@@ -83,8 +86,21 @@ int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbo
 	return err;
 }
 
+int interpreted_add_java(struct interpreted *i, struct jit *jit, struct shstk_symbols *symbols)
+{
+	if (!jit)
+		return 0;
+	i->methods = java_methods_create();
+	if (!i->methods || begin(i))
+		return -ENOMEM;
+	i->jit = jit;
+	shstk_symbols_set_functions(symbols, languages_function, i->all);
+	return 0;
+}
+
 void interpreted_deinit(struct interpreted *i)
 {
+	java_methods_destroy(i->methods);
 	languages_destroy(i->all);
 	free(i->room);
 }
@@ -131,7 +147,7 @@ void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
  * Makes the @nr entries of @room the stack. One of more than @o->depth entries is shortened as stacks
  * without interpreters are; without memory for that, or if nothing may be folded, it is cut.
  */
-static void take_placed(struct placed_stack *room, unsigned int nr, const struct trace_opts *o,
+static void take_placed(struct java_entries *room, unsigned int nr, const struct trace_opts *o,
 			struct trace_stack *s)
 {
 	struct trace_stack placed = { .pcs = room->pcs, .marks = room->marks, .nr = (int)nr };
@@ -149,8 +165,33 @@ static void take_placed(struct placed_stack *room, unsigned int nr, const struct
 	s->nr_folds = placed.nr_folds;
 }
 
+/* Puts the functions of an interpreter into the stack @native. Returns how many entries it has then. */
+static unsigned int place_functions(const struct interpreted *i, const struct trace_thread *t,
+				    const struct native_stack *native)
+{
+	const struct language_sample of = {
+		.number = i->number,
+		.tid = t->tid,
+		.pc = t->regs.pc,
+		.sp = t->regs.r[7],
+	};
+
+	return i->number ? languages_place(i->all, &of, native, i->room->pcs, i->room->marks,
+					   LANGUAGES_MOST) :
+			   0;
+}
+
+/* Does the same for the methods of Java. */
+static unsigned int place_methods(const struct interpreted *i, const struct trace_thread *t,
+				  const struct native_stack *native, shstk_read_fn read, void *arg)
+{
+	const struct java_stack stack = { *native, &t->regs, read, arg };
+
+	return i->jit && java_place(i->methods, i->jit, i->all, &stack, i->room) ? i->room->nr : 0;
+}
+
 void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
-		       struct trace_thread *t)
+		       struct trace_thread *t, shstk_read_fn read, void *arg)
 {
 	struct trace_stack *s = &t->unwound;
 	const struct native_stack native = {
@@ -159,22 +200,18 @@ void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
 		.sps = s->sps,
 		.nr = s->nr > 0 ? s->nr : 0,
 	};
-	const struct language_sample of = {
-		.number = i->number,
-		.tid = t->tid,
-		.pc = t->regs.pc,
-		.sp = t->regs.r[7],
-	};
 	struct language_counts before, after;
 	unsigned int nr;
 
-	if (!i->number || !s->taken || !s->sps || !native.nr || s->nr_folds || o->compare ||
+	if (!i->all || !s->taken || !s->sps || !native.nr || s->nr_folds || o->compare ||
 	    t->hardware.taken)
 		return;
 	languages_count(i->all, &before);
-	nr = languages_place(i->all, &of, &native, i->room->pcs, i->room->marks, LANGUAGES_MOST);
+	nr = place_functions(i, t, &native);
 	languages_count(i->all, &after);
 	s->too_deep = after.too_deep > before.too_deep;
+	if (!nr)
+		nr = place_methods(i, t, &native, read, arg);
 	if (nr)
 		take_placed(i->room, nr, o, s);
 }

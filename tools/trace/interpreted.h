@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* interpreted.h - functions that an interpreter runs, in the stacks of threads. */
+/* interpreted.h - functions that an interpreter, or Java's machine, runs, in the stacks of threads. */
 #ifndef TOOLS_TRACE_INTERPRETED_H
 #define TOOLS_TRACE_INTERPRETED_H
 
 #include "tools/trace/trace.h"
 
+struct java_entries;
+struct java_methods;
 struct language_module;
-struct placed_stack;
 
 /**
  * struct interpreted - the interpreter of a process, which lives or has left a core file
- * @all: the languages, or NULL: the process has no interpreter that is known.
+ * @all: the languages, or NULL: the process has no interpreter that is known, and no Java.
  * @number: its number.
  * @stop: how often threads were stopped so far.
  * @until: time in ns (CLOCK_MONOTONIC) after which nothing is read, because threads are held; 0: no
  *	thread is held.
- * @account: account of the process, from which reading draws; set with @all.
+ * @account: account of the process, from which reading draws; set with @number.
  * @room: room for a stack with its functions; set with @all.
+ * @jit: knows code of Java's machine, or NULL.
+ * @methods: what is known of Java's methods; set with @jit.
  * @read: reads memory of the process, which does not change meanwhile.
  * @arg: first argument of @read.
  */
@@ -26,7 +29,9 @@ struct interpreted {
 	unsigned int stop;
 	uint64_t until;
 	struct shstk_account *account;
-	struct placed_stack *room;
+	struct java_entries *room;
+	struct jit *jit;
+	struct java_methods *methods;
 	int (*read)(void *arg, uint64_t addr, void *buf, size_t size);
 	void *arg;
 };
@@ -43,6 +48,12 @@ int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbo
  */
 int interpreted_find_in(struct interpreted *i, const struct language_module *module,
 			struct shstk_account *account, struct shstk_symbols *symbols);
+
+/*
+ * Has the methods of Java be shown, which @jit finds (NULL: there is none) and @symbols names. Returns 0 or
+ * -ENOMEM.
+ */
+int interpreted_add_java(struct interpreted *i, struct jit *jit, struct shstk_symbols *symbols);
 void interpreted_deinit(struct interpreted *i);
 
 /* Begins a stop, in which memory does not change. Frames are read for STOP_HOLD_MS from now on. */
@@ -51,8 +62,11 @@ void interpreted_stop(struct interpreted *i);
 /* Reads the frames of a thread that is stopped, or whose process has left a core file. */
 void interpreted_read(const struct interpreted *i, const struct trace_thread *t);
 
-/* Puts the functions of a thread into its stack, once it is unwound. */
+/*
+ * Puts the functions of a thread into its stack, once it is unwound. @read reads the stack that was
+ * unwound, with @arg.
+ */
 void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
-		       struct trace_thread *t);
+		       struct trace_thread *t, shstk_read_fn read, void *arg);
 
 #endif

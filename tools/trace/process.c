@@ -493,7 +493,7 @@ static void take_one(struct trace *t, struct traced_thread *thread)
 		reader.until = 0;
 		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
 	}
-	interpreted_place(&t->interpreted, t->opts, &thread->trace);
+	interpreted_place(&t->interpreted, t->opts, &thread->trace, read_memory, &reader);
 	if (reader.whole.data)
 		munmap(reader.whole.data, MAX_WHOLE);
 }
@@ -576,7 +576,7 @@ static int take_copied(struct trace *t, bool stopped)
 			continue;
 		if (trace_take(t->opts, t->space, &thread->trace, read_memory, &reader))
 			return -ENOMEM;
-		interpreted_place(&t->interpreted, t->opts, &thread->trace);
+		interpreted_place(&t->interpreted, t->opts, &thread->trace, read_memory, &reader);
 	}
 	return 0;
 }
@@ -909,6 +909,8 @@ static int prepare(struct trace *t)
 		err = add_rest(t);
 	if (err >= 0 && OWN_ARCH == SHSTK_ARCH_X86)
 		err = interpreted_find(&t->interpreted, t->number, t->symbols);
+	if (!err)
+		err = interpreted_add_java(&t->interpreted, t->jit, t->symbols);
 	if (err < 0)
 		return err;
 	t->threads = calloc(MAX_THREADS, sizeof(*t->threads));

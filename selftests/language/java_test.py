@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Methods of Java programs in stacks: they are what the program itself says that runs.
+
+Truth.java gives its thread the name of the calls that it makes then, and the kernel notes names in the
+order of samples. The environment may say which Java is run (JAVA), and for how much CPU time (SECONDS).
+"""
+
+import collections
+import os
+import platform
+import re
+import shutil
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import SHSTK, TMP, check, main, run, test    # noqa: E402
+from pprof import Decoded    # noqa: E402
+
+JAVA = os.environ.get('JAVA', 'java').split()
+SECONDS = os.environ.get('SECONDS', '2')
+SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'Truth.java')
+OURS = re.compile(r'Truth[.$]')
+MAIN = 'Truth.main'
+NAMED = 0.98    # of the samples, at least, have the name of each frame
+
+
+def read_kinds():
+    """Of each kind the calls that are in its stacks: method and line, the outermost first."""
+    kinds = collections.defaultdict(list)
+    with open(SOURCE, encoding='ascii') as file:
+        for number, text in enumerate(file, 1):
+            found = re.search(r'    // (\w+) ([\w$.]+?)(\.?)(\*\d+)?$', text)
+            if found and not text.startswith('//'):
+                kind, method, works, times = found.groups()
+                kinds[kind].append((method, number, bool(works), int((times or '*1')[1:])))
+    return {kind: in_order(calls) for kind, calls in kinds.items()}
+
+
+def in_order(calls):
+    """The calls of a kind, from run() inwards: the source has the callees first."""
+    ret = []
+    for method, line, works, times in sorted(calls, key=rank):
+        ret += [(method, line)] * times
+    return ret
+
+
+def rank(call):
+    method, line, works, times = call
+    return works, 0 if method == 'Truth.run' else 1 if 'uter' in method else 2 if times > 1 else 3
+
+
+class Java:
+    """What a recording of Truth.java has."""
+
+    def __init__(self, *options):
+        path = os.path.join(TMP, 'java.pb.gz')
+        done = run(SHSTK, 'record', '--via=copies', '-F', '999', '-o', path, '--', *JAVA, *options, '-cp',
+                   TMP, 'Truth', SECONDS)
+        check(done.returncode == 0, done.stderr)
+        self.said = done.stderr
+        self.profile = Decoded(path)
+        self.counts = collections.Counter()
+        self.wrong = []
+        for ids, values, labels in self.profile.samples:
+            self.judge(labels.get('thread'), list(self.stack(ids)), values[0])
+
+    def stack(self, ids):
+        """Function and line of each frame, the outermost first."""
+        p = self.profile
+        for ident in reversed(ids):
+            for line in reversed(p.locations[ident][4]):
+                yield p.text(p.functions[line[1]][2]), line.get(2, 0)
+
+    def judge(self, kind, frames, number):
+        if kind not in KINDS:
+            return
+        self.counts['all'] += number
+        if not any(OURS.match(f[0]) for f in frames) or ('[Interpreter]', 0) in frames:
+            self.counts['unnamed'] += number
+            return
+        ours = [f for f in frames if OURS.match(f[0]) and '$$Lambda' not in f[0]]
+        right = [(MAIN, CALL), *KINDS[kind]]
+        if ours == right:
+            self.counts['right'] += number
+        elif is_begun(ours, right):
+            self.counts['begun'] += number
+        else:
+            self.counts['wrong'] += number
+            self.wrong.append((kind, ours))
+
+
+def is_begun(ours, right):
+    """Whether the calls are being made or left: the innermost method is at another line."""
+    if ours[-1:] and ours[-1][0] == 'Truth.fail':
+        return len(ours) == 4 and ours[:2] == right[:2]
+    return (ours[:-1] == right[:len(ours) - 1] and ours[-1][0] == right[len(ours) - 1][0])
+
+
+KINDS = read_kinds()
+CALL = KINDS.pop('main')[0][1]
+
+
+def compile_truth():
+    done = run('javac', '--release', '11', '-g', '-nowarn', '-d', TMP, SOURCE)
+    check(done.returncode == 0, done.stderr)
+
+
+def judged(*options):
+    compile_truth()
+    java = Java(*options)
+    n = java.counts
+    print(f'# {" ".join(options)}: {dict(n)}')
+    check(n['all'] > 500, f'{n}\n{java.said}')
+    check(not n['wrong'], f'{n}: {java.wrong[:5]}')
+    check(n['all'] - n['unnamed'] >= NAMED * n['all'], f'{n}\n{java.said}')
+    check(n['right'] >= 0.9 * n['all'], str(n))
+
+
+@test
+def interpreted():
+    """methods that are interpreted have their names, callers, and lines"""
+    judged('-Xint')
+
+
+def why():
+    """Why nothing can be tested, or None."""
+    if platform.machine() != 'x86_64':
+        return 'HotSpot is known on x86-64 only'
+    if not shutil.which('javac') or not shutil.which(JAVA[0]):
+        return 'java and javac are not installed'
+    return None
+
+
+if __name__ == '__main__':
+    sys.exit(main(why))

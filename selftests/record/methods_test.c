@@ -1,0 +1,399 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * methods_test.c - tests what is made of frames of Java's interpreter: a method has a name only if all
+ * that points to it fits together.
+ *
+ * The memory of the process is made here, with the members at places of its own. Prints KTAP.
+ */
+#include <errno.h>
+#include <stdint.h>
+#include <string.h>
+
+#include "libshstk/symbol/symbol.h"
+#include "selftests/language/no_program.h"
+#include "tools/java/jit_code.h"
+#include "tools/java/method.h"
+#include "tools/java/methods.h"
+
+#include "kselftest_harness.h"
+
+#define SECOND 1000000000ull
+#define INTERPRETER 0x5000 /* address of the code */
+#define STACK 0x9000
+#define FP (STACK + 0x100)
+#define CODE 8 /* bytes of bytecode */
+
+/* The memory of the process, at the address where it is here. */
+static struct {
+	struct {
+		uint64_t start;
+		int32_t size;
+	} queue, *code;
+	int32_t version;
+	struct {
+		uint16_t length;
+		char text[30];
+	} symbols[3];
+	struct class {
+		void *pool;
+		void *name;
+	} class;
+	struct pool {
+		void *cache;
+		struct class *holder;
+		int32_t length;
+		uint16_t source;
+		void *entries[3];
+	} pool;
+	struct const_method {
+		struct pool *pool;
+		int32_t words;
+		uint16_t flags;
+		uint16_t code_size;
+		uint16_t name;
+		uint8_t code[CODE + 32];
+	} constant;
+	struct method {
+		struct const_method *constant;
+	} method;
+} memory;
+
+static struct vmstructs vm;
+static uint64_t the_time = SECOND;
+static bool gone; /* the process cannot be read */
+static unsigned int reads;
+
+static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const uint64_t start = (uint64_t)&memory;
+
+	(void)arg;
+	reads++;
+	if (gone)
+		return -ESRCH;
+	if (addr < start || addr - start > sizeof(memory) || size > sizeof(memory) - (addr - start))
+		return -EFAULT;
+	memcpy(buf, (const void *)addr, size);
+	return 0;
+}
+
+/* There is no other language. */
+const struct language language_php, language_python, language_v8;
+
+/* ---- What tools/java/jit_code.c does otherwise ---- */
+
+const struct vmstructs *jit_tables(const struct jit *jit)
+{
+	(void)jit;
+	return &vm;
+}
+
+uint64_t jit_time(const struct jit *jit)
+{
+	(void)jit;
+	return the_time;
+}
+
+bool jit_begin_look_up(struct jit *jit, struct jit_look_up *look_up)
+{
+	(void)jit, (void)look_up;
+	return true;
+}
+
+void jit_end_look_up(struct jit *jit, const struct jit_look_up *look_up)
+{
+	(void)jit, (void)look_up;
+}
+
+/* ---- The process ---- */
+
+#define PLACE(member, of, name)                             \
+	vm.places[member] = (struct vm_place)               \
+	{                                                   \
+		offsetof(__typeof__(of), name), true, false \
+	}
+
+static void set_places(void)
+{
+	vm.memory.read = read_memory;
+	vm.const_size = offsetof(struct const_method, code);
+	vm.pool_size = offsetof(struct pool, entries);
+	for (int m = VM_NR_NEEDED; m < VM_NR; m++)
+		vm.places[m] = (struct vm_place){ 0, true, false };
+	vm.places[VM_INTERPRETER].at = (uint64_t)&memory.code;
+	PLACE(VM_QUEUE_START, memory.queue, start);
+	PLACE(VM_QUEUE_SIZE, memory.queue, size);
+	PLACE(VM_METHOD_CONST, memory.method, constant);
+	PLACE(VM_CONST_POOL, memory.constant, pool);
+	PLACE(VM_CONST_NAME, memory.constant, name);
+	PLACE(VM_CONST_SIZE, memory.constant, words);
+	PLACE(VM_CONST_FLAGS, memory.constant, flags);
+	PLACE(VM_CONST_CODE_SIZE, memory.constant, code_size);
+	PLACE(VM_POOL_HOLDER, memory.pool, holder);
+	PLACE(VM_POOL_CACHE, memory.pool, cache);
+	PLACE(VM_POOL_LENGTH, memory.pool, length);
+	PLACE(VM_POOL_SOURCE, memory.pool, source);
+	PLACE(VM_CLASS_NAME, memory.class, name);
+	PLACE(VM_CLASS_POOL, memory.class, pool);
+	PLACE(VM_SYMBOL_LENGTH, memory.symbols[0], length);
+	PLACE(VM_SYMBOL_TEXT, memory.symbols[0], text);
+}
+
+static void set_symbol(unsigned int i, const char *text)
+{
+	memory.symbols[i].length = strlen(text);
+	memcpy(memory.symbols[i].text, text, strlen(text));
+}
+
+/* Makes a method of Java @version, with this table of lines. */
+static void make(int version, const char *lines, size_t size)
+{
+	memset(&memory, 0, sizeof(memory));
+	set_places();
+	vm.version = version;
+	memory.queue.start = INTERPRETER;
+	memory.queue.size = 0x100;
+	memory.code = (void *)&memory.queue;
+	set_symbol(0, "org/Some");
+	set_symbol(1, "work");
+	set_symbol(2, "Some.java");
+	memory.class = (struct class){ &memory.pool, &memory.symbols[0] };
+	memory.pool = (struct pool){
+		.cache = &memory.symbols,
+		.holder = &memory.class,
+		.length = 3,
+		.source = 2,
+		.entries = { NULL, &memory.symbols[1], &memory.symbols[2] },
+	};
+	memory.constant = (struct const_method){
+		.pool = &memory.pool,
+		.words = sizeof(memory.constant) / 8,
+		.flags = 1,
+		.code_size = CODE,
+		.name = 1,
+	};
+	memcpy(memory.constant.code + CODE, lines, size);
+	memory.method.constant = &memory.constant;
+}
+
+/* ---- A stack ---- */
+
+static uint64_t frame[8]; /* below its frame pointer */
+
+static int read_stack(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	(void)arg;
+	if (addr != FP - sizeof(frame) || size != sizeof(frame))
+		return -EFAULT;
+	memcpy(buf, frame, size);
+	return 0;
+}
+
+/* Makes the frame of a method that is at byte @at of its code. */
+static void make_frame(uint64_t at)
+{
+	memset(frame, 0x55, sizeof(frame));
+	frame[8 - 3] = (uint64_t)&memory.method;
+	frame[8 - 6] = (uint64_t)memory.pool.cache;
+	frame[8 - 8] = (uint64_t)memory.constant.code + at;
+}
+
+FIXTURE(methods)
+{
+	struct java_methods *methods;
+	struct languages *all;
+	struct java_entries *out;
+	struct shstk_regs regs;
+	struct shstk_symframe shown;
+	uint64_t bottom; /* stack pointer of the innermost entry */
+};
+
+FIXTURE_SETUP(methods)
+{
+	self->methods = java_methods_create();
+	self->all = languages_create(NULL);
+	self->out = malloc(sizeof(*self->out));
+	memset(&self->regs, 0, sizeof(self->regs));
+	self->bottom = STACK;
+	gone = false;
+	ASSERT_TRUE(self->methods && self->all && self->out);
+}
+
+FIXTURE_TEARDOWN(methods)
+{
+	java_methods_destroy(self->methods);
+	languages_destroy(self->all);
+	free(self->out);
+}
+
+/* Returns what stands for the frame, which is the outer one of two or the inner one; NULL: nothing. */
+static const struct shstk_symframe *shown(FIXTURE_DATA(methods) * self, bool inner)
+{
+	const uint64_t pcs[3] = { inner ? INTERPRETER : 0x100, inner ? 0x100 : INTERPRETER, 0x100 };
+	const uint64_t sps[3] = { self->bottom, inner ? FP + 16 : STACK, FP + 16 };
+	const uint8_t marks[3] = { SHSTK_MARK_PC, 0, 0 };
+	const struct java_stack stack = {
+		{ pcs, marks, sps, inner ? 2 : 3, true }, &self->regs, read_stack, NULL
+	};
+	const char *module;
+
+	if (!java_place(self->methods, NULL, self->all, &stack, self->out))
+		return NULL;
+	return languages_function(self->all, self->out->pcs[!inner], &self->shown, &module) ?
+		       &self->shown :
+		       NULL;
+}
+
+/* Offset 0 is line 10, 2 is line 12, 5 is line 11. */
+static const char before_20[] = { 0 << 3, (char)0xff, 0, 20, 2 << 3 | 2, (char)0xff, 6, 1, 0 };
+static const char since_20[] = { 0 << 3, (char)0xff, 1, 21, 2 << 3 | 2, (char)0xff, 7, 2, 0 };
+
+TEST_F(methods, a_frame_has_its_method_and_its_line)
+{
+	static const unsigned int lines[CODE] = { 10, 10, 12, 12, 12, 11, 11, 11 };
+
+	for (unsigned int i = 0; i < CODE; i++) {
+		const struct shstk_symframe *f;
+
+		make(17, before_20 + 1, sizeof(before_20) - 1);
+		make_frame(i);
+		f = shown(self, false);
+		ASSERT_NE(NULL, f);
+		EXPECT_STREQ("org.Some.work", f->function);
+		EXPECT_STREQ("Some.java", f->file);
+		EXPECT_EQ(lines[i], f->line);
+	}
+}
+
+TEST_F(methods, lines_since_java_20_have_no_byte_0)
+{
+	make(21, since_20 + 1, sizeof(since_20) - 1);
+	make_frame(6);
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_EQ(11, self->shown.line);
+}
+
+TEST_F(methods, the_innermost_line_is_that_of_the_register)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(0);
+	self->regs.r[13] = (uint64_t)memory.constant.code + 3;
+	ASSERT_NE(NULL, shown(self, true));
+	EXPECT_EQ(12, self->shown.line);
+	self->regs.r[13] = 0;
+	ASSERT_NE(NULL, shown(self, true));
+	EXPECT_EQ(0, self->shown.line);
+}
+
+TEST_F(methods, a_frame_that_is_being_made_has_the_method_of_the_register)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(0);
+	self->bottom = FP - 56;
+	EXPECT_EQ(NULL, shown(self, true));
+	self->regs.r[3] = (uint64_t)&memory.method;
+	ASSERT_NE(NULL, shown(self, true));
+	EXPECT_STREQ("org.Some.work", self->shown.function);
+	EXPECT_EQ(0, self->shown.line);
+}
+
+/* Changes one thing, and expects that there is no method any more. */
+#define REFUSES(change)                                              \
+	do {                                                         \
+		make(17, before_20 + 1, sizeof(before_20) - 1);      \
+		make_frame(0);                                       \
+		the_time += 2 * SECOND;                              \
+		ASSERT_NE(NULL, shown(self, false));                 \
+		change;                                              \
+		the_time += 2 * SECOND;                              \
+		EXPECT_EQ(NULL, shown(self, false)) TH_LOG(#change); \
+	} while (0)
+
+TEST_F(methods, what_does_not_fit_together_has_no_name)
+{
+	REFUSES(memory.class.pool = &memory);
+	REFUSES(memory.pool.holder = NULL);
+	REFUSES(memory.pool.length = 1);
+	REFUSES(memory.pool.cache = &memory);
+	REFUSES(memory.constant.name = 0);
+	REFUSES(memory.constant.name = 3);
+	REFUSES(memory.constant.words = 1);
+	REFUSES(memory.symbols[0].length = 0);
+	REFUSES(memory.method.constant = NULL);
+	REFUSES(frame[8 - 6]++);
+	REFUSES(frame[8 - 3]++);
+	REFUSES(frame[8 - 3] = 0);
+	REFUSES(frame[8 - 8] += CODE);
+	REFUSES(frame[8 - 8] -= 1);
+	REFUSES(memory.constant.code_size = 0);
+}
+
+TEST_F(methods, a_native_method_has_no_line)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(0);
+	memory.constant.code_size = 0;
+	frame[0] = 0;
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_EQ(0, self->shown.line);
+}
+
+TEST_F(methods, another_method_at_the_same_address_has_its_own_name)
+{
+	uint64_t before;
+
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(0);
+	ASSERT_NE(NULL, shown(self, false));
+	before = self->out->pcs[1];
+	set_symbol(1, "play");
+	the_time += 2 * SECOND;
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_STREQ("org.Some.play", self->shown.function);
+	EXPECT_NE(before, self->out->pcs[1]);
+}
+
+TEST_F(methods, a_process_that_has_ended_keeps_its_methods)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(0);
+	ASSERT_NE(NULL, shown(self, false));
+	gone = true;
+	the_time += 2 * SECOND;
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_STREQ("org.Some.work", self->shown.function);
+}
+
+TEST_F(methods, known_methods_are_read_once_in_a_while)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(0);
+	ASSERT_NE(NULL, shown(self, false));
+	reads = 0;
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_EQ(0, reads);
+}
+
+TEST_F(methods, a_release_that_is_not_known_is_refused_by_name)
+{
+	make(JAVA_LAST + 1, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(0);
+	EXPECT_EQ(NULL, shown(self, false));
+	ASSERT_NE(NULL, languages_refused(self->all));
+	EXPECT_NE(NULL, strstr(languages_refused(self->all), "Java 26"));
+}
+
+TEST_F(methods, a_table_of_lines_without_an_end_is_read_to_its_end)
+{
+	char lines[32];
+
+	memset(lines, 0xff, sizeof(lines));
+	make(17, lines, sizeof(lines));
+	make_frame(0);
+	ASSERT_NE(NULL, shown(self, false));
+	make(21, lines, sizeof(lines));
+	the_time += 2 * SECOND;
+	ASSERT_NE(NULL, shown(self, false));
+}
+
+TEST_HARNESS_MAIN
