@@ -146,6 +146,8 @@ point $? 'which objects keep how many of them'
 t 'a marked system' 0 '^2 programs: 2 marked with all they load, 0 not$' sh -c \
 	"rm system/usr/bin/first system/usr/bin/second system/usr/bin/third
 	'$shstk' check -n --packages --root system"
+t 'a system without programs' 1 '^shstk check: there are no programs .* of nosuch$' \
+	"$shstk" check -n --packages --root nosuch
 t 'not with a program' 2 '.--packages checks all programs of the system: give no programs' "$shstk" check --packages ./all
 
 # The mark of the kernel's vDSO is as readelf reads it.

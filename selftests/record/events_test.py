@@ -53,6 +53,16 @@ def aliases():
 
 
 @test
+def events_of_the_kernel_in_user_mode():
+    """switches are never in user mode: that is said in the profile where only that is sampled"""
+    said = 'cs:u: all of these are in the kernel'
+    sums, whole, text = record('-e', 'faults,cs:u', '-c', '1')
+    check(whole and said in text, f'{sums} {text}')
+    check(any(said in name for name in sums), f'{sums}')
+    check('all of these' not in record('-e', 'faults,cs:uk', '-c', '1')[2], 'both are sampled')
+
+
+@test
 def modifiers():
     """:k is what the kernel has of it: no fault of user mode"""
     sums, whole, text = record('-e', 'page-faults:k', '-c', '1')

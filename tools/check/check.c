@@ -263,7 +263,10 @@ static int check_all(const struct options *o)
 	};
 	long blocked = survey(&opts);
 
-	if (blocked < 0)
+	if (blocked == -ENOENT)
+		complain("there are no programs below /usr, /opt, /bin and /sbin%s%s",
+			 o->root ? " of " : "", o->root ? o->root : "");
+	else if (blocked < 0)
 		complain("not all programs can be checked: %s", strerror(-blocked));
 	print_vdso(o);
 	return end_output() || blocked ? EXIT_FAILED : EXIT_OK;

@@ -163,6 +163,10 @@ static int walk(struct survey *s)
 	while (fts && !s->out_of_memory && (e = fts_read(fts))) {
 		if (e->fts_info == FTS_D && is_left_out(e->fts_path + length))
 			fts_set(fts, e, FTS_SKIP);
+		/* A system may lack one of the folders that the walk begins with. */
+		if (e->fts_info == FTS_DNR || e->fts_info == FTS_ERR ||
+		    (e->fts_info == FTS_NS && e->fts_level))
+			s->unreadable++;
 		if (may_be_program(e))
 			check_file(s, e->fts_path + length);
 	}
@@ -236,7 +240,7 @@ static void print_table(const struct survey *s)
 	if (s->incomplete)
 		printf("; of %lu a library was not found", s->incomplete);
 	if (s->unreadable)
-		printf("; %lu files could not be read", s->unreadable);
+		printf("; %lu files or folders could not be read", s->unreadable);
 	putchar('\n');
 	if (left)
 		printf("%8s %8s  %-20s %s\n", "programs", "alone", "package", "object not marked");
@@ -268,8 +272,11 @@ static void forget(struct survey *s)
 long survey(const struct survey_opts *opts)
 {
 	struct survey s = { .opts = opts };
-	int err = walk(&s);
 	struct culprit *c;
+	int err = walk(&s);
+
+	if (!err && !s.programs && !s.unreadable)
+		err = -ENOENT;
 
 	if (!err) {
 		HASH_SORT(s.culprits, by_programs);
@@ -281,5 +288,5 @@ long survey(const struct survey_opts *opts)
 			print_table(&s);
 	}
 	forget(&s);
-	return err ? err : (long)(s.programs - s.marked);
+	return err ? err : (long)(s.programs - s.marked + s.unreadable);
 }

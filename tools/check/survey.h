@@ -25,7 +25,8 @@ struct survey_opts {
 
 /*
  * Checks all programs below /usr, /opt, /bin and /sbin. Returns the number of those that are not
- * marked with everything that they load, or a negative errno.
+ * marked with everything that they load, and of files and folders that cannot be read; or a negative
+ * errno, -ENOENT if there are no programs.
  */
 long survey(const struct survey_opts *opts);
 

@@ -80,6 +80,13 @@ bool perf_event_by_kernel(const struct perf_event *event)
 	       !event->clock && !event->raw;
 }
 
+bool perf_event_in_kernel(const struct perf_event *event)
+{
+	return event->type == PERF_TYPE_SOFTWARE &&
+	       (event->config == PERF_COUNT_SW_CONTEXT_SWITCHES ||
+		event->config == PERF_COUNT_SW_CPU_MIGRATIONS);
+}
+
 const struct perf_event *perf_event_find(const char *name)
 {
 	for (size_t i = 0; i < NR_EVENTS; i++)

@@ -41,6 +41,9 @@ struct perf_event {
  */
 bool perf_event_by_kernel(const struct perf_event *event);
 
+/* Returns whether the event always happens in the kernel, so that user mode alone has none of it. */
+bool perf_event_in_kernel(const struct perf_event *event);
+
 /* Returns a plain event by its name, or NULL if there is none. */
 const struct perf_event *perf_event_find(const char *name);
 

@@ -537,8 +537,8 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 		return status;
 	if (opts->targets.refused && !opts->quiet)
 		complain(
-			"%u children are other users' or have other rights: only root may record them",
-			opts->targets.refused);
+			"not recorded, as only root may: %u %s of other users or with other rights",
+			opts->targets.refused, opts->targets.refused == 1 ? "child" : "children");
 	sampler_choose(opts, &r.backend);
 	status = record(&r);
 	return r.again ? reload(&r) : status;

@@ -731,6 +731,19 @@ static void report_unseen(struct recording *r, bool ended, uint64_t nr, uint64_t
 			(unsigned long long)nr, cure);
 }
 
+/* Reports events of which none can be counted, because they happen where nothing is sampled. */
+static void report_uncounted(struct recording *r, bool user_only)
+{
+	for (unsigned int i = 0; i < r->opts->nr_events; i++) {
+		const struct perf_event *event = &r->opts->events[i];
+
+		if (perf_event_in_kernel(event) && (event->no_kernel || user_only))
+			caution(r,
+				"%s: all of these are in the kernel, and only user mode %s sampled: none is counted",
+				event->name, event->no_kernel ? "is" : "may be");
+	}
+}
+
 static void report_none(const struct record_opts *o, bool user_only)
 {
 	char idle[200];
@@ -804,6 +817,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	module_read_chains(&chains);
 	report_lost(r, &c, whole);
 	report_estimate(r, &c, &more);
+	report_uncounted(r, perf_recording_user_only(state->perf));
 	if (more.stacks.other_off)
 		remark(r,
 		       o->preempted ?
