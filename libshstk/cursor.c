@@ -7,7 +7,6 @@
 /* The number of words behind the end of a stack that are searched for a return address. */
 #define BEHIND_END 8
 /* The number of probed returns of one stack for which the caller is searched. */
-#define PROBED_MAX 64
 
 /*
  * Returns true if the stack goes on at @sp although the return address in front of it is 0. The
@@ -61,8 +60,10 @@ static void arrive(const struct view *v, struct cursor *c, uint64_t ra, uint64_t
 	bool probed = unlikely(ra == v->probe_return) && ra;
 	uint64_t caller = 0;
 
-	if (probed && c->probed_returns++ < PROBED_MAX)
+	if (probed && c->probed_returns < PROBED_MAX) {
+		c->probed_returns++;
 		caller = probed_caller(v, c, from);
+	}
 	if (caller)
 		ra = caller;
 

@@ -63,7 +63,7 @@ struct view {
  * @go_g0_sp: stack pointer at which the thread's own stack (g0) goes on below the next call from C
  *	into Go; 0 before such a call was left.
  * @switched: the frame lies on another stack than the frame that was left for it.
- * @probed_returns: number of probed returns met so far.
+ * @probed_returns: number of probed returns whose caller was looked for so far.
  */
 struct cursor {
 	struct regs regs;

@@ -16,6 +16,12 @@
 #define PROBED_PAGE_X86 0x7fffffffe000ull
 #define PROBED_PAGE_SIZE 4096 /* no page is smaller */
 
+/*
+ * The most callers that are looked for in one trace: a search reads much code, and a stack may be made
+ * of nothing but trampolines.
+ */
+#define PROBED_MAX 64
+
 /**
  * probed_caller() - find the address that a function whose return is probed will return to
  * @v: the program.

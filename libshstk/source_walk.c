@@ -234,8 +234,10 @@ static int pass_probed_in(void *mem, void *arg)
 	calling_thread_cursor(cur, c->pc, c->sp, c->fp);
 	cur->guessed = true;
 	/* The function that returns is not known where frames are left out. */
-	if (c->n)
+	if (c->n && c->probed_returns < PROBED_MAX) {
+		c->probed_returns++;
 		caller = probed_caller(v, cur, c->pcs[c->n - 1]);
+	}
 	/* The word in the slot does not tell the caller, so the memo must not rely on it. */
 	c->slot = 0;
 	c->raw = c->pc;
@@ -374,6 +376,7 @@ void walk_begin(struct capture *c, const struct request *r)
 	c->memo = false;
 	c->waits = false;
 	c->joined = false;
+	c->probed_returns = 0;
 	c->end_by_rule = false;
 	if (unlikely(r->check))
 		calling_thread_check_stack(t, sp);

@@ -37,6 +37,7 @@
  * @crossed: the walk came through a signal frame, or to another stack.
  * @memo: the capture records into the memo, and reuses it.
  * @waits: the capture does not use the memo, because that has not paid recently.
+ * @probed_returns: number of probed returns whose caller was looked for.
  * @place: if @waits, a number that identifies the frame where the capture began.
  * @joined: the rest of the trace is the same as in the last trace.
  * @w: the capture's view of the memo.
@@ -58,6 +59,7 @@ struct capture {
 	uint64_t gen;
 	uint64_t go_g0_sp;
 	bool crossed, memo, waits, joined;
+	uint8_t probed_returns;
 	uint64_t place;
 	struct memo_walk w;
 	int end;

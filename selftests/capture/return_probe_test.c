@@ -9,13 +9,14 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "kselftest_harness.h"
 #include "shstk.h"
 
-#define DEPTH 32
+#define DEPTH 256
 #define FRAME __attribute__((noinline, noclone))
 /* No call of these functions is their last instruction. */
 #define KEEP() __asm__ volatile("" ::: "memory")
@@ -112,6 +113,34 @@ static FRAME void pointer_outer(struct trace *trace, int n, bool by_signal)
 		to = &trace[i];
 		call(by_signal);
 	}
+}
+
+static FRAME void between(int n);
+
+static void *volatile trampoline;
+
+/* Makes the stack look as if its return were probed: the kernel probes 64 on a stack at most. */
+static FRAME void again(int n)
+{
+	void *volatile *slot = (void *volatile *)__builtin_frame_address(0) + 1;
+	void *ret = *slot;
+
+	*slot = trampoline;
+	if (n)
+		between(n - 1);
+	else
+		innermost(false);
+	*slot = ret;
+	KEEP();
+}
+
+static FRAME void between(int n)
+{
+	int room[10];
+
+	__asm__ volatile("" ::"r"(room) : "memory");
+	again(n);
+	KEEP();
 }
 
 static FRAME void outermost(struct trace *first, struct trace *second, bool by_signal)
@@ -296,6 +325,49 @@ TEST(one_frame_is_missing_if_the_function_is_left_out)
 		EXPECT_NE(traces[i][0].pcs[0], traces[0][0].pcs[0]);
 		EXPECT_TRUE(same(&traces[i][0], &traces[0][0], 1));
 	}
+}
+
+#define SEARCHES 64
+#define PROBED 100
+
+/* Returns the address of the kernel's trampoline, which is there once it has probed, or NULL. */
+static void *find_trampoline(void)
+{
+	FILE *maps = fopen("/proc/self/maps", "re");
+	unsigned long start = 0;
+	char line[256];
+	bool found = false;
+
+	while (maps && !found && fgets(line, sizeof(line), maps))
+		found = strstr(line, "[uprobes]") && sscanf(line, "%lx", &start) == 1;
+	if (maps)
+		fclose(maps);
+	return found ? (void *)start : NULL;
+}
+
+/*
+ * A search for a caller takes long, and a made-up stack may hold any number of trampolines. Callers that
+ * are found are guesses.
+ */
+TEST(no_more_than_64_callers_are_looked_for)
+{
+	static struct trace t;
+	int found = 0;
+
+#if !defined(__x86_64__) && !defined(__aarch64__)
+	SKIP(return, "where return addresses are is not known");
+#endif
+	if (!capture_all(false, SHSTK_USE_WALK, 0))
+		SKIP(return, "no probes of returns: %s", strerror(errno));
+	trampoline = find_trampoline();
+	ASSERT_NE(trampoline, NULL);
+	to = &t;
+	between(PROBED - 1);
+	for (int i = 0; i < t.n; i++)
+		found += t.pcs[i] - (uintptr_t)between < 256 && t.marks[i] & SHSTK_MARK_GUESS;
+	EXPECT_GE(found, SEARCHES);
+	/* A few of the others may be met by looking through the stack. */
+	EXPECT_LE(found, SEARCHES + 8);
 }
 
 TEST_HARNESS_MAIN
