@@ -5,7 +5,7 @@
  * more (or for one in STRIDE).
  *
  *  interleave STRIDE
- *  interleave STRIDE ends
+ *  interleave STRIDE ends|twice|alone
  *
  * The handler of the program's signal has no SA_RESTART, so the call must end, whatever the order
  * of the signals. A call that has a signal mask while it waits must also end if the first signal
@@ -15,6 +15,12 @@
  * With "ends": what ends a call comes once, at any instruction before it waits, and the agent's signal at
  * the same one or not at all. Calls that wait for a file while all signals are blocked are ended by
  * bytes. A wait that began because the agent did something else first would not end.
+ *
+ * With "twice": a call is ended by a handler that runs in the agent's hook, before the call is made; a
+ * second signal, whose handler has SA_RESTART, comes at any instruction after that.
+ *
+ * With "alone": the child asks to be traced as programs do, from which moment the agent leaves it alone.
+ * A handler runs at any instruction of the hook; its tracer sees no signal of the agent's.
  *
  * With a STRIDE above 1 only the children for the first call are such in which the agent has not
  * taken a sample yet; with 1 all are.
@@ -34,6 +40,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/user.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -46,6 +53,7 @@
 
 static int pipes[2];
 static int feed[2]; /* its bytes end a call of kind FED */
+static bool asks; /* children ask to be traced by the C library */
 static volatile int *result; /* result of the child's call, 0 before its end */
 static volatile sig_atomic_t handled;
 static sigset_t chld; /* SIGCHLD, which is blocked and waited for */
@@ -90,6 +98,16 @@ static long in_ppoll(void)
 	return ppoll(NULL, 0, NULL, &none);
 }
 
+/* A handler that runs in the agent's hook, before the call is made, ends it all the same. */
+static long in_sigwaitinfo(void)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGURG);
+	return sigwaitinfo(&set, NULL);
+}
+
 static long in_full_poll(void)
 {
 	struct pollfd fd = { .fd = feed[0], .events = POLLIN };
@@ -123,6 +141,7 @@ static const struct call {
 		OPEN, /* blocks neither signal */
 		MASKED, /* blocks SIGUSR1, except while it waits */
 		FED, /* blocks all signals, and waits for bytes */
+		MADE, /* blocks the agent's signal while it waits; is made also where a handler ran */
 	} kind;
 } calls[] = {
 	{ "nanosleep", in_nanosleep, CLOSED },
@@ -130,6 +149,7 @@ static const struct call {
 	{ "read", in_read, OPEN },
 	{ "sigsuspend", in_sigsuspend, MASKED },
 	{ "ppoll", in_ppoll, MASKED },
+	{ "sigwaitinfo", in_sigwaitinfo, MADE },
 	{ "poll, all blocked", in_full_poll, FED },
 	{ "ppoll, all blocked", in_full_ppoll, FED },
 	{ "select, all blocked", in_full_select, FED },
@@ -149,6 +169,8 @@ static void be_child(const struct call *call)
 
 	sigprocmask(SIG_UNBLOCK, &chld, NULL);
 	sigaction(SIGUSR1, &act, NULL);
+	act.sa_flags = SA_RESTART;
+	sigaction(SIGUSR2, &act, NULL);
 	sigemptyset(&usr1);
 	sigaddset(&usr1, SIGUSR1);
 	if (call->kind == MASKED)
@@ -156,7 +178,10 @@ static void be_child(const struct call *call)
 	sigfillset(&all);
 	if (call->kind == FED)
 		sigprocmask(SIG_BLOCK, &all, NULL);
-	be_traced();
+	if (!asks)
+		be_traced();
+	else if (ptrace(PTRACE_TRACEME, 0, NULL, NULL))
+		_exit(1);
 	raise(SIGSTOP);
 	ret = call->make();
 	if (call->kind == FED)
@@ -270,7 +295,7 @@ static void send_agents(pid_t pid)
 		die("rt_tgsigqueueinfo");
 }
 
-static void send(struct run *r, int agents)
+static void post(struct run *r, int agents)
 {
 	if (agents)
 		send_agents(r->pid);
@@ -342,7 +367,7 @@ static int one(const struct call *call, int agents_first, long before, long gap)
 			if (event == STEPPED)
 				ptrace(PTRACE_CONT, r.pid, NULL, NULL);
 	}
-	send(&r, agents_first);
+	post(&r, agents_first);
 	/* The signal wakes the child up, unless it is blocked. */
 	if (event == SLEEPS)
 		for (int i = 0; i < 20 && (event = await(&r)) == SLEEPS; i++)
@@ -351,7 +376,7 @@ static int one(const struct call *call, int agents_first, long before, long gap)
 		event = step_on(&r, gap, &steps);
 	ret = event == STEPPED;
 	if (event != DONE) {
-		send(&r, !agents_first);
+		post(&r, !agents_first);
 		for (int i = 0; i < 2000 && event == SLEEPS; i++) {
 			event = await(&r);
 			if (event == SLEEPS)
@@ -416,18 +441,18 @@ static int between_agents(const struct call *call, long gap)
 	event = run_to(&r, -1);
 	if (event != SLEEPS)
 		die(call->name);
-	send(&r, 1);
+	post(&r, 1);
 	for (int i = 0; i < 2000 && (event = await(&r)) == SLEEPS; i++)
 		usleep(100);
 	if (event == STEPPED)
 		event = step_on(&r, 3, &steps);
-	send(&r, 0);
+	post(&r, 0);
 	if (event == STEPPED)
 		event = run_to(&r, SIGUSR1);
 	if (event == STEPPED)
 		event = step_on(&r, gap, &steps);
 	if (event == STEPPED)
-		send(&r, 1);
+		post(&r, 1);
 	ret = ends(&r, event);
 	stop(&r);
 	return ret;
@@ -473,9 +498,9 @@ static int ended_at(const struct call *call, int agents, long before)
 	event = wake_up(&r, step_on(&r, before, &steps), 20);
 	ret = event == STEPPED;
 	if (agents)
-		send(&r, 1);
+		post(&r, 1);
 	if (call->kind != FED)
-		send(&r, 0);
+		post(&r, 0);
 	else if (write(feed[1], "", 1) != 1)
 		die("write");
 	event = wake_up(&r, event, 2000);
@@ -507,11 +532,141 @@ static long every_place(const struct call *call, int agents, long stride)
 	return number;
 }
 
+/*
+ * Lets the agent take a sample and, by wall-clock time, meet a wait. What it learns of the code
+ * then, in many thousands of instructions, children need not learn again: their calls end sooner.
+ */
+static void meet_all_code(void)
+{
+	send_agents(getpid());
+	usleep(1000);
+}
+
+/* Returns whether the child is about to make system call @nr. */
+static bool is_about_to(pid_t pid, long nr)
+{
+#ifdef __x86_64__
+	struct user_regs_struct regs;
+
+	return !ptrace(PTRACE_GETREGS, pid, NULL, &regs) && regs.rax == (unsigned long)nr &&
+	       (ptrace(PTRACE_PEEKTEXT, pid, (void *)regs.rip, NULL) & 0xffff) == 0x050f;
+#else
+	(void)pid;
+	(void)nr;
+	return false;
+#endif
+}
+
+/* Lets the child go on until it has made system call @nr. */
+static enum event step_over(struct run *r, long nr)
+{
+	enum event event = STEPPED;
+
+	while (event == STEPPED && !is_about_to(r->pid, nr))
+		event = step(r);
+	return event == STEPPED ? step(r) : event;
+}
+
+/*
+ * Sends SIGUSR1 in the agent's hook of the call, which has blocked the agent's signal, and SIGUSR2
+ * @gap instructions after the hook has set the timer that is to end the call. Returns 0 if the child waited or was through before that, -1 if the call did not
+ * end, otherwise 1.
+ */
+static int ended_before(const struct call *call, long gap)
+{
+	enum event event;
+	struct run r;
+	long steps;
+	int ret;
+
+	start(&r, call);
+	event = step_over(&r, SYS_rt_sigprocmask);
+	post(&r, 0);
+	if (event == STEPPED)
+		event = step_over(&r, SYS_timer_settime);
+	if (event == STEPPED)
+		event = step_on(&r, gap, &steps);
+	ret = event == STEPPED;
+	if (ret) {
+		syscall(SYS_tgkill, r.pid, r.pid, SIGUSR2);
+		event = step(&r);
+	}
+	if (!ends(&r, wake_up(&r, event, 2000)))
+		ret = -1;
+	stop(&r);
+	return ret;
+}
+
+#define HOOK 64 /* instructions from that timer to the call */
+
+static long every_second(const struct call *call, long stride)
+{
+	long number = 0, gap = 0;
+	int ret = 1;
+
+	if (call->kind != MADE)
+		return 0;
+	if (stride > 1)
+		meet_all_code();
+	for (; gap < HOOK && (ret = ended_before(call, gap)) > 0; gap += 1 + stride / 1000)
+		number++;
+	if (ret < 0) {
+		printf("%s: own signal before it, another one %ld instructions later: lost\n",
+		       call->name, gap);
+		lost++;
+	}
+	return number;
+}
+
+/*
+ * Sends SIGUSR1 @before instructions into the call, and lets the child go on for a moment. Returns 0
+ * if it waited before that, -1 if it got another signal, otherwise 1.
+ */
+static int alone_at(const struct call *call, long before)
+{
+	enum event event;
+	struct run r;
+	long steps;
+	int ret;
+
+	start(&r, call);
+	event = step_on(&r, before, &steps);
+	ret = event == STEPPED;
+	post(&r, 0);
+	while (event == STEPPED && r.signo <= SIGUSR1) {
+		int signo = r.signo;
+
+		r.signo = 0;
+		ptrace(PTRACE_CONT, r.pid, NULL, (void *)(long)signo);
+		event = wake_up(&r, await(&r), 20);
+	}
+	if (event == STEPPED)
+		ret = -1;
+	stop(&r);
+	return ret;
+}
+
+static long every_alone(const struct call *call, long stride)
+{
+	long number = 0;
+	int ret = 1;
+
+	if (call->kind != MADE && call->kind != CLOSED)
+		return 0;
+	for (long before = 0; ret > 0; before += 1 + stride / 1000, number++)
+		ret = alone_at(call, before);
+	if (ret < 0) {
+		printf("%s: the tracer sees another signal\n", call->name);
+		lost++;
+	}
+	return number;
+}
+
 static long every_order(const struct call *call, long stride)
 {
 	long number = 0;
 
-	if (call->kind == FED)
+	if (call->kind == FED || call->kind == MADE)
 		return 0;
 	number = every_gap(call, 0, -1, 40, stride) + every_gap(call, 1, -1, 40, stride);
 	if (call->kind == OPEN)
@@ -532,19 +687,19 @@ static long every_end(const struct call *call, long stride)
 	return every_place(call, 0, coarse) + every_place(call, 1, coarse);
 }
 
-/*
- * Lets the agent take a sample and, by wall-clock time, meet a wait. What it learns of the code
- * then, in many thousands of instructions, children need not learn again: their calls end sooner.
- */
-static void meet_all_code(void)
+static long test_call(const struct call *call, long stride, const char *what)
 {
-	send_agents(getpid());
-	usleep(1000);
+	if (!what)
+		return every_order(call, stride);
+	if (!strcmp(what, "twice"))
+		return every_second(call, stride);
+	return asks ? every_alone(call, stride) : every_end(call, stride);
 }
 
 int main(int argc, char **argv)
 {
 	long stride = argc > 1 ? atol(argv[1]) : 1;
+	const char *what = argc > 2 ? argv[2] : NULL;
 
 	result = mmap(NULL, sizeof(*result), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1,
 		      0);
@@ -553,10 +708,10 @@ int main(int argc, char **argv)
 	sigprocmask(SIG_BLOCK, &chld, NULL);
 	if (pipe(pipes) || pipe(feed) || result == MAP_FAILED)
 		die("pipe");
+	asks = what && !strcmp(what, "alone");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		long orders = argc > 2 ? every_end(&calls[i], stride) :
-					 every_order(&calls[i], stride);
+		long orders = test_call(&calls[i], stride, what);
 
 		printf("%s: %ld orders\n", calls[i].name, orders);
 		if (orders && stride > 1)

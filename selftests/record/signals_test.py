@@ -140,6 +140,31 @@ def ends_of_waits():
         check(orders >= 5 * 2 * 2, run.stdout)
 
 
+def stepped(what, stride):
+    """Runs interleave, recorded by the agent, and returns how many orders it went through."""
+    if platform.machine() != 'x86_64':
+        raise Skip('steps by ptrace: on x86 only')
+    run = subprocess.run([SHSTK, 'record', '--via=agent', '-q', '-F', '1', '-o', '/dev/null',
+                          '--format=folded', '--', os.path.join(HERE, 'interleave'),
+                          os.environ.get('STORM_STRIDE') or stride, what],
+                         capture_output=True, text=True, check=False,
+                         timeout=None if os.environ.get('STORM_STRIDE') else LIMIT)
+    check(run.returncode == 0, f'{run.returncode} {run.stdout} {run.stderr}')
+    return sum(map(int, re.findall(r': (\d+) orders$', run.stdout, re.MULTILINE)))
+
+
+@test
+def second_handler_before_a_wait():
+    """a wait that a handler was to end is ended, also if another one runs before it begins"""
+    check(stepped('twice', '5000') > 8, 'few orders')
+
+
+@test
+def tracer_of_a_wait():
+    """whoever traces a program that waits sees no signal of the agent's"""
+    check(stepped('alone', '20000') > 5, 'few orders')
+
+
 def in_all_hooks(*options):
     """Records a program that gets the agent's signal at each instruction of the agent's hooks."""
     result = record(os.path.join(HERE, 'inside'), '1000', options=('-F', '1', *options))

@@ -14,14 +14,6 @@
 #include "../common/rawcall.h"
 #include "agent.h"
 
-/* The kernel's layout of struct sigaction. */
-struct kernel_action {
-	void (*handler)(int signo);
-	unsigned long flags;
-	void (*restorer)(void);
-	ksigset mask;
-};
-
 /*
  * Returns whether a word can be read at @p. The kernel reads the set before it finds that -1 is no
  * valid change of a mask.

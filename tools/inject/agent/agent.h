@@ -233,8 +233,9 @@ struct cut_call {
  * @waits_in: the function of libc that a hook of wait.c is in, or NULL: also since a handler of the
  *	program ran in that hook.
  * @handler_ends: such a handler had no SA_RESTART.
- * @knocking: a hook of wait.c is making a call that the agent's signal is to interrupt, and no
- *	handler of the program has run since.
+ * @knocking: a hook of wait.c is making a call that the agent's signal is to interrupt, with the
+ *	program's signals blocked, and no handler of the program has run since.
+ * @knock_mask: the signals that are blocked when that call is not @knocking any more.
  * @has_knock: there is the timer whose signal interrupts it.
  * @knock_timer: that timer's ID in the kernel.
  * @knock_after: the time for which that timer was set last, in ns.
@@ -261,6 +262,7 @@ struct agent_local {
 	bool knocking;
 	bool has_knock;
 	int knock_timer;
+	uint64_t knock_mask;
 	uint64_t knock_after;
 	struct cut_call cuts[4];
 	unsigned int nr_cuts;
@@ -647,7 +649,8 @@ bool signals_allow_default(int signo);
 void signals_cut(const void *context);
 /*
  * Gives the call that the signal with @context interrupted, if it is one that is to be interrupted
- * (wait.c), the result that a handler of the program would have given it. Only if local.knocking.
+ * (wait.c), the result that a handler of the program would have given it, and the program its
+ * signals. Only if local.knocking.
  */
 void signals_knocked(void *context);
 /* Returns whether the signal was held back until now. To be asked once for each signal. */
@@ -666,6 +669,20 @@ void signals_chain(int signo, siginfo_t *si, void *context);
  * read; the call itself then reports the error.
  */
 bool take_set(const sigset_t *set, sigset_t *copy);
+/**
+ * struct kernel_action - the kernel's layout of struct sigaction
+ * @handler: the function.
+ * @flags: sa_flags.
+ * @restorer: what the kernel returns to.
+ * @mask: sa_mask.
+ */
+struct kernel_action {
+	void (*handler)(int signo);
+	unsigned long flags;
+	void (*restorer)(void);
+	ksigset mask;
+};
+
 /* Returns @set without the agent's signal; @copy has room for it. */
 const sigset_t *without_own(const sigset_t *set, sigset_t *copy);
 

@@ -178,6 +178,14 @@ static void fail_with_eintr(ucontext_t *uc)
 	uc->uc_mcontext.gregs[REG_RAX] = -EINTR;
 }
 
+/* Returns whether the context is that of a call that a signal has just ended. */
+static bool was_ended(const ucontext_t *uc)
+{
+	const greg_t *regs = uc->uc_mcontext.gregs;
+
+	return regs[REG_RCX] == regs[REG_RIP] && regs[REG_RAX] == -EINTR;
+}
+
 #define NR_GENERAL REG_RSP /* the registers before it, and it */
 #define GENERAL(uc, i) ((uint64_t)(uc)->uc_mcontext.gregs[i])
 #define CONTEXT_PC(uc) ((uint64_t)(uc)->uc_mcontext.gregs[REG_RIP])
@@ -206,6 +214,13 @@ static void fail_with_eintr(ucontext_t *uc)
 {
 	uc->uc_mcontext.pc += 4;
 	uc->uc_mcontext.regs[0] = -EINTR;
+}
+
+/* Returns whether the context is that of a call that a signal has just ended. */
+static bool was_ended(const ucontext_t *uc)
+{
+	return uc->uc_mcontext.regs[0] == (uint64_t)-EINTR &&
+	       *(const uint32_t *)(uc->uc_mcontext.pc - 4) == 0xd4000001;
 }
 
 #define NR_GENERAL 31
@@ -250,14 +265,35 @@ GENERAL_REGS_ONLY static void end_call(int flags, ucontext_t *uc)
 GENERAL_REGS_ONLY void signals_knocked(void *context)
 {
 	ucontext_t *uc = context;
+	bool waits = may_restart(uc) && restarts(uc);
 
-	if (!may_restart(uc) || !restarts(uc))
+	if (!waits && !was_ended(uc))
 		return;
 	local.knocking = false;
-	if (local.handler_ends)
+	if (waits && local.handler_ends)
 		fail_with_eintr(uc);
-	else
-		*(ksigset *)&uc->uc_sigmask |= agent_sigset();
+	*(ksigset *)&uc->uc_sigmask = local.knock_mask | agent_sigset();
+}
+
+/*
+ * Ends the knocking in a handler of the program, for a signal that is not held back meanwhile: the
+ * handler runs with the mask that it has without the agent, but for the agent's signal.
+ */
+GENERAL_REGS_ONLY static __attribute__((noinline)) void stop_knocking(int signo, ucontext_t *uc)
+{
+	struct kernel_action act;
+	ksigset mask;
+
+	signals_knocked(uc);
+	local.knocking = false;
+	*(ksigset *)&uc->uc_sigmask = local.knock_mask | agent_sigset();
+	if (sys4(SYS_rt_sigaction, signo, NULL, &act, sizeof(act.mask)))
+		return;
+	mask = local.knock_mask | act.mask;
+	if (!(act.flags & SA_NODEFER))
+		mask |= (ksigset)1 << (signo - 1);
+	mask &= ~agent_sigset();
+	sys4(SYS_rt_sigprocmask, SIG_SETMASK, &mask, NULL, sizeof(mask));
 }
 
 /*
@@ -322,8 +358,7 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 		begin_handler(context);
 	local.waits_in = NULL;
 	if (unlikely(local.knocking))
-		signals_knocked(context);
-	local.knocking = false;
+		stop_knocking(signo, context);
 	if (!(flags & SA_RESTART))
 		local.handler_ends = true;
 	if (local.nr_cuts)

@@ -342,11 +342,20 @@ struct wait {
 	int saved_errno;
 };
 
+/* Returns whether the agent sends this thread no signals, because it is traced (relatives.c). */
+static bool is_left_alone(void)
+{
+	const struct agent_thread *t = unlikely(agent.traced) ? agent_self() : NULL;
+
+	return unlikely(agent.traced) && !(t && t->armed);
+}
+
 /* Begins to notice handlers of the program that run. */
 static void enter_wait(struct wait *w, const void *function)
 {
 	held_mend();
-	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held() && !is_relative();
+	w->on = agent.on && !in_sandbox() && !agent.shared && !is_held() && !is_relative() &&
+		!is_left_alone();
 	if (!w->on)
 		return;
 	w->signo = agent_signo();
@@ -485,21 +494,31 @@ void wait_forget_knock(void)
 	local.has_knock = false;
 }
 
+#define BIT(signo) ((ksigset)1 << ((signo)-1))
+#define FAULTS (BIT(SIGSEGV) | BIT(SIGBUS) | BIT(SIGILL) | BIT(SIGFPE) | BIT(SIGTRAP) | BIT(SIGSYS))
+
 /*
  * Has the agent's signal interrupt the call that follows, by a timer of its own: what the kernel
  * does with a call that is interrupted depends on what it has done by then. The signal may come
  * before the call has begun, so the timer is set again until it has interrupted the call
  * (signals_knocked()), each time for longer. Without a timer the call is made as it is. A handler
  * that left this call by longjmp() has left its timer.
+ *
+ * Until then the program's signals wait, but for those of faults, which end the program if they are
+ * blocked: another handler could run before the call has begun, make calls of its own, and never
+ * come back.
  */
 static __attribute__((noinline)) void knock_begin(void)
 {
+	ksigset others = ~(agent_sigset() | FAULTS);
+
 	wait_forget_knock();
 	if (timer_make(CLOCK_MONOTONIC, agent_signo(), sys0(SYS_gettid), &local,
 		       &local.knock_timer) < 0)
 		return;
 	local.has_knock = true;
 	local.knock_after = FIRST_KNOCK;
+	sys4(SYS_rt_sigprocmask, SIG_BLOCK, &others, &local.knock_mask, sizeof(others));
 	local.knocking = true;
 	set_knock();
 	change_agent_signal(SIG_UNBLOCK);
@@ -507,7 +526,10 @@ static __attribute__((noinline)) void knock_begin(void)
 
 static __attribute__((noinline)) void knock_end(void)
 {
-	local.knocking = false;
+	if (local.knocking) {
+		local.knocking = false;
+		restore_signals(local.knock_mask);
+	}
 	wait_forget_knock();
 }
 
