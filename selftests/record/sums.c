@@ -10,6 +10,11 @@
  *				prints what each used
  *	sums threads SECONDS	works by turns in in_main() and in in_thread(), a thread of 1 ms,
  *				and prints what each used
+ *	sums brief MS SECONDS	works for SECONDS in threads that take MS each, of two kinds by turns,
+ *				in_long(), in_short() and in_reads(), which makes system calls; prints
+ *				what each of them used in threads that began in one_kind() and then in
+ *				other_kind()
+ *	sums killed MS SECONDS	the same; it is killed then
  *	sums chain		works until it is killed, in threads of 1 ms, each of which begins
  *				the next one and ends; prints a line when it has begun
  *	sums waits		by turns works in never_blocks() and sleeps in waits(), 0.5 s each
@@ -172,6 +177,115 @@ static int threads(char **args)
 	return 0;
 }
 
+/**
+ * struct brief - what threads of one kind do
+ * @units: units of work for each function, in the order in which they are called.
+ * @used: CPU time of each function, in s.
+ */
+struct brief {
+	unsigned long units[3];
+	double used[3];
+};
+
+static unsigned long spins_of_unit, reads_of_unit;
+static int zeros;
+
+static __attribute__((noinline)) void in_long(unsigned long units)
+{
+	spin(units * spins_of_unit);
+	__asm__ volatile("");
+}
+
+static __attribute__((noinline)) void in_short(unsigned long units)
+{
+	spin(units * spins_of_unit);
+	__asm__ volatile("" ::: "memory");
+}
+
+static __attribute__((noinline)) void in_reads(unsigned long units)
+{
+	char bytes[2048];
+
+	for (unsigned long i = 0; i < units * reads_of_unit; i++)
+		if (read(zeros, bytes, sizeof(bytes)) < 0)
+			exit(1);
+	__asm__ volatile("");
+}
+
+static void do_brief(struct brief *b)
+{
+	void (*const work[])(unsigned long) = { in_long, in_short, in_reads };
+	double at = cpu_time(), end;
+
+	for (int i = 0; i < 3; i++) {
+		work[i](b->units[i]);
+		end = cpu_time();
+		b->used[i] += end - at;
+		at = end;
+	}
+}
+
+static __attribute__((noinline)) void *one_kind(void *arg)
+{
+	do_brief(arg);
+	return NULL;
+}
+
+static __attribute__((noinline)) void *other_kind(void *arg)
+{
+	do_brief(arg);
+	return arg;
+}
+
+#define UNITS 100 /* of a thread, about */
+
+/* Returns how often @work must be done to take a unit of a thread of @ms. */
+static unsigned long steps_of_unit(void (*work)(unsigned long), unsigned long *steps, double ms)
+{
+	double at, least = 1;
+
+	*steps = 100;
+	for (int i = 0; i < 5; i++) {
+		at = cpu_time();
+		work(10);
+		at = cpu_time() - at;
+		least = at < least ? at : least;
+	}
+	return (unsigned long)(1000 * ms / 1000 / UNITS / least) + 1;
+}
+
+static int brief(char **args)
+{
+	double ms = args[0] ? atof(args[0]) : 1, end = args[0] && args[1] ? atof(args[1]) : 1;
+	struct brief kinds[2] = { { .units = { 50, 30, 20 } }, { .units = { 20, 25, 55 } } };
+	double used = 0;
+	pthread_t id;
+
+	zeros = open("/dev/zero", O_RDONLY);
+	spins_of_unit = steps_of_unit(in_long, &spins_of_unit, ms);
+	reads_of_unit = steps_of_unit(in_reads, &reads_of_unit, ms);
+	for (unsigned int i = 0; used < end; i++) {
+		struct brief *b = &kinds[i % 2];
+		double before = b->used[0] + b->used[1] + b->used[2];
+
+		if (pthread_create(&id, NULL, i % 2 ? other_kind : one_kind, b) ||
+		    pthread_join(id, NULL))
+			return 1;
+		used += b->used[0] + b->used[1] + b->used[2] - before;
+	}
+	for (int i = 0; i < 6; i++)
+		printf("%f%c", kinds[i / 3].used[i % 3], i < 5 ? ' ' : '\n');
+	return 0;
+}
+
+static int killed(char **args)
+{
+	if (brief(args))
+		return 1;
+	fflush(stdout);
+	return kill(getpid(), SIGKILL);
+}
+
 #define LINK 0.001 /* s */
 
 static void *in_link(void *arg)
@@ -246,7 +360,8 @@ static const struct {
 } programs[] = {
 	{ "waits", wait_and_work }, { "burn", burn },	  { "cpu", cpu },
 	{ "faults", faults },	    { "shares", shares }, { "threads", threads },
-	{ "orphan", orphan },	    { "chain", chain },
+	{ "orphan", orphan },	    { "chain", chain },	  { "brief", brief },
+	{ "killed", killed },
 };
 
 int main(int argc, char **argv)

@@ -6,12 +6,16 @@ The programs know their own shares, by the clocks of their threads: nothing that
 on how busy the machine is. Prints KTAP.
 """
 
+import collections
 import contextlib
+import ctypes
 import gzip
 import json
 import os
+import platform
 import re
 import signal
+import struct
 import subprocess
 import sys
 import time
@@ -327,6 +331,88 @@ def short_threads_by_the_agent():
     check(0.7 * inside < got < 1.1 * inside + 0.05, f'{got} of {inside} s in threads: {err}')
     got = seconds(stacks, 'in_main')
     check(0.85 * outside < got < 1.1 * outside + 0.05, f'{got} of {outside} s in main: {err}')
+
+
+TICK = time.clock_getres(6)     # CLOCK_MONOTONIC_COARSE: a tick of the kernel
+KINDS, PARTS = ('one_kind', 'other_kind'), ('in_long', 'in_short', 'in_reads')
+
+
+def forbid_perf_events():
+    """Has the kernel refuse perf events to this process, by a filter of system calls."""
+    number = {'x86_64': 298, 'aarch64': 241}[platform.machine()]
+    code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001),
+            (0x06, 0, 0, 0x7fff0000)]
+    text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
+    program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(text))
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
+        raise OSError(ctypes.get_errno(), 'prctl')
+
+
+def need_filters():
+    """Skips the test unless a filter can refuse perf events here."""
+    if platform.machine() not in ('x86_64', 'aarch64'):
+        raise Skip('the number of a system call is not known')
+    try:
+        subprocess.run(['true'], preexec_fn=forbid_perf_events, check=True)
+    except (subprocess.SubprocessError, OSError) as err:
+        raise Skip('seccomp filters are not available') from err
+
+
+def record_brief(ms, used, *options, job='brief', **who):
+    """Returns what a program of threads of @ms says it used, and what the profile says: seconds of
+    {(kind of thread, function)}, and all stacks."""
+    done = run(SHSTK, 'record', '-o', '-', '--format=folded', '--via=agent', *options, '--', SUMS,
+               job, str(ms), str(used), **who)
+    line = next((n for n in done.stdout.splitlines() if re.fullmatch(r'([0-9.]+ ?){6}', n)), None)
+    check(line, f'{done.returncode} {done.stderr}')
+    true = dict(zip(((k, p) for k in KINDS for p in PARTS), map(float, line.split())))
+    stacks = [n.rsplit(' ', 1) for n in done.stdout.splitlines() if n != line]
+    stacks = [(stack.split(';'), int(value) / 1e9) for stack, value in stacks]
+    got = collections.Counter()
+    for frames, value in stacks:
+        got.update({(k, p): value for k in KINDS for p in PARTS if k in frames and p in frames})
+    return true, got, stacks, done.stderr
+
+
+def brief_shares(ms, **who):
+    """Checks the shares of what threads of @ms do, within what the kernel's ticks can tell."""
+    true, got, stacks, err = record_brief(ms, max(2, 500 * TICK), '-F', '999', **who)
+    whole, all_true = sum(got.values()), sum(true.values())
+    text = f'{ms} ms: {dict(got)} of {true}: {stacks} {err}'
+    check(0.8 * all_true < whole < 1.1 * all_true + 0.05, text)
+    # A tick stands for its length, and half of the samples' weights vary by as much. With 5 degrees
+    # of freedom chi-square is above 36 by chance once in a million.
+    chi = sum((got[name] - used * whole / all_true) ** 2 / (used * (TICK + 1 / 999))
+              for name, used in true.items())
+    check(chi < 2 * 36, f'chi-square {chi:.1f}: {text}')
+
+
+@test
+def short_threads_by_timers():
+    """threads shorter than a tick, and of some ticks, without perf events: their shares"""
+    need_filters()
+    for ms in 0.3, 0.9, 3, 20:
+        brief_shares(ms, preexec_fn=forbid_perf_events)
+
+
+@test
+def short_threads_by_events():
+    """the same with perf events"""
+    for ms in 0.3, 0.9, 3, 20:
+        brief_shares(ms)
+
+
+@test
+def short_threads_of_a_killed_process():
+    """what short threads left to be shared is in the profile of a process that is killed"""
+    need_filters()
+    for _ in range(4):
+        # A few ticks find few of the threads; the periods are short, so that their sum is right.
+        true, _, stacks, err = record_brief(0.3, 4 * TICK, '-F', '4999', job='killed',
+                                            preexec_fn=forbid_perf_events)
+        got = sum(value for _, value in stacks)
+        check(got > 0.9 * sum(true.values()), f'{got} of {true}: {stacks} {err}')
 
 
 @test

@@ -395,6 +395,21 @@ static inline struct agent_thread *agent_self(void)
 	return t && t->pid == agent.pid ? t : NULL;
 }
 
+/*
+ * A tick of the kernel is a small part of a period that is longer than this, in ns, and few threads
+ * get so far.
+ */
+#define LONG_PERIOD 50000000
+
+/*
+ * Returns whether each of the kernel's ticks in @t is to signal, because it stands for its length of
+ * CPU time (ended.c).
+ */
+static inline bool by_tick(const struct agent_thread *t)
+{
+	return !t->event && !agent.wall && agent.tick && agent.period <= LONG_PERIOD;
+}
+
 /* Returns whether @pc is code of this object, not of the program. */
 static inline bool is_agent_code(uint64_t pc)
 {
@@ -580,6 +595,18 @@ bool ended_leave(const struct calls *calls, uint64_t periods);
 uint64_t ended_share(uint64_t used, bool in_call);
 /* Returns all periods that no place got; they are the caller's from now on. */
 uint64_t ended_rest(void);
+/*
+ * Leaves @periods of the calling thread, which has no event, to the ticks in other threads. Returns
+ * false if that was not possible. Signals are blocked.
+ */
+bool ended_leave_unseen(uint64_t periods);
+/*
+ * Notes the first tick in a thread without an event, which had used @used ns. Returns how many of the
+ * periods that ended threads left belong to the place that it found.
+ */
+uint64_t ended_claim(uint64_t used);
+/* Returns all periods that no tick has claimed; they are the caller's from now on. */
+uint64_t ended_unseen_rest(void);
 /* Forgets what the threads of the parent left. */
 void ended_fork_child(void);
 

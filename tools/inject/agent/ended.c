@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * ended.c - time in the kernel of threads that ended before the kernel's ticks could tell where they
- * spent it.
+ * ended.c - time of threads that ended before the kernel's ticks could tell where they spent it: their
+ * time in the kernel where they have events, all of it where they have timers only.
  *
  * A thread of a millisecond lives between two ticks in most cases. Its silent periods are exact, but
  * no signal of its timer says in which system calls they were. So a thread that ends leaves them
@@ -9,8 +9,14 @@
  * its length of CPU time, and the thread that it finds has used only a part of that since it began.
  * The rest was used by threads that no tick found. The periods are shared by calls.c, as those of
  * one thread are.
+ *
+ * Without events the place that a first tick finds gets that rest, if so much was left by then. What
+ * waits would go up and down without a bound, and what waits when the process ends has no place. So
+ * each first tick also takes a part of what waits, wherever it comes: then some 25 ms wait.
  */
 #include "agent.h"
+
+#define SPREAD 32 /* the part of what waits that each claim takes beyond its own */
 
 /**
  * struct ended - what ended threads left
@@ -18,12 +24,16 @@
  * @calls: how much of their time is in system calls.
  * @unused: time in system calls that is not in @calls.time because it is below 0, in ns.
  * @silent: their silent periods.
+ * @unseen: periods of threads without an event that no tick found.
+ * @claimed: time that ticks have claimed of those, less what they got, in ns; less than a period.
  */
 static struct ended {
 	_Atomic bool busy;
 	struct calls calls;
 	int64_t unused;
 	uint64_t silent;
+	uint64_t unseen;
+	uint64_t claimed;
 } ended;
 
 /*
@@ -35,8 +45,20 @@ static bool enter(void)
 	return !atomic_exchange_explicit(&ended.busy, true, memory_order_acquire);
 }
 
+/*
+ * Leaves. The recorder sees what waits: it takes that if the process is killed. The first thread may
+ * have ended, and its slot may be another process's.
+ */
 static void leave(void)
 {
+	struct rec_slot *slot = &agent.slots[agent.start_slot];
+
+	if (slot->instance == agent.instance && slot->start_slot == agent.start_slot) {
+		atomic_store_explicit(&slot->kernel_rest, ended.silent * agent.period,
+				      memory_order_relaxed);
+		atomic_store_explicit(&slot->ticks_rest, ended.unseen * agent.period,
+				      memory_order_relaxed);
+	}
 	atomic_store_explicit(&ended.busy, false, memory_order_release);
 }
 
@@ -86,10 +108,48 @@ uint64_t ended_rest(void)
 	return rest;
 }
 
+bool ended_leave_unseen(uint64_t periods)
+{
+	if (!enter())
+		return false;
+	ended.unseen += periods;
+	leave();
+	return true;
+}
+
+uint64_t ended_claim(uint64_t used)
+{
+	uint64_t others = agent.tick > used ? agent.tick - used : 0, periods;
+
+	if (!enter())
+		return 0;
+	ended.claimed += others + ended.unseen * agent.period / SPREAD;
+	periods = ended.claimed / agent.period;
+	ended.claimed %= agent.period;
+	periods = periods < ended.unseen ? periods : ended.unseen;
+	ended.unseen -= periods;
+	leave();
+	return periods;
+}
+
+uint64_t ended_unseen_rest(void)
+{
+	uint64_t rest;
+
+	if (!enter())
+		return 0;
+	rest = ended.unseen;
+	ended.unseen = 0;
+	leave();
+	return rest;
+}
+
 void ended_fork_child(void)
 {
 	ended.calls = (struct calls){ 0 };
 	ended.unused = 0;
 	ended.silent = 0;
-	leave();
+	ended.unseen = 0;
+	ended.claimed = 0;
+	atomic_store(&ended.busy, false);
 }

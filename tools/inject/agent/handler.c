@@ -151,6 +151,22 @@ static uint64_t in_user_mode(struct agent_thread *t, uint64_t at)
 }
 
 /*
+ * Handles the timer's signal in a thread without an event: all periods that ran out are those of the
+ * place that it finds. Returns them. @asked: this is the first tick in the thread.
+ */
+static uint64_t at_tick(struct agent_thread *t, uint64_t at, bool asked)
+{
+	uint64_t periods = silent_periods(t, at), taken;
+
+	calls_count(&t->calls, false, at);
+	if (!asked)
+		return periods;
+	taken = ended_claim(at - t->calls.since);
+	t->owed += taken;
+	return periods + taken;
+}
+
+/*
  * Returns the periods that a signal stands for. In a sandbox no other event follows the first one.
  * @at is the time on the clock of the periods.
  */
@@ -161,6 +177,8 @@ static uint64_t ran_out(struct agent_thread *t, const siginfo_t *si, const void 
 
 	if (asked)
 		t->asks = false;
+	if (by_tick(t) && !agent.sandboxed)
+		return at_tick(t, at, asked);
 	if (!t->event || (timer && agent.sandboxed && t->first_rest))
 		return (!asked + (uint64_t)(unsigned int)si->si_overrun) * t->stretch;
 	if (!timer)

@@ -39,7 +39,7 @@
 #include "../protocol.h"
 
 #define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
-#define REC_VERSION 9
+#define REC_VERSION 10
 
 #define REC_MAX_SLOTS 65536
 #define REC_MAX_LABELS 1024 /* most bytes of the labels of a sample */
@@ -166,6 +166,9 @@ enum rec_state {
  *	sample lies at @head, complete but for its weight. 0: the thread does not wait.
  * @wait_until: with wall-clock time: CLOCK_MONOTONIC in ns when its process began to end. 0: it
  *	does not.
+ * @kernel_rest: in @start_slot: time in the kernel of threads of @instance that ended, which no place
+ *	has got yet, in ns. The recorder takes it if the process ends without its agent.
+ * @ticks_rest: likewise, time that no tick has found.
  * @tail: bytes consumed.
  */
 struct rec_slot {
@@ -185,6 +188,8 @@ struct rec_slot {
 	_Atomic uint64_t cpu;
 	_Atomic uint64_t wait_since;
 	_Atomic uint64_t wait_until;
+	_Alignas(64) _Atomic uint64_t kernel_rest;
+	_Atomic uint64_t ticks_rest;
 	_Alignas(64) _Atomic uint64_t tail;
 };
 

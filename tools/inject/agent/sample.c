@@ -297,6 +297,7 @@ uint64_t sample_late(struct agent_thread *t, uint64_t periods)
 	}
 	if (!agent.sandboxed)
 		t->system = time_in_kernel();
+	periods -= periods < t->owed ? periods : t->owed;
 	if (periods <= in_time)
 		return 0;
 	late = periods - in_time;

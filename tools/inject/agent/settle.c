@@ -201,21 +201,35 @@ static void settle_wall(struct agent_thread *t)
  */
 #define FEW_TICKS 64
 
+static bool is_young(const struct agent_thread *t)
+{
+	return t->calls.ticks < FEW_TICKS;
+}
+
 static void settle_silent(struct agent_thread *t, uint64_t silent, bool last)
 {
 	uint64_t rest = last ? ended_rest() : 0;
 
-	if (t->event && !last && t->calls.ticks < FEW_TICKS && ended_leave(&t->calls, silent))
+	if (t->event && !last && is_young(t) && ended_leave(&t->calls, silent))
 		return;
 	t->owed += rest;
 	if (silent + rest)
 		sample_place(t, silent + rest, REC_PLACE_KERNEL);
 }
 
+/* Accounts for @periods that threads left, which ended, and that no tick has claimed. */
+static void settle_unseen(struct agent_thread *t, uint64_t periods)
+{
+	t->owed += periods;
+	if (periods)
+		sample_place(t, periods, REC_PLACE_TICKS);
+}
+
 /*
  * Accounts for the rest when the thread or the process ends. Without this, periods that ran out
- * since the last tick would be missing, and a thread shorter than a tick has no others. Such
- * periods are charged to the stack seen last, or, if there is none, to the thread's start routine.
+ * since the last tick would be missing, and a thread shorter than a tick has no others. A thread
+ * that lived for a few ticks leaves them to the ticks in others (ended.c). Else they are charged to
+ * the stack seen last, or, if there is none, to the thread's start routine.
  * Where a process is at its end says nothing about what it did: without a sample, its time passed
  * between ticks. With an event, all periods that it did not report were spent in the kernel; those of
  * threads that ended early are shared later (ended.c).
@@ -244,10 +258,12 @@ void agent_settle(struct agent_thread *t, bool last)
 	/* Use the same @periods here: another one may have run out since. */
 	silent = t->event ? silent_of(t, periods) : 0;
 	held = t->held < periods - silent ? t->held : periods - silent;
-	settle_user(t, periods - silent - held);
+	if (last || !by_tick(t) || !is_young(t) || !ended_leave_unseen(periods))
+		settle_user(t, periods - silent - held);
 	held += held_back ? silent : 0;
 	if (held)
 		sample_place(t, held, REC_PLACE_TICKS);
 	settle_silent(t, held_back ? 0 : silent, last);
+	settle_unseen(t, last ? ended_unseen_rest() : 0);
 	restore_signals(old);
 }

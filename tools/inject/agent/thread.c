@@ -87,12 +87,18 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer)
 	return sys3(SYS_timer_create, clock, &ev, timer);
 }
 
-/* Makes the thread's timer signal after @rest ns, and then at each period. */
+/* Returns the interval of the thread's timer. */
+static uint64_t interval_of(const struct agent_thread *t)
+{
+	return by_tick(t) && agent.tick < agent.period ? agent.tick : agent.period;
+}
+
+/* Makes the thread's timer signal after @rest ns, and then at each interval. */
 static long set_timer(const struct agent_thread *t, uint64_t rest)
 {
 	struct itimerspec when = {
 		.it_value = to_timespec(rest),
-		.it_interval = to_timespec(agent.period),
+		.it_interval = to_timespec(interval_of(t)),
 	};
 
 	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
@@ -206,6 +212,8 @@ static struct agent_thread *take_slot(int tid, bool managed)
 	atomic_store_explicit(&slot->cpu, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->wait_since, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->wait_until, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->kernel_rest, 0, memory_order_relaxed);
+	atomic_store_explicit(&slot->ticks_rest, 0, memory_order_relaxed);
 	atomic_store_explicit(&slot->head, 0, memory_order_release);
 	slot->tid = tid;
 	slot->signo = agent.signo;
@@ -332,6 +340,8 @@ void agent_begin(struct agent_thread *t)
 	 * runs.
 	 */
 	event_begin(t);
+	if (t->armed && by_tick(t))
+		agent_ask(t);
 }
 
 /* Stops sampling the calling thread, which ends. Its signal stays blocked: one may be pending. */

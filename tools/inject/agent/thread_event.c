@@ -30,7 +30,6 @@
 #include "agent.h"
 
 #define AT_ONCE 50000 /* ns */
-#define LONG 50000000
 #define PAGE 4096 /* the kernel's may be larger: it rounds up */
 
 static long open_clock(uint64_t period)
@@ -171,7 +170,7 @@ void event_begin(struct agent_thread *t)
 	 * signals_guard_io() fails while another thread sets a handler; then the event is opened at
 	 * the first sample.
 	 */
-	if (!t->armed || agent.period > LONG || !may_open(t) || !signals_guard_io())
+	if (!t->armed || agent.period > LONG_PERIOD || !may_open(t) || !signals_guard_io())
 		return;
 	t->tried = true;
 	fd = open_event(t);

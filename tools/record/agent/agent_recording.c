@@ -485,6 +485,57 @@ static int take_wait(struct agent_recording *d, uint32_t i)
 	return 0;
 }
 
+/* Adds @ns of the process, in no stack but what @note says of it. */
+static int add_place(struct agent_recording *d, struct process_image *image, int note, uint64_t ns)
+{
+	int64_t values[2] = { 1, ns };
+	struct shstk_sample sample = {
+		.proc = image->proc,
+		.tid = image->pid,
+		.comm = image->comm,
+		.end = SHSTK_END_COMPLETE,
+		.note = note,
+		.time = now_ns(CLOCK_MONOTONIC),
+		.values = values,
+	};
+	int ret = shstk_profile_add(d->profile, &sample);
+
+	if (ret)
+		return ret;
+	d->samples++;
+	d->weight += ns;
+	return 0;
+}
+
+/*
+ * Takes what ended threads left to be shared, while the recording ends, or their process has ended
+ * and shares nothing any more.
+ */
+static int take_rest(struct agent_recording *d, uint32_t i)
+{
+	struct rec_slot *slot = &d->slots[i];
+	uint64_t kernel = atomic_exchange(&slot->kernel_rest, 0);
+	uint64_t ticks = atomic_exchange(&slot->ticks_rest, 0);
+	struct process_image *image = slot->start_slot == i ? find_image(d, slot->instance) : NULL;
+	int ret = 0;
+
+	if (!image || kernel > MAX_EXIT || ticks > MAX_EXIT)
+		return 0;
+	shared_memory_name(image->comm, slot->comm);
+	if (kernel)
+		ret = add_place(d, image, SHSTK_NOTE_KERNEL, kernel);
+	if (ret || !ticks)
+		return ret;
+	d->late += ticks;
+	return add_place(d, image, SHSTK_NOTE_TICKS, ticks);
+}
+
+/* Takes all of a slot whose process, or the recording, has ended. */
+static int take_last(struct agent_recording *d, uint32_t i)
+{
+	return take_slot(d, i) ?: take_wait(d, i) ?: take_rest(d, i);
+}
+
 static void free_slot(struct agent_recording *d, uint32_t i)
 {
 	d->progress[i].known = false;
@@ -506,23 +557,9 @@ static void take_exit(void *arg, uint32_t instance, uint64_t ns)
 	struct agent_recording *d = arg;
 	struct process_image *image = find_image(d, instance);
 	uint64_t periods = (ns + (uint64_t)random() % d->period) / d->period;
-	int64_t values[2] = { 1, periods * d->period };
-	struct shstk_sample sample = {
-		.end = SHSTK_END_COMPLETE,
-		.note = SHSTK_NOTE_EXIT,
-		.time = now_ns(CLOCK_MONOTONIC),
-		.values = values,
-	};
 
-	if (!image || !periods || ns > MAX_EXIT)
-		return;
-	sample.proc = image->proc;
-	sample.tid = image->pid;
-	sample.comm = image->comm;
-	if (shstk_profile_add(d->profile, &sample))
-		return;
-	d->samples++;
-	d->weight += values[1];
+	if (image && periods && ns <= MAX_EXIT)
+		add_place(d, image, SHSTK_NOTE_EXIT, periods * d->period);
 }
 
 int agent_recording_take(struct agent_recording *d)
@@ -562,8 +599,7 @@ void agent_recording_free_dead(struct agent_recording *d)
 
 		if (!owner || !process_gone(REC_OWNER_PID(owner)))
 			continue;
-		if (!take_slot(d, i))
-			take_wait(d, i);
+		take_last(d, i);
 		if (atomic_load(&d->slots[i].owner) == owner)
 			free_slot(d, i);
 	}
@@ -591,7 +627,7 @@ int agent_recording_stop(struct agent_recording *d)
 	ret = agent_recording_take(d);
 	for (uint32_t i = 0; !ret && i < agent_recording_slots_used(d); i++)
 		if (atomic_load(&d->slots[i].owner))
-			ret = take_slot(d, i) ?: take_wait(d, i);
+			ret = take_last(d, i);
 	/* Twice, because the ledger settles only what was reaped before the previous pass. */
 	for (int k = 0; d->ledger && k < 2; k++)
 		ledger_settle(d->ledger, take_exit, d);
