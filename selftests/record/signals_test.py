@@ -20,7 +20,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
     HERE, LIBC, LIMIT, SHSTK, Skip, check, main, need_nobody, test)
 from recording import (  # noqa: E402
-    AGENTS, POINTERS, TARGET, TMP, TRUTH, agrees, record, seconds)
+    AGENTS, POINTERS, STATIC, TARGET, TMP, TRUTH, agrees, record, seconds)
 
 TIGHT = os.path.join(HERE, 'tight')
 STORM = os.path.join(HERE, 'storm')
@@ -31,6 +31,20 @@ def all_signals_blocked():
     """a thread that blocks every signal is sampled"""
     result = record(TARGET, 'masked', '0.5')
     agrees(result, 'masked_work')
+
+
+@test
+def full_mask_is_handed_on():
+    """a program that executes another one with all signals blocked: that has them all blocked"""
+    every = sum(1 << (n - 1) for n in range(signal.SIGRTMIN, signal.SIGRTMAX + 1))
+    for options in [], ['--wall']:
+        for how in 'exec', 'vfork', 'spawn':
+            for program in TARGET, STATIC:
+                result = record(TARGET, 'hands-on', how, program, options=options)
+                check(result.status == 0 and int(result.out, 16) == every,
+                      f'{how} {program} {options}: {result.status} {result.out} {result.err}')
+                # It is still sampled where the call has failed or was a child's.
+                check(seconds(result, 'do_hands_on', 'burn') > 0.05, str(result.stacks))
 
 
 @test

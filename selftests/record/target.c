@@ -300,6 +300,8 @@ static const struct {
 	{ "sleeper", 1, do_sleeper },
 	{ "handler", 1, do_handler },
 	{ "masks", 0, do_masks },
+	{ "mask", 0, do_mask },
+	{ "hands-on", 2, do_hands_on },
 	{ "guarded", 1, do_guarded },
 	{ "soon", 1, do_soon },
 #if defined(__x86_64__)

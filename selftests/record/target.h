@@ -40,6 +40,8 @@ void plain_handler(int signo);
  * returns the exit status.
  */
 int do_handler(char **arg);
+int do_mask(char **arg);
+int do_hands_on(char **arg);
 int do_masks(char **arg);
 int do_guarded(char **arg);
 int do_soon(char **arg);

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -51,6 +52,50 @@ int do_sigprof(char **arg)
 		burn(atof(arg[0]));
 	while (profs < 10);
 	return 0;
+}
+
+/* mask: prints which real-time signals are blocked, as a number. */
+int do_mask(char **arg)
+{
+	uint64_t mask = 0;
+	sigset_t set;
+
+	(void)arg;
+	sigprocmask(SIG_SETMASK, NULL, &set);
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		mask |= (uint64_t) !!sigismember(&set, signo) << (signo - 1);
+	printf("%" PRIx64 "\n", mask);
+	return 0;
+}
+
+/* hands-on HOW PROGRAM: blocks all signals and executes the program, which prints its mask. */
+int do_hands_on(char **arg)
+{
+	char *argv[] = { arg[1], "mask", NULL };
+	int status = 1, failed = 1;
+	sigset_t all;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	if (!strcmp(arg[0], "exec")) {
+		execv("/nowhere", argv);
+		burn(0.1);
+		execv(arg[1], argv);
+	} else if (!strcmp(arg[0], "vfork")) {
+		pid = vfork();
+		if (!pid) {
+			execv(arg[1], argv);
+			_exit(2);
+		}
+		failed = pid < 0;
+	} else {
+		failed = posix_spawn(&pid, arg[1], NULL, NULL, argv, environ);
+	}
+	if (failed || waitpid(pid, &status, 0) != pid)
+		return 1;
+	burn(0.1);
+	return status;
 }
 
 static NOINLINE void handler_work(double s)

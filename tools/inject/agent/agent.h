@@ -253,6 +253,7 @@ struct cut_call {
  *	begin (move.c).
  * @left_blocked: signals that the agent had before, and that the program has blocked.
  * @blocked: the program believes that the agent's signal is blocked.
+ * @hands_on: the agent's signal is blocked because a program is being executed (main.c).
  * @child_filtered: a child of vfork(), which shares this memory, is behind a filter of system
  *	calls: its hooks make none until it executes a program or ends.
  */
@@ -277,6 +278,7 @@ struct agent_local {
 	int signo;
 	uint64_t left_blocked;
 	bool blocked;
+	bool hands_on;
 	bool child_filtered;
 };
 
@@ -460,6 +462,9 @@ void scan_threads(void);
 long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
 /* Makes the thread's timer go on with signal @signo. */
 void agent_retime(struct agent_thread *t, int signo);
+/* Stops the calling thread's timer, and lets it go on where it was stopped. */
+void agent_pause(struct agent_thread *t);
+void agent_go_on(struct agent_thread *t);
 /* Makes the calling thread's timer signal at the first tick that finds the thread. */
 void agent_ask(struct agent_thread *t);
 

@@ -366,6 +366,26 @@ bool env_may_call(void)
 	return !agent.sandboxed || env_unfiltered();
 }
 
+/*
+ * Blocks the agent's signal while a program is executed, if this program has blocked it: the mask is
+ * handed on. None of the agent's may be pending in the next program, so the timer of @t stands still.
+ * @t is NULL in a child of vfork() and in the parent of a child that is created: they have no signals
+ * to hand on. If the call returns, env_call_returned() undoes this.
+ */
+static void hand_on_mask(struct agent_thread *t)
+{
+	bool others;
+
+	if (!local.blocked)
+		return;
+	change_agent_signal(SIG_BLOCK);
+	local.hands_on = true;
+	if (!t || !t->armed)
+		return;
+	agent_pause(t);
+	move_drain(agent_signo(), NULL, &others);
+}
+
 /* Tells the recorder the path of the next program. What was used until now is not its time. */
 void env_before_exec(const char *path)
 {
@@ -378,10 +398,30 @@ void env_before_exec(const char *path)
 	}
 	children_exec(sys0(SYS_getpid), false, path);
 	t = agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
-	if (!t)
+	if (t) {
+		agent_settle(t, true);
+		event_end(t);
+	}
+	hand_on_mask(t);
+}
+
+void env_before_spawn(void)
+{
+	if (agent.on && !in_sandbox())
+		hand_on_mask(NULL);
+}
+
+void env_call_returned(void)
+{
+	struct agent_thread *t;
+
+	if (!local.hands_on)
 		return;
-	agent_settle(t, true);
-	event_end(t);
+	local.hands_on = false;
+	t = agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
+	if (t && t->armed)
+		agent_go_on(t);
+	admit_agent_signal();
 }
 
 void env_after_spawn(int pid, const char *path)

@@ -138,6 +138,18 @@ void agent_ask(struct agent_thread *t)
 	set_timer(t, 1);
 }
 
+void agent_pause(struct agent_thread *t)
+{
+	const struct itimerspec never = { .it_value = { 0 } };
+
+	sys4(SYS_timer_settime, t->timer, 0, &never, NULL);
+}
+
+void agent_go_on(struct agent_thread *t)
+{
+	set_timer(t, interval_of(t));
+}
+
 /*
  * Replaces the thread's timer by one that sends @signo and expires at the same time. If no other
  * timer can be made, the old one goes on.
@@ -333,6 +345,9 @@ void agent_begin(struct agent_thread *t)
 	t->tid = tid;
 	activate(t, found);
 	unlock();
+	/* A program may begin with any mask. */
+	if (t->program)
+		local.blocked = old & agent_sigset();
 	old = is_held() ? old | agent_sigset() : old & ~agent_sigset();
 	restore_signals(old);
 	/*

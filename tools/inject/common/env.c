@@ -438,6 +438,7 @@ static char *const *with_agent(const char *path, char *const envp[])
 			env = envp;                        \
 			ret_ = call;                       \
 		}                                          \
+		env_call_returned();                       \
 		if (env != (envp))                         \
 			env_free();                        \
 		ret_;                                      \
@@ -529,12 +530,15 @@ HOOK_API int execle(const char *path, const char *arg, ...)
 #define SPAWN(path, envp, child, call)                     \
 	({                                                 \
 		char *const *env = with_agent(path, envp); \
-		int ret_ = call;                           \
+		int ret_;                                  \
                                                            \
+		env_before_spawn();                        \
+		ret_ = call;                               \
 		if (env != (envp) && ret_ == E2BIG) {      \
 			env = envp;                        \
 			ret_ = call;                       \
 		}                                          \
+		env_call_returned();                       \
 		if (env != (envp))                         \
 			env_free();                        \
 		if (!ret_)                                 \

@@ -40,6 +40,10 @@ bool env_may_call(void);
  * program's: it may be a bad pointer.
  */
 void env_before_exec(const char *path);
+/* Called before a child is created by such a call, which may fail. */
+void env_before_spawn(void);
+/* Called when a call that executes a program has returned: it failed, or the program is a child's. */
+void env_call_returned(void);
 /* Called after a child @pid was created that executes @path, which may be a bad pointer. */
 void env_after_spawn(int pid, const char *path);
 

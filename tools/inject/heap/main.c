@@ -224,6 +224,14 @@ void env_before_exec(const char *path)
 	(void)path;
 }
 
+void env_before_spawn(void)
+{
+}
+
+void env_call_returned(void)
+{
+}
+
 void env_after_spawn(int pid, const char *path)
 {
 	(void)pid, (void)path;
