@@ -14,6 +14,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import HERE, LIMIT, SHSTK, Skip, check, main, test  # noqa: E402
 from recording import TARGET, TMP, agrees, record, seconds  # noqa: E402
+from without_events import forbid_perf_events, need_filters  # noqa: E402
 
 SANDBOX = os.path.realpath(os.path.join(HERE, 'sandbox'))
 
@@ -30,6 +31,17 @@ def seccomp_sandbox():
     got, true = seconds(result, 'do_sandbox', 'sandboxed_work'), result.truth['sandboxed_work'][0]
     check(0.03 < got < true + 0.1, f'{got:.3f} of {true:.3f} s: {result.err}')
     check('1 threads or processes were not sampled' in result.err, result.err)
+
+
+@test
+def sandbox_without_perf_events():
+    """the same where each tick signals, but is no period: no time is counted twice"""
+    need_filters()
+    for rate in '99', '199':
+        result = record(TARGET, 'sandbox', '0.4', options=['-F', rate],
+                        preexec_fn=forbid_perf_events)
+        got, true = seconds(result, 'sandboxed_work'), result.truth['sandboxed_work'][0]
+        check(result.status == 17 and got < true + 0.1, f'{got:.3f} of {true:.3f} s: {result.err}')
 
 
 def in_sandbox(how, what, *options, used='0.1'):

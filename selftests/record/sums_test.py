@@ -8,14 +8,11 @@ on how busy the machine is. Prints KTAP.
 
 import collections
 import contextlib
-import ctypes
 import gzip
 import json
 import os
-import platform
 import re
 import signal
-import struct
 import subprocess
 import sys
 import time
@@ -24,6 +21,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
     HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, test)
+from without_events import forbid_perf_events, need_filters  # noqa: E402
 
 SUMS = os.path.join(HERE, 'sums')
 PATIENCE = 150      # seconds after which a program counts as hung
@@ -335,28 +333,6 @@ def short_threads_by_the_agent():
 
 TICK = time.clock_getres(6)     # CLOCK_MONOTONIC_COARSE: a tick of the kernel
 KINDS, PARTS = ('one_kind', 'other_kind'), ('in_long', 'in_short', 'in_reads')
-
-
-def forbid_perf_events():
-    """Has the kernel refuse perf events to this process, by a filter of system calls."""
-    number = {'x86_64': 298, 'aarch64': 241}[platform.machine()]
-    code = [(0x20, 0, 0, 0), (0x15, 0, 1, number), (0x06, 0, 0, 0x00050001),
-            (0x06, 0, 0, 0x7fff0000)]
-    text = ctypes.create_string_buffer(b''.join(struct.pack('HBBI', *line) for line in code))
-    program = struct.pack('HxxxxxxP', len(code), ctypes.addressof(text))
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.prctl(38, 1, 0, 0, 0) or libc.prctl(22, 2, program, 0, 0):
-        raise OSError(ctypes.get_errno(), 'prctl')
-
-
-def need_filters():
-    """Skips the test unless a filter can refuse perf events here."""
-    if platform.machine() not in ('x86_64', 'aarch64'):
-        raise Skip('the number of a system call is not known')
-    try:
-        subprocess.run(['true'], preexec_fn=forbid_perf_events, check=True)
-    except (subprocess.SubprocessError, OSError) as err:
-        raise Skip('seccomp filters are not available') from err
 
 
 def record_brief(ms, used, *options, job='brief', **who):

@@ -84,6 +84,7 @@
  * @calls: time in system calls; used if there is an @event.
  * @owed: periods that are in no sample and ran out before @event was replaced, or in threads that
  *	ended (ended.c).
+ * @part: time in a sandbox that is not a whole period yet, in ns, where each tick signals.
  * @periods: periods in the samples so far, including lost samples.
  * @rounds: destructor rounds seen.
  * @cpu_seen: with wall-clock time and many threads: its CPU clock at the last sample, in ns.
@@ -125,6 +126,7 @@ struct agent_thread {
 	uint64_t held;
 	struct calls calls;
 	uint64_t owed;
+	uint64_t part;
 	uint64_t periods;
 	uint64_t cpu_seen;
 	uint64_t rest_until;
@@ -462,6 +464,8 @@ void scan_threads(void);
 long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
 /* Makes the thread's timer go on with signal @signo. */
 void agent_retime(struct agent_thread *t, int signo);
+/* Returns the interval of the thread's timer, in ns. */
+uint64_t agent_interval(const struct agent_thread *t);
 /* Stops the calling thread's timer, and lets it go on where it was stopped. */
 void agent_pause(struct agent_thread *t);
 void agent_go_on(struct agent_thread *t);

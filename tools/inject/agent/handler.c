@@ -166,6 +166,15 @@ static uint64_t at_tick(struct agent_thread *t, uint64_t at, bool asked)
 	return periods + taken;
 }
 
+/* Returns how many periods end with @signals of a timer that signals at each tick, in a sandbox. */
+static uint64_t of_ticks(struct agent_thread *t, uint64_t signals)
+{
+	uint64_t time = t->part + signals * agent_interval(t);
+
+	t->part = time % agent.period;
+	return time / agent.period;
+}
+
 /*
  * Returns the periods that a signal stands for. In a sandbox no other event follows the first one.
  * @at is the time on the clock of the periods.
@@ -174,13 +183,14 @@ static uint64_t ran_out(struct agent_thread *t, const siginfo_t *si, const void 
 			uint64_t at)
 {
 	bool timer = si->si_code == SI_TIMER, asked = timer && t->asks;
+	uint64_t signals = !asked + (uint64_t)(unsigned int)si->si_overrun;
 
 	if (asked)
 		t->asks = false;
-	if (by_tick(t) && !agent.sandboxed)
-		return at_tick(t, at, asked);
+	if (by_tick(t))
+		return agent.sandboxed ? of_ticks(t, signals) : at_tick(t, at, asked);
 	if (!t->event || (timer && agent.sandboxed && t->first_rest))
-		return (!asked + (uint64_t)(unsigned int)si->si_overrun) * t->stretch;
+		return signals * t->stretch;
 	if (!timer)
 		return in_user_mode(t, at);
 	return in_kernel(t, si, context, at, asked);

@@ -87,8 +87,7 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer)
 	return sys3(SYS_timer_create, clock, &ev, timer);
 }
 
-/* Returns the interval of the thread's timer. */
-static uint64_t interval_of(const struct agent_thread *t)
+uint64_t agent_interval(const struct agent_thread *t)
 {
 	return by_tick(t) && agent.tick < agent.period ? agent.tick : agent.period;
 }
@@ -98,7 +97,7 @@ static long set_timer(const struct agent_thread *t, uint64_t rest)
 {
 	struct itimerspec when = {
 		.it_value = to_timespec(rest),
-		.it_interval = to_timespec(interval_of(t)),
+		.it_interval = to_timespec(agent_interval(t)),
 	};
 
 	return sys4(SYS_timer_settime, t->timer, 0, &when, NULL);
@@ -147,7 +146,7 @@ void agent_pause(struct agent_thread *t)
 
 void agent_go_on(struct agent_thread *t)
 {
-	set_timer(t, interval_of(t));
+	set_timer(t, agent_interval(t));
 }
 
 /*
