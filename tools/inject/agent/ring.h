@@ -166,10 +166,10 @@ enum rec_state {
  *	sample lies at @head, complete but for its weight. 0: the thread does not wait.
  * @wait_until: with wall-clock time: CLOCK_MONOTONIC in ns when its process began to end. 0: it
  *	does not.
+ * @tail: bytes consumed.
  * @kernel_rest: in @start_slot: time in the kernel of threads of @instance that ended, which no place
  *	has got yet, in ns. The recorder takes it if the process ends without its agent.
  * @ticks_rest: likewise, time that no tick has found.
- * @tail: bytes consumed.
  */
 struct rec_slot {
 	_Alignas(64) _Atomic uint64_t owner;
@@ -188,9 +188,9 @@ struct rec_slot {
 	_Atomic uint64_t cpu;
 	_Atomic uint64_t wait_since;
 	_Atomic uint64_t wait_until;
-	_Alignas(64) _Atomic uint64_t kernel_rest;
-	_Atomic uint64_t ticks_rest;
 	_Alignas(64) _Atomic uint64_t tail;
+	_Atomic uint64_t kernel_rest;
+	_Atomic uint64_t ticks_rest;
 };
 
 enum rec_type {
