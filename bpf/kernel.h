@@ -36,6 +36,14 @@ struct mm_struct {
 	} context;
 	unsigned long task_size;
 	int mm_lock_seq;
+	unsigned long flags;
+};
+
+/* Since 6.18. */
+struct mm_struct___6_18 {
+	struct {
+		unsigned long __mm_flags[1];
+	} flags;
 };
 
 /* Since 6.13, and in longterm kernels that have this change, too. */

@@ -11,6 +11,9 @@
 
 #include <linux/types.h>
 
+/* Changes with each change of struct language_target and of the records, for users of the broker. */
+#define LANGUAGE_LAYOUT 1
+
 #define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */
 #define LANGUAGE_ENTRIES 1280 /* entries of a record */
@@ -251,6 +254,24 @@ struct language_entry {
 	__u64 id;
 	__s32 at;
 	__u32 flags;
+};
+
+/**
+ * struct language_identity - the words by which a function is known
+ * @lease: number of the lease for which it is known (lend.h); 0: of none.
+ * @space: number of the address space.
+ * @code: address of the function's object.
+ * @words: words of that object.
+ * @behind: words that belong to it.
+ * @tail: number made of the bytes that do (&struct language_tail).
+ */
+struct language_identity {
+	__u64 lease;
+	__u64 space;
+	__u64 code;
+	__u64 words[LANGUAGE_KEY_WORDS];
+	__u64 behind[LANGUAGE_BEHIND];
+	__u64 tail;
 };
 
 /**

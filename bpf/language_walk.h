@@ -28,15 +28,6 @@
  */
 #define KNOWN(value) asm volatile("" : "+r"(value))
 
-/* The words by which a function is known. */
-struct language_identity {
-	u64 space;
-	u64 code;
-	u64 words[LANGUAGE_KEY_WORDS];
-	u64 behind[LANGUAGE_BEHIND];
-	u64 tail;
-};
-
 /**
  * struct language_repeat - a function that a sample on this CPU met
  * @identity: what it was known by, but with all words, not only those of @key_words: as they are
@@ -120,6 +111,9 @@ struct language_deep {
  * @d: the state in a deep stack; NULL in others.
  * @t: how frames are found.
  * @ctx: context of the program.
+ * @lease: the lease for which they are read (language_lent.h).
+ * @number: its number, which does not change when it ends.
+ * @functions: map of the numbers of its functions.
  */
 struct language_run {
 	struct language_walk *l;
@@ -127,6 +121,11 @@ struct language_run {
 	struct language_deep *d;
 	const struct language_target *t;
 	void *ctx;
+#ifdef LANGUAGE_LENT
+	struct walk_lease *lease;
+	u32 number;
+	void *functions;
+#endif
 };
 
 struct {
@@ -157,28 +156,20 @@ struct {
 	__type(value, struct language_code);
 } language_codes SEC(".maps");
 
-/* The number of the target of a process, by its process ID. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, LANGUAGE_PROCESSES);
-	__type(key, u32);
-	__type(value, u32);
-} language_processes SEC(".maps");
+/* Sets @nr words at @to to 0. (There is no memset() for so many.) */
+static __always_inline void clear(void *to, u32 nr)
+{
+	volatile u64 *word = to;
 
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LANGUAGE_TARGETS);
-	__type(key, u32);
-	__type(value, struct language_target);
-} language_targets SEC(".maps");
+	for (u32 i = 0; i < nr; i++)
+		word[i] = 0;
+}
 
-/* The numbers of functions. One that was not met for the longest time is forgotten. */
-struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, 65536);
-	__type(key, struct language_identity);
-	__type(value, u64);
-} language_ids SEC(".maps");
+#ifdef LANGUAGE_LENT
+#include "language_lent.h"
+#else
+#include "language_own.h"
+#endif
 
 static __always_inline u64 user_word(u64 at)
 {
@@ -257,18 +248,6 @@ static __always_inline u32 copy_text(u8 *to, const struct language_text *text, u
 	return first + size;
 }
 
-/* Returns a number that no other function gets, of this program or of the other one (native.bpf.c). */
-static __always_inline u64 new_id(struct language_walk *l)
-{
-#ifdef LANGUAGE_NATIVE
-	const u64 of_program = 1ull << 62;
-#else
-	const u64 of_program = 0;
-#endif
-
-	return of_program | ((u64)bpf_get_smp_processor_id() + 1) << 40 | ++l->last_id;
-}
-
 /*
  * Numbers a function that was not met before, and tells what it is. Returns its number; 0 if it
  * cannot be told.
@@ -285,10 +264,12 @@ static noinline u64 introduce(struct language_run *run)
 	if (!c || l->met >= LANGUAGE_NEW)
 		return 0;
 	l->met++;
-	id = new_id(l);
+	id = new_id(run);
 	c->kind = LANGUAGE_CODE;
 	c->id = id;
 	c->target = l->moment.target;
+	/* All of them are written, also what is not copied. */
+	clear(c->shorts, sizeof(c->shorts) / 8);
 	for (u32 i = 0; i < LANGUAGE_CODE_WORDS; i++)
 		c->words[i] = l->words[i];
 #pragma unroll
@@ -300,9 +281,9 @@ static noinline u64 introduce(struct language_run *run)
 	c->got[LANGUAGE_TEXTS - 1] = size;
 	size = offsetof(struct language_code, table) - sizeof(c->size) +
 	       MASKED(size, LANGUAGE_LONG);
-	if (bpf_perf_event_output(run->ctx, &output, BPF_F_CURRENT_CPU, &c->kind, size))
+	if (bpf_perf_event_output(run->ctx, &output, output_of(run), &c->kind, size))
 		return 0;
-	if (bpf_map_update_elem(&language_ids, &l->identity, &id, BPF_ANY))
+	if (bpf_map_update_elem(functions_of(run), &l->identity, &id, BPF_ANY))
 		return 0;
 	return id;
 }
@@ -333,7 +314,7 @@ static __always_inline u64 sum_tail(const struct language_run *run)
 }
 
 /* Reads what a function is known by, other than the words of its object. */
-static __always_inline void read_behind(struct language_run *run)
+static noinline void read_behind(struct language_run *run)
 {
 	const struct language_target *t = run->t;
 	struct language_walk *l = run->l;
@@ -349,7 +330,8 @@ static __always_inline void read_behind(struct language_run *run)
 /* Returns whether the function whose words were read is the one in @r. */
 static __always_inline bool is_same(const struct language_walk *l, const struct language_repeat *r)
 {
-	u64 differ = (r->identity.space ^ l->identity.space) |
+	u64 differ = (r->identity.lease ^ l->identity.lease) |
+		     (r->identity.space ^ l->identity.space) |
 		     (r->identity.code ^ l->identity.code) | (r->identity.tail ^ l->identity.tail);
 
 #pragma unroll
@@ -378,7 +360,7 @@ static noinline void look_up(struct language_run *run, u64 code, struct language
 		return;
 	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
 		l->identity.words[i] = l->words[i + 1] * (key_words >> i & 1);
-	id = bpf_map_lookup_elem(&language_ids, &l->identity);
+	id = bpf_map_lookup_elem(functions_of(run), &l->identity);
 	r->id = id ? *id : introduce(run);
 	r->identity = l->identity;
 	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
@@ -617,26 +599,6 @@ static __always_inline void read_outer_end(struct language_run *run)
 	bpf_loop(LANGUAGE_FRAMES - LANGUAGE_INNER + 1, pass_language_frame, run, 0);
 }
 
-/*
- * Returns the target of this process, and sets its number; NULL: there is none. A process that was
- * just forked has its parent's: the recorder gets to know it later.
- */
-static __always_inline const struct language_target *find_target(const struct walk_config *c,
-								 u32 *ret)
-{
-	u32 pid = visible_pid(c);
-	u32 *number = bpf_map_lookup_elem(&language_processes, &pid);
-
-	if (!number) {
-		pid = copied_pid(c);
-		number = pid ? bpf_map_lookup_elem(&language_processes, &pid) : NULL;
-	}
-	if (!number)
-		return NULL;
-	*ret = *number;
-	return bpf_map_lookup_elem(&language_targets, ret);
-}
-
 static __always_inline void begin_moment(struct language_run *run, struct task_struct *task,
 					 u32 number)
 {
@@ -649,7 +611,9 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 	l->task_passed = 0;
 	l->entered = 0;
 	l->sample++;
+	l->identity.lease = 0;
 	l->identity.space = BPF_CORE_READ(task, mm, context.ctx_id);
+	begin_for(run);
 	l->moment.kind = LANGUAGE_MOMENT;
 	l->moment.target = number;
 	l->moment.end = LANGUAGE_WHOLE;
@@ -682,6 +646,8 @@ static __always_inline u64 copy_task(struct language_run *run, u64 nr)
 
 	if (!at || nr > LANGUAGE_ENTRIES - LANGUAGE_TASK_ROOM)
 		return nr;
+	/* All of them are written, also what is not copied. */
+	clear(&l->entries[nr], LANGUAGE_TASK_ENTRIES * sizeof(l->entries[0]) / 8);
 	l->moment.task_size = copy_text((u8 *)&l->entries[nr], &run->t->task.text, at,
 					LANGUAGE_TASK, LANGUAGE_TASK);
 	return l->moment.task_size ? nr + LANGUAGE_TASK_ENTRIES : nr;
@@ -691,50 +657,58 @@ static __always_inline u64 copy_task(struct language_run *run, u64 nr)
  * Writes a record with the frames of the thread, if its process is one whose frames are to be read.
  * Returns whether it is.
  */
-static __always_inline bool read_language(void *ctx, const struct walk_config *c)
+static __always_inline bool read_run(struct language_run *run, const struct walk_config *c)
 {
 	u32 zero = 0, number;
 	struct task_struct *task = current;
-	struct language_run run = { .ctx = ctx };
 	u64 base, nr;
 
-	run.t = find_target(c, &number);
-	run.l = bpf_map_lookup_elem(&language_walks, &zero);
-	run.r = bpf_map_lookup_elem(&language_repeats, &zero);
-	if (!run.t || !run.l || !run.r || !task->mm)
+	run->t = find_target(run, c, &number);
+	run->l = bpf_map_lookup_elem(&language_walks, &zero);
+	run->r = bpf_map_lookup_elem(&language_repeats, &zero);
+	if (!run->t || !run->l || !run->r || !task->mm)
 		return false;
-	begin_moment(&run, task, number);
+	begin_moment(run, task, number);
 #ifdef LANGUAGE_NATIVE
-	if (run.t->native) {
-		read_native(&run, task, number);
+	if (run->t->native) {
+		read_native(run, task, number);
 		return true;
 	}
 #endif
-	base = find_base(run.t, task);
+	base = find_base(run->t, task);
 	if (!base)
 		return true;
-	run.l->moment.base_word = user_word(base + run.t->base_word_at);
-	run.l->at = find_first(&run.t->marks, base);
-	if (run.l->at)
-		bpf_loop(LANGUAGE_MARKS + 1, pass_mark, &run, 0);
-	run.l->at = find_first(&run.t->frames, base);
-	if (run.l->at)
-		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, &run, 0);
-	if (run.l->moment.end == LANGUAGE_DEEP && run.l->moment.nr_frames == LANGUAGE_FRAMES &&
-	    run.l->moment.nr_marks < LANGUAGE_MARKS)
-		read_outer_end(&run);
-	nr = run.l->moment.nr_marks + run.l->moment.nr_frames;
+	run->l->moment.base_word = user_word(base + run->t->base_word_at);
+	run->l->at = find_first(&run->t->marks, base);
+	if (run->l->at)
+		bpf_loop(LANGUAGE_MARKS + 1, pass_mark, run, 0);
+	run->l->at = find_first(&run->t->frames, base);
+	if (run->l->at)
+		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, run, 0);
+	if (run->l->moment.end == LANGUAGE_DEEP && run->l->moment.nr_frames == LANGUAGE_FRAMES &&
+	    run->l->moment.nr_marks < LANGUAGE_MARKS)
+		read_outer_end(run);
+	nr = run->l->moment.nr_marks + run->l->moment.nr_frames;
 	if (!nr)
 		return true;
 	KNOWN(nr);
-	nr = copy_task(&run, nr);
+	nr = copy_task(run, nr);
 	KNOWN(nr);
 	if (nr <= LANGUAGE_ENTRIES)
-		bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &run.l->moment.kind,
-				      sizeof(run.l->moment) - sizeof(run.l->moment.size) +
-					      nr * sizeof(run.l->entries[0]));
+		bpf_perf_event_output(run->ctx, &output, output_of(run), &run->l->moment.kind,
+				      sizeof(run->l->moment) - sizeof(run->l->moment.size) +
+					      nr * sizeof(run->l->entries[0]));
 	return true;
 }
+
+#ifndef LANGUAGE_LENT
+static __always_inline bool read_language(void *ctx, const struct walk_config *c)
+{
+	struct language_run run = { .ctx = ctx };
+
+	return read_run(&run, c);
+}
+#endif
 
 #ifdef LANGUAGE_NATIVE
 #include "native_walk.h"

@@ -11,8 +11,13 @@
 
 #include <linux/types.h>
 
+#include "bpf/language.h"
+
 #define LEASES 64 /* leases at a time, a power of two */
 #define LEASE_CPUS 4096 /* CPUs with a lower number have an output for each lease */
+
+#define LENT_PROCESSES 1024 /* processes with an interpreter that a lease knows */
+#define LENT_FUNCTIONS 8192 /* functions that it knows */
 
 /* The place of a lease, from its number, in the map "leases". */
 #define LEASE_SLOT(number) ((number) % LEASES)
@@ -30,6 +35,8 @@
  * @max: maximum number of entries in a chain, with the program counter.
  * @records: enum walk_records.
  * @both: write chains that are not whole, too, and take the samples in any case.
+ * @reserved: 0.
+ * @nr_functions: number of functions of interpreters that were met.
  */
 struct walk_lease {
 	__u32 number;
@@ -37,6 +44,20 @@ struct walk_lease {
 	__u32 max;
 	__u32 records;
 	__u32 both;
+	__u32 reserved;
+	__u64 nr_functions;
+};
+
+/**
+ * struct lent_process - a process with an interpreter, in the maps of "lent_processes"
+ * @number: number that the user gave the interpreter.
+ * @reserved: 0.
+ * @target: how frames are found in it, as the user says.
+ */
+struct lent_process {
+	__u32 number;
+	__u32 reserved;
+	struct language_target target;
 };
 
 #endif /* BPF_LEND_H */

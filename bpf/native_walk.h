@@ -314,7 +314,7 @@ static __always_inline struct language_code *begin_code(struct native_run *r)
 		return NULL;
 	l->met++;
 	c->kind = LANGUAGE_CODE;
-	c->id = new_id(l);
+	c->id = new_id(&r->run);
 	c->target = l->moment.target;
 	return c;
 }

@@ -22,7 +22,7 @@ def judge(*kind, may_show=False, program='python3-forged'):
                            os.path.join(HERE, program), *kind))[-1]
     print('#', last)
     words = last.split()
-    check(len(words) == 5, 'samples are not taken to the end')
+    check(len(words) == 7, 'samples are not taken to the end')
     check(int(words[3]) > 0, 'no frames are read')
     check(may_show or words[1] == '0', 'a function is shown')
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss

@@ -2,7 +2,7 @@
 /*
  * truth.c - prints the stack of each sample of an interpreter, beside a word that its program wrote.
  *
- *	truth [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
+ *	truth [-b] [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
  *
  * The program keeps in the first word of FILE, which it has mapped, which of its functions runs. The
  * word is read by the BPF program that reads the frames, at the same moment. For each stack with
@@ -12,7 +12,8 @@
  *
  * separated by tabs. The innermost function comes first; a "|" stands for entries of native code. With
  * -t the name of the task that ran is behind the word, or nothing. The last line tells how many samples
- * had frames, and how many of these were placed. It ends with 4 if this machine
+ * had frames, how many of these were placed, and how many samples were taken from the first one with
+ * frames on. With -b the broker lends what reads them. It ends with 4 if this machine
  * permits no such program, or if its kernel refuses the large one that reads JavaScript; with 1 if the
  * kernel's verifier refuses another one; and says why.
  */
@@ -38,6 +39,7 @@
 #define COPY 32768
 #define RING (8u << 20)
 #define SKIP 4
+#define USAGE "truth [-b] [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND..."
 #define PATIENCE 180 /* seconds of waiting for the samples */
 
 /* Begins the refusal of the program that reads JavaScript, too: some kernels refuse it, as is documented. */
@@ -58,6 +60,8 @@
  *	wrote its word first; 0: any number.
  * @read: after so many samples of which frames were read it ends; 0: any number.
  * @printed: number of samples that count for @placed so far.
+ * @lent: the broker lends what reads frames.
+ * @since: samples from the first one with frames on.
  */
 struct truth {
 	struct population all;
@@ -72,6 +76,8 @@ struct truth {
 	uint64_t placed;
 	uint64_t read;
 	uint64_t printed;
+	bool lent;
+	uint64_t since;
 };
 
 /* Tells where the word is, once the program has mapped the file. */
@@ -86,6 +92,8 @@ static void find_word(struct truth *t, int number)
 		if (!strcmp(m.path, t->file) && !languages_set_truth(t->languages, number, m.start))
 			t->set = number;
 	maps_close(&maps);
+	if (t->lent && t->set == number)
+		languages_set(t->languages, t->pid, number);
 }
 
 /* Returns the name of the task that ran, "" if none is known. */
@@ -119,6 +127,36 @@ static void print(const struct truth *t, const uint64_t *pcs, unsigned int nr)
 	putchar('\n');
 }
 
+/* Tells the program which interpreter a process has, if that has changed. Returns its number. */
+static int know_interpreter(struct truth *t, struct process *p)
+{
+	const int number = mappings_language(p->mappings, p->pid, t->languages);
+
+	if (number != p->language)
+		languages_set(t->languages, p->pid, number);
+	p->language = number;
+	return number;
+}
+
+/* Takes a stack that was walked in the kernel, as long as it is not known that there is an interpreter. */
+static int take_walked(struct truth *t, const struct perf_record *r)
+{
+	struct task *task = r->pid > 0 ? population_task(&t->all, r->pid, r->tid) : NULL;
+
+	if (task)
+		know_interpreter(t, task->process);
+	return 0;
+}
+
+/* Counts a sample, once frames have been read. */
+static void count_since(struct truth *t)
+{
+	struct language_counts counts;
+
+	languages_count(t->languages, &counts);
+	t->since += counts.samples > 0;
+}
+
 static void place(struct truth *t, struct task *task, const struct perf_sample *s,
 		  const struct stack *stack)
 {
@@ -130,7 +168,7 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 		.sps = t->stacks.sps,
 		.nr = stack->nr_copied,
 	};
-	int number = mappings_language(task->process->mappings, task->process->pid, t->languages);
+	const int number = know_interpreter(t, task->process);
 	const struct language_sample of = {
 		.number = number,
 		.tid = s->tid,
@@ -140,13 +178,11 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 	};
 	unsigned int nr;
 
-	if (number != task->process->language)
-		languages_set(t->languages, task->process->pid, number);
-	task->process->language = number;
 	if (!number)
 		return;
 	find_word(t, number);
 	nr = languages_place(t->languages, &of, &native, pcs, marks, STACKS_MAX);
+	count_since(t);
 	if (!nr || !t->set)
 		return;
 	print(t, pcs, nr);
@@ -182,7 +218,7 @@ static int take(void *arg, const struct perf_record *r)
 	if (r->type == PERF_RECORD_LOST)
 		languages_lost(t->languages);
 	if (r->type == PERF_RECORD_SAMPLE)
-		return take_sample(t, r);
+		return r->walked ? take_walked(t, r) : take_sample(t, r);
 	if (r->type == PERF_RECORD_MMAP2 && perf_record_map(r, &map))
 		return population_map(&t->all, &map);
 	if (r->type == PERF_RECORD_COMM && perf_record_comm(r, &comm))
@@ -239,6 +275,22 @@ static void keep_events(pid_t pid)
 		die("events", strerror(errno));
 }
 
+/* A languages_tell_fn. */
+static int tell(void *arg, int pid, unsigned int number, const struct language_target *target)
+{
+	const struct truth *t = arg;
+
+	return perf_rings_read_process(t->rings, pid, number, target);
+}
+
+/* Has the broker's program read frames. */
+static void lend(struct truth *t)
+{
+	if (!perf_rings_lent(t->rings))
+		die("broker", "it lends nothing");
+	languages_lend(t->languages, tell, t);
+}
+
 static void run(struct truth *t, struct perf_opts *opts, char **command)
 {
 	struct language_counts counts;
@@ -254,7 +306,11 @@ static void run(struct truth *t, struct perf_opts *opts, char **command)
 		printf("%s\n", why.text);
 		exit(SKIP);
 	}
-	keep_events(t->pid);
+	/* What is lent runs at all events from the beginning. */
+	if (t->lent)
+		lend(t);
+	else
+		keep_events(t->pid);
 	release_command(go);
 	read_all(t);
 	refused = languages_refused(t->languages);
@@ -263,8 +319,8 @@ static void run(struct truth *t, struct perf_opts *opts, char **command)
 		printf("%s\n", refused);
 		exit(strstr(refused, LARGE) ? SKIP : status_without_program(refused));
 	}
-	printf("# %llu of %llu placed\n", (unsigned long long)counts.placed,
-	       (unsigned long long)counts.samples);
+	printf("# %llu of %llu placed, %llu samples\n", (unsigned long long)counts.placed,
+	       (unsigned long long)counts.samples, (unsigned long long)t->since);
 }
 
 int main(int argc, char **argv)
@@ -282,21 +338,23 @@ int main(int argc, char **argv)
 	};
 	int option;
 
-	while (t && (option = getopt(argc, argv, "+tn:r:f:")) >= 0) {
+	while (t && (option = getopt(argc, argv, "+btn:r:f:")) >= 0) {
 		if (option == 'n')
 			t->placed = strtoull(optarg, NULL, 10);
 		else if (option == 't')
 			t->tasks = true;
+		else if (option == 'b')
+			t->lent = opts.borrow = true;
 		else if (option == 'r')
 			t->read = strtoull(optarg, NULL, 10);
 		else if (option == 'f')
 			opts.freq = strtoul(optarg, NULL, 10);
 		else
-			die("usage",
-			    "truth [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+			die("usage", USAGE);
 	}
 	if (!t || argc - optind < 2)
-		die("usage", "truth [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND...");
+		die("usage", USAGE);
+	opts.walk.max = t->lent ? COPY / 64 : 0;
 	t->file = argv[optind];
 	t->languages = languages_create(NULL);
 	if (!t->languages || shstk_symbols_create(NULL, &symbols) ||

@@ -10,9 +10,9 @@ SAMPLES = os.environ.get('SAMPLES', '1500')     # that are taken
 SKIP = 4        # exit status of truth
 
 
-def record(*args):
-    """Runs truth with these arguments: how it ended."""
-    ended = run(os.path.join(HERE, 'truth'), *args, timeout=None)
+def record(*args, **who):
+    """Runs truth with these arguments, as that user: how it ended."""
+    ended = run(os.path.join(HERE, 'truth'), *args, timeout=None, **who)
     print('#', ended.stderr.strip().replace('\n', '\n# ') or 'no complaints')
     return ended
 
@@ -36,13 +36,17 @@ class Judged:
     def __init__(self, make_command, kind):
         self.make_command, self.kind = make_command, kind
 
+    def record(self, word):
+        """Records the program, whose word is in that file: how truth ended."""
+        return record('-n', SAMPLES, '-f', '1999', word, *self.make_command(word))
+
     @functools.cached_property
     def recorded(self):
-        """Records the program, once for all tests: how truth ended."""
+        """The same, once for all tests."""
         word = os.path.join(TMP, 'word')
         with open(word, 'wb') as file:
             file.truncate(4096)
-        return record('-n', SAMPLES, '-f', '1999', word, *self.make_command(word))
+        return self.record(word)
 
     @functools.cached_property
     def judged(self):
@@ -57,9 +61,9 @@ class Judged:
         return ret, last
 
 
-def add_tests(make_command, kind):
-    """Adds the tests of a program; see Judged."""
-    run_of = Judged(make_command, kind)
+def add_tests(make_command, kind, judged=Judged):
+    """Adds the tests of a program; see Judged. Returns what records it."""
+    run_of = judged(make_command, kind)
 
     @test
     def shown():
@@ -82,3 +86,5 @@ def add_tests(make_command, kind):
         """most frames that are read have their place"""
         has_place, read = (int(w) for w in run_of.judged[1].replace(' of', '').split()[1:3])
         check(has_place > read / 2, f'{has_place} of {read}')
+
+    return run_of

@@ -64,6 +64,24 @@ int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key,
 	return -EOPNOTSUPP;
 }
 
+int bpf_loaded_set_in(const struct bpf_loaded *l, int map, const void *key, const void *value)
+{
+	(void)l;
+	(void)map;
+	(void)key;
+	(void)value;
+	return -EOPNOTSUPP;
+}
+
+int bpf_loaded_create(const struct bpf_loaded *l, const char *name,
+		      const struct bpf_loaded_shape *shape)
+{
+	(void)l;
+	(void)name;
+	(void)shape;
+	return -EOPNOTSUPP;
+}
+
 int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
 {
 	(void)all;
@@ -302,11 +320,24 @@ void bpf_loaded_close(struct bpf_loaded *l)
 
 int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value)
 {
-	int fd = bpf_loaded_map(l, map), err;
+	return bpf_loaded_set_in(l, bpf_loaded_map(l, map), key, value);
+}
 
-	err = value ? l->lib->map_update_elem(fd, key, value, BPF_ANY) :
-		      l->lib->map_delete_elem(fd, key);
+int bpf_loaded_set_in(const struct bpf_loaded *l, int map, const void *key, const void *value)
+{
+	const int err = value ? l->lib->map_update_elem(map, key, value, BPF_ANY) :
+				l->lib->map_delete_elem(map, key);
+
 	return err ? -errno : 0;
+}
+
+int bpf_loaded_create(const struct bpf_loaded *l, const char *name,
+		      const struct bpf_loaded_shape *shape)
+{
+	int fd = l->lib->map_create(BPF_MAP_TYPE_LRU_HASH, name, shape->key_size, shape->value_size,
+				    shape->entries, NULL);
+
+	return fd < 0 ? -errno : fd;
 }
 
 /* Makes records of @cpu be written to the event @fd. Returns 0 or a negative errno. */

@@ -77,6 +77,28 @@ uint32_t bpf_loaded_value_size(const struct bpf_loaded *l, const char *name);
  */
 int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value);
 
+/* The same of a map that bpf_loaded_create() made. */
+int bpf_loaded_set_in(const struct bpf_loaded *l, int map, const void *key, const void *value);
+
+/**
+ * struct bpf_loaded_shape - what the maps in a map of maps are like
+ * @key_size: bytes of a key.
+ * @value_size: bytes of a value.
+ * @entries: number of entries.
+ */
+struct bpf_loaded_shape {
+	uint32_t key_size;
+	uint32_t value_size;
+	uint32_t entries;
+};
+
+/*
+ * Makes a map for the map of maps @name: one that forgets what was not looked up for the longest time.
+ * Returns its descriptor or a negative errno.
+ */
+int bpf_loaded_create(const struct bpf_loaded *l, const char *name,
+		      const struct bpf_loaded_shape *shape);
+
 /*
  * Runs the program at the samples of PERF_MAIN, or of @all events, in @rings from now on, see
  * perf_rings_walk(). It writes only to these rings from now on. Returns 0, or a negative errno if

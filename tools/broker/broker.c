@@ -298,22 +298,20 @@ static void end_asks(struct user *u)
 	u->asks = -1;
 }
 
-/* Answers a request for a lease or its output, which the user's child passes on. */
+/* Answers a request about a lease, which the user's child passes on. */
 static void answer_child(struct broker *b, struct user *u)
 {
 	struct broker_reply reply = { .version = BROKER_VERSION };
-	struct broker_request r;
+	union broker_packet r;
 	int ret;
 
-	if (recv(u->asks, &r, sizeof(r), MSG_DONTWAIT) != sizeof(r)) {
+	if (!broker_is_whole(&r, recv(u->asks, &r, sizeof(r), MSG_DONTWAIT))) {
 		end_asks(u);
 		return;
 	}
-	ret = leases_answer(&b->leases, u->uid, &r, &reply.lease);
-	reply.error = ret < 0 ? -ret : 0;
-	if (!broker_send(u->asks, &reply, ret))
+	ret = leases_answer(&b->leases, u->uid, &r, &reply);
+	if (!broker_answer(u->asks, &reply, ret))
 		end_asks(u);
-	close_any(ret);
 }
 
 /* ---- The process that makes tables ---- */

@@ -31,6 +31,8 @@ int leases_begin(struct leases *l, struct reason *why)
 	const struct walker_opts opts = { .lent = true, .nice = NICE, .cache = CACHE_FOLDER };
 
 	memset(l, 0, sizeof(*l));
+	for (int i = 0; i < LEASES; i++)
+		l->all[i].processes = l->all[i].functions = -1;
 	because(why, "it needs libbpf, Linux 6.1 with BTF, and CAP_BPF");
 	return walker_possible() ? walker_create(&opts, &l->walker, why) : -EOPNOTSUPP;
 }
@@ -54,7 +56,38 @@ static int set_output(const struct leases *l, uint32_t slot, uint32_t cpu, const
 	return bpf_loaded_set(walker_loaded(l->walker), "output", &at, event);
 }
 
+/* Shows the program a lease's map of @array, or no map if it is negative. Returns 0 or a negative errno. */
+static int set_map(const struct leases *l, const char *array, uint32_t slot, int map)
+{
+	return bpf_loaded_set(walker_loaded(l->walker), array, &slot, map < 0 ? NULL : &map);
+}
+
 /* ---- The end of a lease ---- */
+
+/* Hides the maps of a lease from the program, which may use them until the place is free. */
+static void hide_maps(const struct leases *l, const struct lease *it)
+{
+	if (it->processes >= 0)
+		set_map(l, "lent_processes", it - l->all, -1);
+	if (it->functions >= 0)
+		set_map(l, "lent_functions", it - l->all, -1);
+}
+
+/* Frees the maps that a lease had, when no walk uses them any more. */
+static void free_maps(struct lease *it)
+{
+	if (it->processes >= 0)
+		close(it->processes);
+	if (it->functions >= 0)
+		close(it->functions);
+	it->processes = it->functions = -1;
+}
+
+static void make_free(struct lease *it)
+{
+	free_maps(it);
+	it->rests = 0;
+}
 
 static void take_back(struct leases *l, struct lease *it)
 {
@@ -65,8 +98,14 @@ static void take_back(struct leases *l, struct lease *it)
 	for (uint32_t cpu = 0; cpu < BROKER_MAX_CPUS; cpu++)
 		if (it->given[cpu / 64] >> cpu % 64 & 1)
 			set_output(l, slot, cpu, NULL);
+	hide_maps(l, it);
 	close(it->token);
-	*it = (struct lease){ .rests = now_ns(CLOCK_MONOTONIC), .uid = it->uid };
+	*it = (struct lease){
+		.rests = now_ns(CLOCK_MONOTONIC),
+		.uid = it->uid,
+		.processes = it->processes,
+		.functions = it->functions,
+	};
 }
 
 static bool any_rests(const struct leases *l)
@@ -91,8 +130,8 @@ static void end_rest(struct leases *l)
 	l->rested = now;
 	ended = !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 	for (int i = 0; i < LEASES; i++)
-		if (ended || now - l->all[i].rests > LONG_REST)
-			l->all[i].rests = 0;
+		if (l->all[i].rests && (ended || now - l->all[i].rests > LONG_REST))
+			make_free(&l->all[i]);
 }
 
 void leases_tidy(struct leases *l)
@@ -119,9 +158,11 @@ bool leases_any(const struct leases *l)
 
 void leases_end(struct leases *l)
 {
-	for (int i = 0; l->walker && i < LEASES; i++)
+	for (int i = 0; l->walker && i < LEASES; i++) {
 		if (l->all[i].number)
 			take_back(l, &l->all[i]);
+		make_free(&l->all[i]);
+	}
 	walker_destroy(l->walker);
 	l->walker = NULL;
 }
@@ -189,7 +230,13 @@ static int give(struct leases *l, uid_t uid, const struct broker_request *r, uin
 		return -ENOMEM;
 	}
 	/* The user's end is the one that reads, so that the user cannot fill the pipe. */
-	*it = (struct lease){ .number = lease.number, .uid = uid, .token = pair[1] };
+	*it = (struct lease){
+		.number = lease.number,
+		.uid = uid,
+		.token = pair[1],
+		.processes = -1,
+		.functions = -1,
+	};
 	*ret = lease.number;
 	return pair[0];
 }
@@ -208,13 +255,21 @@ static int open_output(uint32_t cpu)
 	return fd < 0 ? -errno : fd;
 }
 
+/* Returns the user's lease with that number, or NULL. */
+static struct lease *find_lease(struct leases *l, uid_t uid, uint32_t number)
+{
+	struct lease *it = &l->all[LEASE_SLOT(number)];
+
+	return number && it->number == number && it->uid == uid ? it : NULL;
+}
+
 /* Gives the output of a CPU, once. Returns its descriptor or a negative errno. */
 static int give_output(struct leases *l, uid_t uid, const struct broker_request *r)
 {
-	struct lease *it = &l->all[LEASE_SLOT(r->lease)];
+	struct lease *it = find_lease(l, uid, r->lease);
 	int fd, err;
 
-	if (!r->lease || it->number != r->lease || it->uid != uid || r->cpu >= BROKER_MAX_CPUS)
+	if (!it || r->cpu >= BROKER_MAX_CPUS)
 		return -EPERM;
 	if (it->given[r->cpu / 64] >> r->cpu % 64 & 1)
 		return -EEXIST;
@@ -230,13 +285,87 @@ static int give_output(struct leases *l, uid_t uid, const struct broker_request 
 	return fd;
 }
 
-int leases_answer(struct leases *l, uid_t uid, const struct broker_request *r, uint32_t *ret)
+/* ---- Interpreters ---- */
+
+/* Makes one of the maps of a lease, and shows it to the program. Returns it or a negative errno. */
+static int make_map(const struct leases *l, const struct lease *it, const char *array,
+		    const struct bpf_loaded_shape *shape)
 {
-	*ret = 0;
+	const int map = bpf_loaded_create(walker_loaded(l->walker), array, shape);
+	const int err = map < 0 ? map : set_map(l, array, it - l->all, map);
+
+	if (!err)
+		return map;
+	if (map >= 0)
+		close(map);
+	return err;
+}
+
+/* Makes the maps of a lease, if there are none yet. Returns 0 or a negative errno. */
+static int make_maps(const struct leases *l, struct lease *it)
+{
+	static const struct bpf_loaded_shape processes = { sizeof(__u32),
+							   sizeof(struct lent_process),
+							   LENT_PROCESSES };
+	static const struct bpf_loaded_shape functions = { sizeof(struct language_identity),
+							   sizeof(__u64), LENT_FUNCTIONS };
+	int ret;
+
+	if (it->functions >= 0)
+		return 0;
+	if (it->processes < 0) {
+		ret = make_map(l, it, "lent_processes", &processes);
+		if (ret < 0)
+			return ret;
+		it->processes = ret;
+	}
+	ret = make_map(l, it, "lent_functions", &functions);
+	if (ret < 0)
+		return ret;
+	it->functions = ret;
+	return 0;
+}
+
+/* Takes note of how frames are found in a process. Returns 0 or a negative errno. */
+static int read_process(struct leases *l, uid_t uid, const struct broker_process *r)
+{
+	struct lease *it = find_lease(l, uid, r->request.lease);
+	const struct bpf_loaded *program = walker_loaded(l->walker);
+	const struct lent_process told = { .number = r->number, .target = r->target };
+	const __u32 pid = r->request.tid;
+	int err;
+
+	if (!it)
+		return -EPERM;
+	if (bpf_loaded_map(program, "lent_processes") < 0)
+		return -EOPNOTSUPP;
+	if (r->layout != LANGUAGE_LAYOUT)
+		return -EPROTO;
+	if (r->target.native)
+		return -EINVAL;
+	err = make_maps(l, it);
+	if (err)
+		return err;
+	err = bpf_loaded_set_in(program, it->processes, &pid, r->number ? &told : NULL);
+	return err == -ENOENT ? 0 : err;
+}
+
+int leases_answer(struct leases *l, uid_t uid, const union broker_packet *packet,
+		  struct broker_reply *ret)
+{
+	const struct broker_request *r = &packet->request;
+	int err;
+
 	if (!l->walker)
 		return -EOPNOTSUPP;
 	leases_tidy(l);
 	if (r->kind == BROKER_OUTPUT)
 		return give_output(l, uid, r);
-	return r->kind == BROKER_LEASE ? give(l, uid, r, ret) : -EINVAL;
+	if (r->kind == BROKER_LEASE)
+		return give(l, uid, r, &ret->lease);
+	if (r->kind != BROKER_PROCESS)
+		return -EINVAL;
+	err = read_process(l, uid, &packet->process);
+	ret->flags |= err ? 0 : BROKER_DONE;
+	return err;
 }

@@ -4,7 +4,9 @@
  * at events that the broker opens for ordinary users.
  *
  * A user gets a lease, which is a number that the user's events have, and for each CPU an event into
- * whose ring the chains go, its output. Users get neither the program nor its maps. A lease lasts as
+ * whose ring the chains go, its output. The user's recorder may say how frames of interpreters are found
+ * in processes: these are then read for the lease (bpf/language_lent.h), which gets maps for that.
+ * Users get neither the program nor its maps. A lease lasts as
  * long as somebody holds the token that was handed over with it, which is an end of a pipe. No user
  * has more leases than half as many as are left.
  */
@@ -27,6 +29,9 @@
  * @uid: the user, also while the place rests.
  * @token: this end of its pipe.
  * @given: a bit for each CPU whose output was given.
+ * @processes: map of its processes with an interpreter, -1: there is none. It stays until a walk that
+ *	may use it has ended.
+ * @functions: map of their functions; the same.
  */
 struct lease {
 	uint32_t number;
@@ -34,6 +39,8 @@ struct lease {
 	uid_t uid;
 	int token;
 	uint64_t given[BROKER_MAX_CPUS / 64];
+	int processes;
+	int functions;
 };
 
 /**
@@ -63,15 +70,16 @@ void leases_end(struct leases *l);
 int leases_program(const struct leases *l);
 
 /**
- * leases_answer() - answer a request of kind BROKER_LEASE or BROKER_OUTPUT
+ * leases_answer() - answer a request of kind BROKER_LEASE, BROKER_OUTPUT or BROKER_PROCESS
  * @l: the leases.
  * @uid: the user who asks.
- * @r: the request, which may be anything.
- * @ret: receives the number of a new lease.
+ * @r: the request, which may be anything, but is whole.
+ * @ret: receives the number of a new lease, and BROKER_DONE if there is no descriptor to be sent.
  *
- * Return: a descriptor for the user, to be closed here when it was sent; or a negative errno.
+ * Return: a descriptor for the user, to be closed when it was sent; or a negative errno.
  */
-int leases_answer(struct leases *l, uid_t uid, const struct broker_request *r, uint32_t *ret);
+int leases_answer(struct leases *l, uid_t uid, const union broker_packet *r,
+		  struct broker_reply *ret);
 
 /* Returns whether somebody has a lease. */
 bool leases_any(const struct leases *l);

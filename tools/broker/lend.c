@@ -329,9 +329,18 @@ static int check_lease(const struct broker_request *r)
 		       0;
 }
 
+/* Checks a request about a process with an interpreter. What it says of it is the broker's to check. */
+static int check_process(const struct broker_request *r)
+{
+	return r->flags || r->tid < 1 || r->proof || r->cpu || r->freq || r->copy || r->max_stack ||
+			       !r->lease ?
+		       -EINVAL :
+		       0;
+}
+
 static bool is_about_lease(const struct broker_request *r)
 {
-	return r->kind == BROKER_LEASE || r->kind == BROKER_OUTPUT;
+	return r->kind == BROKER_LEASE || r->kind == BROKER_OUTPUT || r->kind == BROKER_PROCESS;
 }
 
 static int check_request(const struct broker_request *r)
@@ -340,6 +349,8 @@ static int check_request(const struct broker_request *r)
 		return -EPROTO;
 	if (r->kind >= BROKER_KINDS)
 		return -EINVAL;
+	if (r->kind == BROKER_PROCESS)
+		return check_process(r);
 	return is_about_lease(r) ? check_lease(r) : check_event(r);
 }
 
@@ -456,21 +467,21 @@ static int open_checked(struct lender *l, const struct broker_request *r, int fo
 	return err;
 }
 
-/*
- * Has the broker answer a request about a lease. Returns the descriptor that it sends, or a negative
- * errno. @number receives the number of a new lease.
- */
-static int ask_broker(const struct broker_request *r, uint32_t *number)
+/* Has the broker answer a request of @size bytes about a lease. Returns what answer() does. */
+static int ask_broker(union broker_packet *r, size_t size, struct broker_reply *ret)
 {
-	struct iovec vec = { .iov_base = (void *)r, .iov_len = sizeof(*r) };
+	struct iovec vec = { .iov_base = r, .iov_len = size };
 	const struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
 	struct broker_reply reply;
 	int fd;
 
-	if (sendmsg(ASKED, &msg, MSG_NOSIGNAL) != sizeof(*r))
+	if (sendmsg(ASKED, &msg, MSG_NOSIGNAL) != (ssize_t)size)
 		return -EPIPE;
 	fd = broker_receive(ASKED, &reply);
-	*number = fd < 0 ? 0 : reply.lease;
+	if (fd >= 0) {
+		ret->lease = reply.lease;
+		ret->flags |= reply.flags & BROKER_DONE;
+	}
 	return fd;
 }
 
@@ -490,51 +501,50 @@ static int answer_event(struct lender *l, const struct broker_request *r)
 }
 
 /*
- * Answers a request. Returns a descriptor or a negative errno. @number receives the number of a new
- * lease, or 0.
+ * Answers a request of @size bytes. Returns a descriptor or a negative errno, or sets BROKER_DONE in
+ * @ret, which also receives the number of a new lease.
  */
-static int answer(struct lender *l, const struct broker_request *r, uint32_t *number)
+static int answer(struct lender *l, union broker_packet *packet, size_t size,
+		  struct broker_reply *ret)
 {
+	const struct broker_request *r = &packet->request;
 	const int err = check_request(r);
 
-	*number = 0;
 	if (err)
 		return err;
 	if ((is_about_lease(r) || r->lease) && !l->opts->program)
 		return -EOPNOTSUPP;
-	return is_about_lease(r) ? ask_broker(r, number) : answer_event(l, r);
+	return is_about_lease(r) ? ask_broker(packet, size, ret) : answer_event(l, r);
 }
 
 /* ---- The connection ---- */
 
 /*
- * Receives a request. Descriptors that were sent with it are not taken. Returns false if there are
- * no more requests, or if this is none.
+ * Receives a request. Descriptors that were sent with it are not taken. Returns its bytes; 0: there are
+ * no more requests, or this is none.
  */
-static bool receive(struct broker_request *ret)
+static size_t receive(union broker_packet *ret)
 {
 	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
 	struct msghdr msg = { .msg_iov = &vec, .msg_iovlen = 1 };
+	const ssize_t size = recvmsg(SOCKET, &msg, MSG_CMSG_CLOEXEC);
 
-	return recvmsg(SOCKET, &msg, MSG_CMSG_CLOEXEC) == sizeof(*ret) &&
-	       !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC));
+	return broker_is_whole(ret, size) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) ? size : 0;
 }
 
 /* Answers one request after the other. */
 static void answer_all(struct lender *l)
 {
-	struct broker_request request;
+	union broker_packet packet;
 	bool sent = true;
+	size_t size;
 
-	while (sent && receive(&request)) {
+	while (sent && (size = receive(&packet))) {
 		struct broker_reply reply = { .version = BROKER_VERSION };
-		int ret = answer(l, &request, &reply.lease);
+		int ret = answer(l, &packet, size, &reply);
 
-		reply.error = ret < 0 ? -ret : 0;
-		reply.flags = is_user_only(l, &request) ? BROKER_USER_ONLY : 0;
-		sent = broker_send(SOCKET, &reply, ret);
-		if (ret >= 0)
-			close(ret);
+		reply.flags |= is_user_only(l, &packet.request) ? BROKER_USER_ONLY : 0;
+		sent = broker_answer(SOCKET, &reply, ret);
 	}
 }
 
@@ -561,8 +571,8 @@ _Noreturn void lend(int socket, const struct ucred *peer, int set, const struct 
 
 _Noreturn void lend_refuse(int socket, int error)
 {
-	const struct broker_reply reply = { .version = BROKER_VERSION, .error = error };
+	struct broker_reply reply = { .version = BROKER_VERSION };
 
-	broker_send(socket, &reply, -1);
+	broker_answer(socket, &reply, -error);
 	_exit(0);
 }

@@ -75,6 +75,8 @@ struct kept_moment {
  * @native: the one that was loaded for frames on the native stack. It reads those in the heap, too.
  * @load: see languages_load_by(); NULL: there is none.
  * @load_arg: its argument.
+ * @tell: see languages_lend(); NULL: frames are not read there.
+ * @tell_arg: its argument.
  * @program: the BPF program that reads frames in the heap, one of these or the caller's; NULL as long as
  *	there is none.
  * @stopped_only: none is to be loaded.
@@ -113,6 +115,8 @@ struct languages {
 	struct bpf_loaded native;
 	const struct bpf_loaded *(*load)(void *arg);
 	void *load_arg;
+	languages_tell_fn *tell;
+	void *tell_arg;
 	const struct bpf_loaded *program;
 	bool stopped_only;
 	bool failed;
@@ -240,6 +244,12 @@ void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(v
 	all->load_arg = arg;
 }
 
+void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg)
+{
+	all->tell = tell;
+	all->tell_arg = arg;
+}
+
 /* Loads a program. @what: what it is for. Returns 0, or a negative errno with the reason. */
 static int load_object(struct languages *all, const char *what, const char *object,
 		       struct bpf_loaded *ret)
@@ -309,18 +319,54 @@ static const struct bpf_loaded *program_of(const struct languages *all, unsigned
 	return all->by_native[number] ? &all->native : all->program;
 }
 
+/* Keeps why functions of an interpreter are not shown, unless there is a reason already. */
+static void refuse(struct languages *all, const struct reason *why)
+{
+	if (!all->refused)
+		all->why = *why;
+	all->refused = true;
+}
+
+/* Returns whether another process's program can read the frames of an interpreter. */
+static bool may_be_lent(struct languages *all, const struct interpreter *it)
+{
+	struct reason why;
+
+	if (!it->found.target.native)
+		return true;
+	because(&why, "the broker reads no frames on the native stack; root may record them");
+	refuse(all, &why);
+	return false;
+}
+
+/* Tells another process's program about a process. */
+static void tell(struct languages *all, int pid, int number)
+{
+	const int err =
+		all->tell(all->tell_arg, pid, number, &all->interpreters[number].found.target);
+	struct reason why;
+
+	all->wanted |= number > 0;
+	if (!err)
+		return;
+	because(&why, "the broker reads no frames of interpreters%s%s",
+		err == -EOPNOTSUPP ? "" : ": ", err == -EOPNOTSUPP ? "" : strerror(-err));
+	refuse(all, &why);
+}
+
 /* Tells the BPF program how frames are found. Returns false if there is no such program. */
 static bool set_program_target(struct languages *all, unsigned int number,
 			       const struct interpreter *it)
 {
 	const bool native = it->found.target.native;
-	const struct bpf_loaded *program = load_reader(all, native);
+	const struct bpf_loaded *program;
 	__u32 key = number;
 
+	if (all->tell)
+		return may_be_lent(all, it);
+	program = load_reader(all, native);
 	if (!program) {
-		if (!all->refused)
-			all->why = all->unloaded;
-		all->refused = true;
+		refuse(all, &all->unloaded);
 		return false;
 	}
 	all->by_native[number] = program == &all->native;
@@ -402,7 +448,9 @@ void languages_set(struct languages *all, int pid, int number)
 	const struct bpf_loaded *program = program_of(all, number);
 	__u32 key = pid, value = number;
 
-	if (!program)
+	if (all->tell)
+		tell(all, pid, number);
+	if (all->tell || !program)
 		return;
 	all->wanted |= number > 0;
 	if (number)
@@ -552,6 +600,8 @@ int languages_set_truth(struct languages *all, int number, uint64_t addr)
 	__u32 key = number;
 
 	target->truth = addr;
+	if (all->tell)
+		return 0;
 	return bpf_loaded_set(program_of(all, number), "language_targets", &key, target);
 }
 

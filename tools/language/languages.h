@@ -53,6 +53,21 @@ void languages_destroy(struct languages *all);
 void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(void *arg),
 		       void *arg);
 
+/**
+ * typedef languages_tell_fn - tell whoever reads frames how they are found in a process
+ * @arg: what languages_lend() got.
+ * @pid: the process.
+ * @number: number of its interpreter; 0: it has none any more.
+ * @target: how its frames are found.
+ *
+ * Return: 0 or a negative errno; -EOPNOTSUPP: frames are not read there.
+ */
+typedef int languages_tell_fn(void *arg, int pid, unsigned int number,
+			      const struct language_target *target);
+
+/* Has frames be read by another process's BPF program, to which @tell tells about processes. */
+void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg);
+
 /* Returns whether a file of that name may be an interpreter. */
 bool languages_may_be(const char *path);
 
@@ -220,7 +235,7 @@ size_t languages_label(const struct languages *all, char *buf);
 
 /*
  * For tests: has a word be read at @addr with each sample of the processes that have the interpreter
- * @number. Returns 0 or a negative errno.
+ * @number; with languages_lend() of those that are told from then on. Returns 0 or a negative errno.
  */
 int languages_set_truth(struct languages *all, int number, uint64_t addr);
 

@@ -84,14 +84,14 @@ int borrow_proof(pid_t tid)
 }
 
 /*
- * Sends a request and receives its answer, which may be there though the broker has closed the
- * connection meanwhile. Returns the event's file descriptor or a negative errno.
+ * Sends a request of @size bytes and receives its answer, which may be there though the broker has
+ * closed the connection meanwhile. Returns what broker_receive() does.
  */
-static int ask(int broker, const struct broker_request *r, struct broker_reply *ret)
+static int ask(int broker, const void *r, size_t size, struct broker_reply *ret)
 {
-	ssize_t n = send(broker, r, sizeof(*r), MSG_NOSIGNAL);
+	ssize_t n = send(broker, r, size, MSG_NOSIGNAL);
 
-	if (n != sizeof(*r) && errno != EPIPE && errno != ECONNRESET)
+	if (n != (ssize_t)size && errno != EPIPE && errno != ECONNRESET)
 		return -errno;
 	return broker_receive(broker, ret);
 }
@@ -100,10 +100,10 @@ static int ask(int broker, const struct broker_request *r, struct broker_reply *
  * Sends a request as ask() does, again and again while the broker answers another process of this
  * user. Each time @broker becomes a new connection.
  */
-static int ask_until(int broker, const struct broker_request *r, struct broker_reply *ret)
+static int ask_until(int broker, const void *r, size_t size, struct broker_reply *ret)
 {
 	const struct timespec pause = { .tv_nsec = PAUSE_NS };
-	int fd = ask(broker, r, ret);
+	int fd = ask(broker, r, size, ret);
 
 	for (int i = 0; fd == -EBUSY && i < TRIES; i++) {
 		int other;
@@ -115,7 +115,7 @@ static int ask_until(int broker, const struct broker_request *r, struct broker_r
 		fd = dup3(other, broker, O_CLOEXEC) < 0 ? -errno : 0;
 		close(other);
 		if (!fd)
-			fd = ask(broker, r, ret);
+			fd = ask(broker, r, size, ret);
 	}
 	return fd;
 }
@@ -129,7 +129,7 @@ int borrow_lease(int broker, const struct perf_walk *walk, uint32_t *ret)
 		.max_stack = walk->max,
 	};
 	struct broker_reply reply;
-	int fd = ask_until(broker, &request, &reply);
+	int fd = ask_until(broker, &request, sizeof(request), &reply);
 
 	*ret = fd < 0 ? 0 : reply.lease;
 	return fd;
@@ -145,7 +145,28 @@ int borrow_output(int broker, uint32_t lease, int cpu)
 	};
 	struct broker_reply reply;
 
-	return ask_until(broker, &request, &reply);
+	return ask_until(broker, &request, sizeof(request), &reply);
+}
+
+int borrow_process(int broker, uint32_t lease, pid_t pid, uint32_t number,
+		   const struct language_target *target)
+{
+	const struct broker_process process = {
+		.request = {
+			.version = BROKER_VERSION,
+			.kind = BROKER_PROCESS,
+			.tid = pid,
+			.lease = lease,
+		},
+		.layout = LANGUAGE_LAYOUT,
+		.number = number,
+		.target = *target,
+	};
+	struct broker_reply reply;
+	int ret = ask_until(broker, &process, sizeof(process), &reply);
+
+	/* A broker of before ends the connection. */
+	return ret == -EPIPE ? -EOPNOTSUPP : ret;
 }
 
 int borrow_event(int broker, const struct perf_opts *opts, int which, pid_t tid, int proof, int cpu,
@@ -165,7 +186,7 @@ int borrow_event(int broker, const struct perf_opts *opts, int which, pid_t tid,
 		.lease = lease,
 	};
 	struct broker_reply reply;
-	int fd = ask_until(broker, &request, &reply);
+	int fd = ask_until(broker, &request, sizeof(request), &reply);
 
 	*user_only |= fd >= 0 && reply.flags & BROKER_USER_ONLY;
 	return fd;

@@ -11,6 +11,8 @@
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
 
+struct language_target;
+
 /*
  * Returns whether the broker has such events. It has clocks and switches of threads, and nothing of
  * the kernel.
@@ -56,6 +58,19 @@ int borrow_lease(int broker, const struct perf_walk *walk, uint32_t *ret);
  * Return: the event's file descriptor or a negative errno.
  */
 int borrow_output(int broker, uint32_t lease, int cpu);
+
+/**
+ * borrow_process() - have the frames of a process's interpreter read at samples
+ * @broker: connection made by borrow_begin().
+ * @lease: number of the lease of these samples.
+ * @pid: the process.
+ * @number: number of the interpreter, which the records have; 0: it has none any more.
+ * @target: how frames are found.
+ *
+ * Return: 0 or a negative errno; -EOPNOTSUPP: the broker reads none.
+ */
+int borrow_process(int broker, uint32_t lease, pid_t pid, uint32_t number,
+		   const struct language_target *target);
 
 /**
  * borrow_event() - have the broker open an event

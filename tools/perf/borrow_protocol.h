@@ -3,13 +3,16 @@
  * borrow_protocol.h - how a recorder (borrow.h) asks the broker (tools/broker/) for a perf event.
  *
  * A Unix socket of packets (SOCK_SEQPACKET). Each packet to the broker is one struct
- * broker_request. The broker answers each with one struct broker_reply, and sends the descriptor of
- * the event, or of a lease (SCM_RIGHTS), if its @error is 0. Any other packet ends the connection.
+ * broker_request, or one struct broker_process if its kind is BROKER_PROCESS. The broker answers each
+ * with one struct broker_reply, and sends the descriptor of the event, or of a lease (SCM_RIGHTS), if
+ * its @error is 0 and it has not BROKER_DONE. Any other packet ends the connection.
  */
 #ifndef TOOLS_PERF_BORROW_PROTOCOL_H
 #define TOOLS_PERF_BORROW_PROTOCOL_H
 
 #include <stdint.h>
+
+#include "bpf/language.h"
 
 #define BROKER_SOCKET "/run/shstk/broker"
 #define BROKER_VERSION 1
@@ -25,11 +28,16 @@
  * @BROKER_SWITCHES: each switch away from the CPU.
  * @BROKER_LEASE: nothing: the request is for a lease, see below.
  * @BROKER_OUTPUT: nothing: the request is for the event that receives the chains of a lease on a CPU.
+ * @BROKER_PROCESS: nothing: the request says how the frames of an interpreter are found in a process.
  *
  * Where the broker lends walks of stacks in the kernel, a recorder first asks for a lease, then for
  * events of threads with the lease's number, whose stacks are walked, and for the output of each CPU. A
  * sample of these events that was walked to the end of its stack is not taken; instead the output
  * has a record with the chain (PERF_SAMPLE_RAW: struct walk_chain of bpf/walk.h).
+ *
+ * Of processes that have an interpreter the recorder can say so. Their samples are taken from then on,
+ * and before each of them the output has records with the interpreter's frames (bpf/language.h). A broker
+ * that cannot read these, or does not know such requests, answers EOPNOTSUPP or ends the connection.
  */
 enum broker_kind {
 	BROKER_CPU_CLOCK,
@@ -37,6 +45,7 @@ enum broker_kind {
 	BROKER_SWITCHES,
 	BROKER_LEASE,
 	BROKER_OUTPUT,
+	BROKER_PROCESS,
 	BROKER_KINDS,
 };
 
@@ -76,7 +85,8 @@ enum broker_kind {
  * @lease: number of the lease by which stacks are walked, or 0.
  *
  * A request for a lease has only @version, @kind, @flags and @max_stack; one for an output only
- * @version, @kind, @cpu and @lease. All others are 0 there.
+ * @version, @kind, @cpu and @lease; one about a process only @version, @kind, @tid and @lease. All others
+ * are 0 there.
  */
 struct broker_request {
 	uint32_t version;
@@ -91,8 +101,30 @@ struct broker_request {
 	uint32_t lease;
 };
 
+/**
+ * struct broker_process - says how the frames of an interpreter are found in a process
+ * @request: its @tid is the process, and it counts for events with its @lease.
+ * @layout: LANGUAGE_LAYOUT.
+ * @number: number of the interpreter, which records of its frames have; 0: there is none any more.
+ * @target: how they are found.
+ */
+struct broker_process {
+	struct broker_request request;
+	uint32_t layout;
+	uint32_t number;
+	struct language_target target;
+};
+
+/* Any request. */
+union broker_packet {
+	struct broker_request request;
+	struct broker_process process;
+};
+
 /* Flag of a reply: the event takes no samples in the kernel. */
 #define BROKER_USER_ONLY 1u
+/* Flag of a reply: what was asked for is done, and no descriptor is sent. */
+#define BROKER_DONE 2u
 
 /**
  * struct broker_reply - the answer to a request
@@ -102,8 +134,9 @@ struct broker_request {
  *	EBUSY: another process of the user is being answered. EPROTO: another version. Others are
  *	those of perf_event_open(2). Of a lease: EOPNOTSUPP: no walks are lent; EDQUOT: the user has as
  *	many leases as are permitted now. Of an output: EPERM: there is no such lease of the user's;
- *	EEXIST: it was given before.
- * @flags: BROKER_USER_ONLY.
+ *	EEXIST: it was given before. About a process: EOPNOTSUPP: no frames are read; EPERM: there is no such
+ *	lease of the user's; EPROTO: another layout.
+ * @flags: BROKER_USER_ONLY, BROKER_DONE.
  * @lease: number of the lease that was asked for, which lasts until the descriptor that came with it
  *	is closed by all who have it; or 0.
  */
@@ -116,5 +149,6 @@ struct broker_reply {
 
 _Static_assert(sizeof(struct broker_request) == 40, "no holes");
 _Static_assert(sizeof(struct broker_reply) == 16, "no holes");
+_Static_assert(sizeof(struct broker_process) == 48 + sizeof(struct language_target), "no holes");
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* borrow_reply.c - send and receive replies of the broker. See borrow_reply.h. */
+/* borrow_reply.c - what goes over the broker's sockets. See borrow_reply.h. */
 #include <errno.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -7,7 +7,11 @@
 
 #include "tools/perf/borrow_reply.h"
 
-bool broker_send(int socket, const struct broker_reply *reply, int fd)
+/*
+ * Sends a reply without waiting, with the descriptor @fd unless it is negative. Returns whether it was
+ * sent.
+ */
+static bool send_reply(int socket, const struct broker_reply *reply, int fd)
 {
 	struct iovec vec = { .iov_base = (void *)reply, .iov_len = sizeof(*reply) };
 	union {
@@ -29,6 +33,26 @@ bool broker_send(int socket, const struct broker_reply *reply, int fd)
 	return sendmsg(socket, &msg, MSG_DONTWAIT | MSG_NOSIGNAL) == sizeof(*reply);
 }
 
+bool broker_answer(int socket, struct broker_reply *reply, int ret)
+{
+	const int fd = reply->flags & BROKER_DONE ? -1 : ret;
+	bool sent;
+
+	reply->error = fd < 0 && !(reply->flags & BROKER_DONE) ? -ret : 0;
+	sent = send_reply(socket, reply, fd);
+	if (fd >= 0)
+		close(fd);
+	return sent;
+}
+
+bool broker_is_whole(const union broker_packet *packet, ssize_t size)
+{
+	if (size < (ssize_t)sizeof(packet->request))
+		return false;
+	return (size_t)size == (packet->request.kind == BROKER_PROCESS ? sizeof(packet->process) :
+									 sizeof(packet->request));
+}
+
 /* Returns the descriptor that came with a message, or -1. */
 static int descriptor_of(struct msghdr *msg)
 {
@@ -40,6 +64,12 @@ static int descriptor_of(struct msghdr *msg)
 		return -1;
 	memcpy(&fd, CMSG_DATA(head), sizeof(fd));
 	return fd;
+}
+
+/* Returns whether a reply came with a descriptor if it says so, and only then. */
+static bool is_sound(const struct broker_reply *reply, bool handed)
+{
+	return handed == (!reply->error && !(reply->flags & BROKER_DONE));
 }
 
 int broker_receive(int socket, struct broker_reply *ret)
@@ -68,8 +98,8 @@ int broker_receive(int socket, struct broker_reply *ret)
 
 	if (n < 0)
 		return -errno;
-	if (n == sizeof(*ret) && ret->version == BROKER_VERSION && !ret->error == (fd >= 0))
-		return ret->error ? -ret->error : fd;
+	if (n == sizeof(*ret) && ret->version == BROKER_VERSION && is_sound(ret, fd >= 0))
+		return ret->error ? -ret->error : fd < 0 ? 0 : fd;
 	if (fd >= 0)
 		close(fd);
 	return n ? -EPROTO : -EPIPE;

@@ -1082,6 +1082,19 @@ int perf_rings_walk(struct perf_rings *r, int program, bool all,
 	return ret;
 }
 
+int perf_rings_read_process(const struct perf_rings *r, int pid, unsigned int number,
+			    const struct language_target *target)
+{
+	const int broker = r->lease ? borrow_begin() : -EOPNOTSUPP;
+	int ret;
+
+	if (broker < 0)
+		return broker;
+	ret = borrow_process(broker, r->lease, pid, number, target);
+	close(broker);
+	return ret;
+}
+
 /* ---- Later targets ---- */
 
 /* Returns whether a ring is that of the event. */

@@ -72,6 +72,7 @@ static int replace_rings(struct perf_recording *d, const struct perf_opts *opts,
 	sums_close(&d->sums, d->rings);
 	perf_rings_close(d->rings);
 	d->rings = rings;
+	perf_recording_tell(d);
 	d->opts = *opts;
 	d->since = stopped;
 	return ret;

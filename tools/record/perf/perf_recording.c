@@ -52,6 +52,27 @@ void perf_recording_leave(struct perf_recording *d)
 	}
 }
 
+/* A languages_tell_fn. The rings may be others than those with which the process was told before. */
+static int tell_lent(void *arg, int pid, unsigned int number, const struct language_target *target)
+{
+	const struct perf_recording *d = arg;
+
+	return perf_rings_read_process(d->rings, pid, number, target);
+}
+
+void perf_recording_tell(struct perf_recording *d)
+{
+	struct process *p, *next;
+
+	if (!d->languages || !perf_rings_lent(d->rings))
+		return;
+	HASH_ITER(hh, d->convert->all.processes, p, next)
+	{
+		if (p->language > 0)
+			languages_set(d->languages, p->pid, p->language);
+	}
+}
+
 static int take_sample(struct perf_recording *d, const struct perf_record *r)
 {
 	const struct converter *c = d->convert;
@@ -288,6 +309,8 @@ static int begin(struct perf_recording *d, const struct perf_record_opts *opts, 
 		ret = walker_begin(d->walker, d->rings);
 		because(why, "cannot open the events of the BPF walk: %s", strerror(-ret));
 	}
+	if (!ret && d->languages && perf_rings_lent(d->rings))
+		languages_lend(d->languages, tell_lent, d);
 	d->opts = rings;
 	d->opts.pids = NULL;
 	d->opts.on_exec = false;

@@ -74,6 +74,12 @@ struct perf_recording {
 void perf_recording_leave(struct perf_recording *d);
 
 /*
+ * Tells the program that the broker lends with the rings of now how frames of interpreters are found in
+ * the processes that have one. Does nothing where another program reads these.
+ */
+void perf_recording_tell(struct perf_recording *d);
+
+/*
  * Takes a record of the rings. A callback for perf_rings_read(), with a struct perf_recording as
  * @arg.
  */

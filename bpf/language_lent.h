@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * language_lent.h - for whom frames of interpreters are read: for ordinary users, each under a lease
+ * (lend.h). language_walk.h includes it. language_own.h is the other case.
+ *
+ * A user's recorder says itself how frames are found in the user's processes, and may say anything: so
+ * the broker has to look at no file and no memory of a user's. What is said counts for events of
+ * that lease, and decides only which words of the process's own memory are read, and how often up to
+ * a bound.
+ *
+ * The broker makes the maps of a lease, and takes them away with it, so nobody's functions and
+ * processes take the room of another user's. What all leases share on a CPU is the scratch memory of
+ * language_walk.h. Nothing that it had before a sample may be read by that sample.
+ */
+#ifndef BPF_LANGUAGE_LENT_H
+#define BPF_LANGUAGE_LENT_H
+
+#define DUMPABLE_MASK 3 /* of the flags of an address space */
+#define DUMPABLE_BY_USER 1
+
+struct lent_processes_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, LENT_PROCESSES);
+	__uint(key_size, sizeof(u32));
+	__uint(value_size, sizeof(struct lent_process));
+};
+
+struct lent_functions_map {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, LENT_FUNCTIONS);
+	__uint(key_size, sizeof(struct language_identity));
+	__uint(value_size, sizeof(u64));
+};
+
+/* By LEASE_SLOT(): the interpreters of processes by process ID. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, LEASES);
+	__type(key, u32);
+	__array(values, struct lent_processes_map);
+} lent_processes SEC(".maps");
+
+/* By LEASE_SLOT(): the numbers of functions. One that was not met for the longest time is forgotten. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
+	__uint(max_entries, LEASES);
+	__type(key, u32);
+	__array(values, struct lent_functions_map);
+} lent_functions SEC(".maps");
+
+/* Returns the map of the numbers of functions. */
+#define functions_of(run) ((run)->functions)
+
+/*
+ * Returns the place of the event in the map "output" to which records are written. If the lease has
+ * ended meanwhile, there is none in that place.
+ */
+static __always_inline u64 output_of(const struct language_run *run)
+{
+	return LEASE_OUTPUT(LEASE_SLOT(run->number), bpf_get_smp_processor_id() % LEASE_CPUS);
+}
+
+/* Removes what another user's sample left, as a target may have words be passed on that were not read. */
+static __always_inline void begin_for(struct language_run *run)
+{
+	struct language_walk *l = run->l;
+
+	l->identity.lease = run->number;
+	clear(l->frame, sizeof(l->frame) / 8);
+	clear(l->words, sizeof(l->words) / 8);
+}
+
+/* Returns a number that no other function of the lease gets. */
+static __always_inline u64 new_id(struct language_run *run)
+{
+	return LANGUAGE_NO_FUNCTION + 1 + __sync_fetch_and_add(&run->lease->nr_functions, 1);
+}
+
+/*
+ * Returns whether the process has not become one that its user may not trace, as one that has secrets
+ * may do (PR_SET_DUMPABLE): then only what its samples have anyway is given.
+ */
+static __always_inline bool may_be_read(void)
+{
+	const struct mm_struct *mm = current->mm;
+	const struct mm_struct___6_18 *newer = (const void *)mm;
+	u64 flags = 0;
+
+	if (bpf_core_field_exists(mm->flags))
+		flags = BPF_CORE_READ(mm, flags);
+	else if (bpf_core_field_exists(newer->flags.__mm_flags))
+		flags = BPF_CORE_READ(newer, flags.__mm_flags[0]);
+	return (flags & DUMPABLE_MASK) == DUMPABLE_BY_USER;
+}
+
+/* As in language_own.h. */
+static __always_inline const struct language_target *
+find_target(struct language_run *run, const struct walk_config *c, u32 *ret)
+{
+	u32 slot = LEASE_SLOT(run->number), pid = visible_pid(c);
+	void *processes = bpf_map_lookup_elem(&lent_processes, &slot);
+	const struct lent_process *it;
+
+	run->functions = bpf_map_lookup_elem(&lent_functions, &slot);
+	if (!processes || !run->functions || !current->mm || !may_be_read())
+		return NULL;
+	it = bpf_map_lookup_elem(processes, &pid);
+	if (!it) {
+		pid = copied_pid(c);
+		it = pid ? bpf_map_lookup_elem(processes, &pid) : NULL;
+	}
+	if (!it)
+		return NULL;
+	*ret = it->number;
+	return &it->target;
+}
+
+#endif /* BPF_LANGUAGE_LENT_H */

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * language_own.h - for whom frames of interpreters are read: for the recorder that loaded the program.
+ * language_walk.h includes it. language_lent.h is the other case.
+ */
+#ifndef BPF_LANGUAGE_OWN_H
+#define BPF_LANGUAGE_OWN_H
+
+/* The number of the target of a process, by its process ID. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, LANGUAGE_PROCESSES);
+	__type(key, u32);
+	__type(value, u32);
+} language_processes SEC(".maps");
+
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LANGUAGE_TARGETS);
+	__type(key, u32);
+	__type(value, struct language_target);
+} language_targets SEC(".maps");
+
+/* The numbers of functions. One that was not met for the longest time is forgotten. */
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 65536);
+	__type(key, struct language_identity);
+	__type(value, u64);
+} language_ids SEC(".maps");
+
+/* Returns the map of the numbers of functions. */
+#define functions_of(run) (&language_ids)
+
+/* Returns the place of the event in the map "output" to which records are written. */
+#define output_of(run) BPF_F_CURRENT_CPU
+
+/* Does what else is to be done before frames are read. */
+static __always_inline void begin_for(struct language_run *run)
+{
+	(void)run;
+}
+
+/* Returns a number that no other function gets, of this program or of the other one (native.bpf.c). */
+static __always_inline u64 new_id(struct language_run *run)
+{
+#ifdef LANGUAGE_NATIVE
+	const u64 of_program = 1ull << 62;
+#else
+	const u64 of_program = 0;
+#endif
+
+	return of_program | ((u64)bpf_get_smp_processor_id() + 1) << 40 | ++run->l->last_id;
+}
+
+/*
+ * Returns the target of this process, and sets its number; NULL: there is none. A process that was
+ * just forked has its parent's: the recorder gets to know it later.
+ */
+static __always_inline const struct language_target *
+find_target(struct language_run *run, const struct walk_config *c, u32 *ret)
+{
+	u32 pid = visible_pid(c);
+	u32 *number = bpf_map_lookup_elem(&language_processes, &pid);
+
+	(void)run;
+	if (!number) {
+		pid = copied_pid(c);
+		number = pid ? bpf_map_lookup_elem(&language_processes, &pid) : NULL;
+	}
+	if (!number)
+		return NULL;
+	*ret = *number;
+	return bpf_map_lookup_elem(&language_targets, ret);
+}
+
+#endif /* BPF_LANGUAGE_OWN_H */
