@@ -23,13 +23,21 @@ $(BROKER_B)/race_test: selftests/broker/race_test.c selftests/broker/facts.h $(T
 CHECK += $(BROKER_B)/race_test
 
 # Tests walks that the broker lends. The program's own functions have frame pointers, and its calls stay.
-$(BROKER_B)/walk_test: selftests/broker/walk_test.c selftests/broker/facts.h selftests/broker/client.h \
+$(BROKER_B)/walk_test: selftests/broker/walk_test.c $(addprefix selftests/broker/,watch.h facts.h client.h) \
 		tools/perf/borrow_protocol.h bpf/walk.h bpf/lend.h kmod/walk_end.h all
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fno-optimize-sibling-calls \
 		$(CPPFLAGS_COMMON) -o $@ $(filter %.c,$^)
 
 CHECK += $(BROKER_B)/walk_test
+
+# Tests reading of interpreters' frames that the broker lends.
+$(BROKER_B)/frames_test: selftests/broker/frames_test.c $(addprefix selftests/broker/,watch.h facts.h client.h) \
+		tools/perf/borrow_protocol.h bpf/language.h bpf/lend.h all
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g $(CPPFLAGS_COMMON) -o $@ $(filter %.c,$^)
+
+CHECK += $(if $(filter x86,$(ARCH)),$(BROKER_B)/frames_test)
 
 selftests/broker/record_test.py: $(addprefix $(BPF_B)/,spin naps)
 
