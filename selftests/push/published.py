@@ -15,7 +15,9 @@ from harness import Skip, check, equal
 
 CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
 SETUP = os.path.join(harness.SELFTESTS, 'guest/setup')
-SERVICE = 'opentelemetry.proto.collector.profiles.v1development.profiles_service_pb2'
+SERVICES = 'opentelemetry.proto.collector.'
+PROFILES = SERVICES + 'profiles.v1development.profiles_service_pb2'
+METRICS = SERVICES + 'metrics.v1.metrics_service_pb2'
 # Labels that have other names as attributes.
 LABELS = {'process.pid': 'pid', 'thread.id': 'tid', 'thread.name': 'thread', 'container.id': 'container',
           'process.command_line': 'command', 'process.executable.name': 'process'}
@@ -26,7 +28,7 @@ Frame = collections.namedtuple('Frame', 'address file start limit offset build_i
                                'function linkage source first_line line')
 
 
-def module(name=SERVICE):
+def module(name=PROFILES):
     """A module of the package, which is fetched unless it is in the cache."""
     try:
         run = subprocess.run([SETUP, 'otlp'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
@@ -54,9 +56,8 @@ def need_version(service, numbers):
                 raise Skip(f"{name}.{field} has another number in Debian's package by now")
 
 
-def parse(service, data):
-    """The message of a request to a Collector, in which no field is unknown."""
-    message = service.ExportProfilesServiceRequest()
+def parse(message, data):
+    """Reads a message, in which no field is unknown, and returns it."""
     equal(message.MergeFromString(data), len(data), 'bytes that were read')
     size = message.ByteSize()
     message.DiscardUnknownFields()

@@ -457,7 +457,8 @@ def decoded_by_opentelemetry():
     equal(run.returncode, 0, run.stderr)
     with Server() as server:
         push(server, '--service-name=shop', '--attribute=host.id=7', path)
-    message = published.Message(published.parse(service, unpacked(server.requests[0])))
+    message = published.Message(published.parse(service.ExportProfilesServiceRequest(),
+                                                unpacked(server.requests[0])))
     decoded = published.compare([message], again)
     equal(message.times(), {(decoded.time, decoded.duration, decoded.period[2], *decoded.period[:2])},
           'begin, duration and period')

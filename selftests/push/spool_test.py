@@ -102,8 +102,8 @@ def decoded_by_opentelemetry():
     path = place('decoded.pb.gz')
     with Server() as server:
         Spool().record(server, '-o', path)
-    messages = [published.Message(published.parse(service, unpacked(request)))
-                for request in server.requests]
+    messages = [published.Message(published.parse(service.ExportProfilesServiceRequest(),
+                                                  unpacked(request))) for request in server.requests]
     decoded = published.compare(messages, path)
     functions = {frame.function for _, frames, _ in messages[0].samples() for frame in frames}
     check({'job', 'main'} <= functions, f'functions: {functions}')
@@ -364,6 +364,31 @@ def counts_are_sent():
     equal([got[b'service.name'], got[b'host.name']], [b'shstk', socket.gethostname().encode()],
           'attributes')
     equal(figures[-1].headers.get('content-encoding'), None, 'encoding')
+
+
+@test
+def counts_decoded_by_opentelemetry():
+    """--push-counts: OpenTelemetry's messages in Python find each count, a sum since the spool was made"""
+    service = published.module(published.METRICS)
+    spool = Spool()
+    with Server() as server:
+        spool.record(server, '--push-counts')
+    last = [r for r in server.requests if r.line.startswith('POST /v1/metrics ')][-1]
+    message = published.parse(service.ExportMetricsServiceRequest(), unpacked(last))
+    metrics = [metric for resource in message.resource_metrics for scope in resource.scope_metrics
+               for metric in scope.metrics]
+    found = {}
+    for metric in metrics:
+        equal([metric.WhichOneof('data'), metric.sum.is_monotonic, metric.sum.aggregation_temporality],
+              ['sum', True, 2], metric.name)     # 2: cumulative
+        for one in metric.sum.data_points:
+            check(0 < one.start_time_unix_nano <= one.time_unix_nano, f'times of {metric.name}')
+            found[(metric.name, *(pair.value.string_value for pair in one.attributes))] = one.as_int
+    counts = spool.counts()
+    wanted = {('shstk.push.dropped', name[8:]) if name.startswith('dropped_') else ('shstk.push.' + name,): value
+              for name, value in counts.items() if name != 'sum'}
+    equal(found, wanted, 'counts')
+    equal(counts['sent'], 1, 'sent')
 
 
 @test
