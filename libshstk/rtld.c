@@ -141,3 +141,14 @@ void *rtld_thread_variable(const char *name)
 		return NULL;
 	return (void *)(search.tls + search.found->st_value);
 }
+
+void *rtld_symbol(const char *name, uint64_t *size)
+{
+	struct search search = { .name = name };
+
+	dl_iterate_phdr(find_in_object, &search);
+	if (!search.found || ELF64_ST_TYPE(search.found->st_info) == STT_TLS)
+		return NULL;
+	*size = search.found->st_size;
+	return (void *)(uintptr_t)(search.base + search.found->st_value);
+}

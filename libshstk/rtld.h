@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * rtld.h - finds the variables of glibc's dynamic loader, and of threads, without dlsym().
+ * rtld.h - finds the variables of glibc's dynamic loader, of threads, and symbols, without dlsym().
  *
  * When dlsym() fails it ends in a longjmp(), which does not unwind a hardware shadow stack where
  * the C library does not support shadow stacks. A static program has no dynamic loader, so there
@@ -35,5 +35,12 @@ void rtld_find(struct rtld *ret);
  * this thread yet. It takes the loader's lock, as rtld_find() does.
  */
 void *rtld_thread_variable(const char *name);
+
+/*
+ * Returns the address of the function or variable @name of the first loaded object that exports a symbol
+ * of this name, and stores its bytes in *@size; NULL if there is none. It takes the loader's lock, as
+ * rtld_find() does.
+ */
+void *rtld_symbol(const char *name, uint64_t *size);
 
 #endif

@@ -239,10 +239,17 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 		-DDUMP_X86='"$(FUZZ_B)/dump-x86"' -DDUMP_ARM64='"$(FUZZ_B)/dump-arm64"' \
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
+# What puts functions into the stacks that agents took.
+FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c,languages place \
+		python/frame python/function python/python python/recognise python/versions \
+		php/cold php/frame php/function php/php php/recognise php/versions \
+		v8/calls v8/frame v8/function v8/positions v8/recognise v8/v8 v8/versions) \
+		tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c
+
 # ring_fuzz: what agents send to shstk record.
 $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/agent_recording*.[ch]) \
 		tools/record/agent/shared_memory.c tools/proc/about.c tools/proc/maps.c tools/proc/tasks.c \
-		tools/record/agent/ledger.c \
+		tools/record/agent/ledger.c $(FUZZ_FUNCTIONS) \
 		tools/record/agent/ledger.h tools/inject/agent/ring.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
@@ -250,11 +257,8 @@ $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/ag
 
 # heap_fuzz: what heap agents count for shstk record.
 $(FUZZ_B)/heap_fuzz: selftests/fuzz/heap_fuzz.c selftests/fuzz/print_profile.h \
-		$(patsubst %,tools/record/heap/%.c,heap growth heap_functions heap_values told) \
-		$(patsubst %,tools/language/%.c,languages place python/frame python/function python/python \
-		python/recognise python/versions php/cold php/frame php/function php/php php/recognise \
-		php/versions v8/calls v8/frame v8/function v8/positions v8/recognise v8/v8 v8/versions) \
-		tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c \
+		$(patsubst %,tools/record/heap/%.c,heap growth heap_values told) \
+		$(FUZZ_FUNCTIONS) \
 		tools/record/agent/shared_memory.c tools/proc/about.c $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
@@ -265,7 +269,11 @@ $(FUZZ_B)/heap_seed: selftests/fuzz/heap_seed.py $(FUZZ_B)/heap_fuzz
 	@mkdir -p $(@D)
 	$(Q)$< $@ $(FUZZ_B)/heap_fuzz
 
-fuzz selftests/fuzz/run: | $(FUZZ_B)/heap_fuzz $(FUZZ_B)/heap_seed
+$(FUZZ_B)/ring_seed: selftests/fuzz/ring_seed.py selftests/fuzz/heap_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/heap_fuzz $(FUZZ_B)/heap_seed $(FUZZ_B)/ring_seed
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/ring_fuzz $(FUZZ_B)/dump_fuzz $(FUZZ_B)/dump.stamp
 

@@ -39,21 +39,30 @@ def text(string):
     return (struct.pack('<5Q', 1, 0, len(string), 0, 0x64) + string).ljust(64, b'\0')
 
 
-def python():
-    """The interpreter, a function, and a stack in which that was run for the second entry."""
+def python_code():
+    """A struct language_code."""
     name, file, table = text(b'inner'), text(b'/x.py'), struct.pack('<4Q', 1, 0, 3, 0) + b'\xd8\4\5'
     words = [0] * 24
     words[7], words[8] = 3 << 32, 12 << 32
-    code = (struct.pack('<2IQ4I', 0, 0x101, 99, 0, len(name), len(file), len(table))
+    return (struct.pack('<2IQ4I', 0, 0x101, 99, 0, len(name), len(file), len(table))
             + struct.pack('<24Q', *words) + name.ljust(1024, b'\0') + file.ljust(1024, b'\0') + table)
-    return (record(PYTHON, struct.pack('<2I2Q', 12, 0, 0x55d000000400, 256)) + record(CODE, code))
+
+
+def python():
+    """The interpreter and a function."""
+    return (record(PYTHON, struct.pack('<2I2Q', 12, 0, 0x55d000000400, 256)) + record(CODE, python_code()))
+
+
+def python_frames(pcs):
+    """What Python ran in three entries, of which the last is outside: the entry frame lies in the second."""
+    frames = struct.pack('<3Q', 0x1000, 0x1100, 0x1200)
+    frames += struct.pack('<10I4Q', 0, 0x100, 0, 0, 0, 2, 0, 0, 0, 0, pcs[0], 0x1000, 0, 0)
+    return frames + struct.pack('<2QiI', 0x9000, 99, 0, 0) + struct.pack('<2QiI', 0x1110, 0, 0, 3 << 16)
 
 
 def python_trace(counter, pcs):
-    """The last of three entries is outside; the entry frame lies in the second one."""
-    frames = struct.pack('<3Q', 0x1000, 0x1100, 0x1200)
-    frames += struct.pack('<8I4Q', 0, 0x100, 0, 0, 0, 2, 0, 0, pcs[0], 0x1000, 0, 0)
-    frames += struct.pack('<2QiI', 0x9000, 99, 0, 0) + struct.pack('<2QiI', 0x1110, 0, 0, 3 << 16)
+    """A stack in which Python ran a function."""
+    frames = python_frames(pcs)
     return record(TRACE, struct.pack('<8I', counter, 1, 0, len(pcs), 0, len(frames), 0, 0)
                   + struct.pack(f'<{len(pcs)}Q', *pcs) + frames + b'\0' * len(pcs))
 
@@ -63,7 +72,7 @@ def hidden_trace(counter, new):
     pcs = [new] * 4 + [0x55d000000123] * 2
     places = range(0x1000, 0x1600, 0x100)
     frames = struct.pack('<6Q', *places)
-    frames += struct.pack('<8I4Q', 0, 0x100, 0, 0, 0, 5, 0, 0, pcs[0], 0x1000, 0, 0)
+    frames += struct.pack('<10I4Q', 0, 0x100, 0, 0, 0, 5, 0, 0, 0, 0, pcs[0], 0x1000, 0, 0)
     for place in places[:5]:
         frames += struct.pack('<2QiI', place + 16, 0, 0, 3 << 16)
     return record(TRACE, struct.pack('<8I', counter, 1, 0, len(pcs), 0, len(frames), 0, 0)
@@ -126,4 +135,5 @@ def main():
         out.write(bytes([0]) + hidden_region(sys.argv[2]))
 
 
-main()
+if __name__ == '__main__':
+    main()

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "libshstk/shstk.h"
+#include "selftests/language/no_program.h"
 #include "tools/inject/agent/ring.h"
 #include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/ledger.h"

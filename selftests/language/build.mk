@@ -59,10 +59,16 @@ selftests/language/lent_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forge
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/forged/node
 selftests/language/trace_test.py selftests/language/allocations_test.py selftests/language/java_test.py: | all
 selftests/language/both_test.py selftests/language/languages_test.py: | all
+selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
 
 # A module of Node.js.
 $(LANGUAGE_B)/word.node: selftests/language/node_word.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -fPIC -shared -o $@ $<
+
+# Is preloaded.
+$(LANGUAGE_B)/publish_word.so: selftests/language/publish_word.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -fPIC -shared -o $@ $<
 
@@ -80,7 +86,7 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python php node java hostile trace both processes languages allocations ways tasks lent))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php node java hostile trace both processes languages allocations ways tasks lent))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here
 check-languages:

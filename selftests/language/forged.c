@@ -52,7 +52,7 @@ struct frame {
 };
 
 unsigned long Py_Version = 0x030b02f0;
-uint8_t _PyRuntime[4096];
+uint8_t _PyRuntime[4096] __attribute__((aligned(4096)));
 uint8_t PyCode_Type[512], PyCoro_Type[512], PyUnicode_Type[512];
 
 static struct frame frames[FRAMES];
@@ -63,6 +63,11 @@ static struct {
 } name = { { 1, 0, 6, 0, 0xe5, 0 }, "forged" };
 static struct cframe other;
 static uint8_t state[512];
+
+uint64_t _PyThreadState_UncheckedGet(void)
+{
+	return (uintptr_t)state;
+}
 
 static void set(uint8_t *object, size_t offset, uint64_t value)
 {
@@ -156,6 +161,21 @@ static void task(struct cframe *c)
 	name.words[2] = 1ull << 60;
 }
 
+/* The interpreter's own variables are not there. */
+static void unmapped(struct cframe *c)
+{
+	(void)c;
+	mprotect(_PyRuntime, sizeof(_PyRuntime), PROT_NONE);
+}
+
+/* Functions whose memory is partly, or not at all, there. */
+static void codes_nowhere(struct cframe *c)
+{
+	(void)c;
+	for (unsigned int i = 0; i < FRAMES; i++)
+		frames[i].code = (i % 3 ? 0x7ffffffff000ull : UINT64_MAX) - i;
+}
+
 _Static_assert(sizeof(struct frame) == 80,
 	       "a frame is as long as the head of a coroutine's object");
 
@@ -163,8 +183,9 @@ static const struct kind {
 	const char *name;
 	void (*make)(struct cframe *c);
 } kinds[] = {
-	{ "cycle", cycle }, { "marks", marks },	  { "deep", deep }, { "lengths", lengths },
-	{ "edge", edge },   { "kernel", kernel }, { "task", task },
+	{ "cycle", cycle },	{ "marks", marks },	  { "deep", deep },
+	{ "lengths", lengths }, { "edge", edge },	  { "kernel", kernel },
+	{ "task", task },	{ "unmapped", unmapped }, { "codes", codes_nowhere },
 };
 
 /* Runs as the interpreter would: what it links lies in its native frame. */
@@ -188,6 +209,7 @@ int main(int argc, char **argv)
 		return 1;
 	in_a_row();
 	memcpy(_PyRuntime + KEY, &key, sizeof(key));
+	_PyRuntime[KEY - 4] = 1; /* there is a key */
 	set(state, STATE_THREAD, (uintptr_t)pthread_self());
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(kinds[i].name, argv[1]))

@@ -14,6 +14,10 @@ WAY tells what the functions are, and who runs them:
     generators      generators that yield from each other
     greenlets       plain ones, each in a greenlet of its own
     subinterpreter  plain ones, in another interpreter of the process
+    threads         plain ones, in four threads, of which each has a word of its own
+    forks           plain ones, in children that are forked one after the other, each with its own word
+
+The last two need publish_word.c, which tells whose word it is.
 """
 import functools
 import mmap
@@ -116,8 +120,45 @@ while time.process_time() < {end}:
 ''')
 
 
+def own_functions():
+    """The outermost function, and all others, with a word of the calling thread's own."""
+    word = mmap.mmap(-1, 4096)
+    ctypes.CDLL(None).publish_word(ctypes.c_void_p(ctypes.addressof(ctypes.c_char.from_buffer(word))))
+    own = {'functools': functools, 're': re, 'cur': memoryview(word).cast('Q')}
+    exec(compile('\n'.join(source) + '\n', path, 'exec'), own)
+    return own['n']
+
+
+def run_threads():
+    def repeat():
+        outermost = own_functions()
+        while time.process_time() < end:
+            outermost(400)
+
+    threads = [threading.Thread(target=repeat) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def run_forks():
+    for _ in range(8):
+        child = os.fork()
+        if not child:
+            stop = time.process_time() + SECONDS / 8
+            outermost = own_functions()
+            while time.process_time() < stop:
+                outermost(400)
+            os._exit(0)
+        os.waitpid(child, 0)
+
+
 if WAY == 'tasks':
     import asyncio
+elif WAY in ('threads', 'forks'):
+    import ctypes
+    import threading
 elif WAY == 'greenlets':
     import greenlet
 elif WAY == 'subinterpreter':
@@ -128,4 +169,5 @@ elif WAY == 'subinterpreter':
         import _interpreters as interpreters
 exec(compile('\n'.join(source) + '\n', path, 'exec'))
 {'tasks': run_tasks, 'generators': run_generators,
- 'subinterpreter': run_subinterpreter}.get(WAY, run_plain)()
+ 'subinterpreter': run_subinterpreter,
+ 'threads': run_threads, 'forks': run_forks}.get(WAY, run_plain)()

@@ -12,7 +12,7 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import TESTS, TMP, Skip, check, main, run    # noqa: E402
-from judge import Judge    # noqa: E402
+from judge import Judge, PartJudge    # noqa: E402
 from truth_runs import Judged    # noqa: E402
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
@@ -26,11 +26,6 @@ WAYS = {
     # Up to 3.13 a thread has the state of the first interpreter while another one runs.
     'subinterpreter': ('functions in another interpreter of the process', False, 'sys'),
 }
-
-
-class PartJudge(Judge):
-    """The frames of a greenlet end where it began, as those of sys._getframe() do."""
-    whole = False
 
 
 def judge(way):

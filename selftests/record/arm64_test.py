@@ -98,7 +98,7 @@ class Recording:
             elif kind == SAMPLE:
                 _, weight, number, how = struct.unpack_from(
                     '<QQIH', self.memory, place + 8)
-                pcs = struct.unpack_from(f'<{number}Q', self.memory, place + 48)
+                pcs = struct.unpack_from(f'<{number}Q', self.memory, place + 56)
                 self.threads.setdefault(tid, []).append((weight, how, pcs))
                 self.read_labels(place, pcs)
             place += size
@@ -107,7 +107,7 @@ class Recording:
         """Reads the labels of a sample, whose entries have a byte of marks each behind them."""
         length, = struct.unpack_from('<I', self.memory, place + 40)
         if pcs:
-            at = place + 48 + 9 * len(pcs)
+            at = place + 56 + 9 * len(pcs)
             words = self.memory[at:at + length].decode().split('\0')[:-1]
             self.labels.append((pcs[0], dict(zip(words[::2], words[1::2]))))
 

@@ -8,6 +8,8 @@
 
 #include <stdint.h>
 
+#include "tools/language/languages.h"
+
 /**
  * struct sample_counts - counts of the samples that were taken so far, by agents or by perf events
  * @samples: samples in the profile.
@@ -28,6 +30,8 @@
  * @sandboxed: threads and processes that were not sampled because a seccomp filter may forbid it.
  * @damaged: how often invalid content made the rest of a ring be skipped.
  * @stretch: most periods between two samples of a thread that waits, if above 1.
+ * @interpreted: samples of which an agent read, or could not read, frames of an interpreter.
+ * @refused: why functions are not shown, or NULL.
  */
 struct sample_counts {
 	uint64_t samples;
@@ -47,6 +51,8 @@ struct sample_counts {
 	uint32_t sandboxed;
 	uint32_t damaged;
 	uint32_t stretch;
+	struct language_counts interpreted;
+	const char *refused;
 };
 
 #endif

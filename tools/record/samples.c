@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/language/languages.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/caution.h"
 #include "tools/record/samples.h"
@@ -168,4 +169,18 @@ void samples_report(const struct recording *r, const struct sample_counts *c, co
 		 sum, who, guessed, record_mib(r->memory), record_mib(r->shared), *files ? ";" : "",
 		 files);
 	free(files);
+}
+
+void samples_report_interpreted(struct recording *r, const struct language_counts *n,
+				const char *refused)
+{
+	if (n->too_deep)
+		caution(r, "%llu of %llu stacks of interpreters " LANGUAGES_TOO_DEEP,
+			(unsigned long long)n->too_deep, (unsigned long long)n->samples);
+	if (n->samples)
+		remark(r,
+		       "%llu of %llu stacks of interpreters show the functions of their programs, the others only the interpreter's own",
+		       (unsigned long long)n->placed, (unsigned long long)n->samples);
+	if (refused)
+		remark(r, "functions of programs in an interpreter are not shown: %s", refused);
 }

@@ -60,4 +60,12 @@ void samples_sum(const struct record_opts *o, const struct sample_counts *c, uin
 void samples_report(const struct recording *r, const struct sample_counts *c, const char *who,
 		    uint64_t whole);
 
+/*
+ * Reports how many stacks of interpreters have the functions of their programs, and why those of others
+ * have not; NULL: there is no reason.
+ */
+struct language_counts;
+void samples_report_interpreted(struct recording *r, const struct language_counts *n,
+				const char *refused);
+
 #endif

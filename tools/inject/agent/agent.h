@@ -8,6 +8,7 @@
  *   calls.c         how much of the time in the kernel system calls get
  *   sample.c        captures a stack into the ring
  *   context.c       the trace context of the sampled thread, as labels
+ *   python.c        what Python runs in the sampled thread
  *   settle.c        accounts for the time of a thread that no signal reported
  *   ended.c         shares what threads left that ended before a tick found them
  *   ring.c          reserves room for a record in the ring
@@ -562,6 +563,32 @@ uint64_t sample_late(struct agent_thread *t, uint64_t periods);
  */
 void agent_open_wait(const void *function);
 void agent_close_wait(void);
+
+/**
+ * struct frames - what Python runs in a thread
+ * @moment: the frames; NULL: there are none, or they could not be read.
+ * @bytes: bytes of @moment with its entries.
+ * @unknown: there are frames that could not be read.
+ * @place: where they were read; NULL: nowhere.
+ */
+struct workplace;
+struct frames {
+	const struct language_moment *moment;
+	uint32_t bytes;
+	bool unknown;
+	const struct workplace *place;
+};
+
+/* python.c */
+/* Looks whether the process has a Python that is known. */
+void frames_find(void);
+void frames_fork_child(void);
+/*
+ * Reads what Python runs in the calling thread, in a handler or with signals blocked. Functions that are
+ * new go to the recorder. What is returned stays until frames_give().
+ */
+struct frames frames_take(struct agent_thread *t);
+void frames_give(const struct frames *frames);
 
 /* relatives.c */
 void relatives_resolve(void);

@@ -4,7 +4,8 @@
 # capture library, and exports nothing but its hooks.
 
 # It shortens deep stacks as the recorder does.
-AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c) tools/repeats.c
+AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c) \
+	tools/language/python/versions.c tools/repeats.c
 AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 
 # What the compiler cannot check about a buffer is checked when it is filled (common/anylibc.c).

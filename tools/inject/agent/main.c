@@ -318,6 +318,7 @@ void agent_fork_child(void)
 	atomic_store(&agent.armed, 0);
 	atomic_store(&agent.handlers, 0);
 	ended_fork_child();
+	frames_fork_child();
 	signals_fork_child();
 	agent.pid = sys0(SYS_getpid);
 	local.has_knock = false; /* timers stay with the parent */
@@ -465,6 +466,7 @@ __attribute__((constructor)) static void agent_start(void)
 	if (!env)
 		return;
 	context_find();
+	frames_find();
 	fd = open_memory(env, &cookie, &tracer);
 	if (fd < 0) {
 		if (fd == -EPERM)

@@ -37,6 +37,7 @@
 #include <stdint.h>
 
 #include "../protocol.h"
+#include "bpf/language.h"
 
 #define REC_MAGIC 0x306b747368736873ULL /* "shshstk0" */
 #define REC_VERSION 10
@@ -200,6 +201,8 @@ enum rec_type {
 	REC_SAMPLE = 4,
 	REC_END = 5, /* the agent leaves the process, which exits; not with wall-clock time */
 	REC_REAPED = 6, /* the process has waited for a child */
+	REC_PYTHON = 7, /* which Python the process has */
+	REC_CODE = 8, /* a function of Python */
 };
 
 /**
@@ -303,6 +306,40 @@ struct rec_maps {
 	char text[];
 };
 
+#define REC_BEGINNING 256 /* bytes of a function that are passed on */
+
+/**
+ * struct rec_python - the Python that a process has
+ * @record: the record's header.
+ * @minor: 11 for Python 3.11.
+ * @pad: 0.
+ * @run: address of the function that runs frames.
+ * @run_size: bytes of this function.
+ * @beginning: its first bytes.
+ *
+ * It, and a function, may lie in the ring of another thread than the frames that refer to it, but never
+ * comes later than these.
+ */
+struct rec_python {
+	struct rec_record record;
+	uint32_t minor;
+	uint32_t pad;
+	uint64_t run;
+	uint64_t run_size;
+	uint8_t beginning[REC_BEGINNING];
+};
+
+/**
+ * struct rec_code - a function of Python
+ * @record: the record's header.
+ * @code: the function; its @id is one of this process image only. The record ends behind the last byte
+ *	of its @table that was copied.
+ */
+struct rec_code {
+	struct rec_record record;
+	struct language_code code;
+};
+
 /**
  * struct rec_sample - one sample
  * @record: the record's header.
@@ -316,9 +353,15 @@ struct rec_maps {
  *	not look.
  * @labels: bytes of labels.
  * @folded: 1 if it has entries that stand for others of a deep stack (SHSTK_FUNCTION_LEFT_OUT).
+ * @frames: bytes of what Python ran, a multiple of 8; 0: it ran nothing; REC_FRAMES_UNKNOWN: it ran
+ *	something that could not be read.
+ * @pad: 0.
  * @pcs: the entries. One byte of marks for each entry follows them, and then the labels of the
- *	goroutine: keys and values, each with a zero behind it.
+ *	goroutine: keys and values, each with a zero behind it. What Python ran begins at the next
+ *	multiple of 8: the stack pointer of each entry, and a struct language_moment with its entries.
  */
+#define REC_FRAMES_UNKNOWN 1
+
 struct rec_sample {
 	struct rec_record record;
 	uint64_t time;
@@ -330,6 +373,8 @@ struct rec_sample {
 	uint32_t late;
 	uint32_t labels;
 	uint32_t folded;
+	uint32_t frames;
+	uint32_t pad;
 	uint64_t pcs[];
 };
 

@@ -43,6 +43,8 @@ void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, ui
 		memmove(to, marks, n);
 	s->labels = 0;
 	s->folded = 0;
+	s->frames = 0;
+	s->pad = 0;
 	s->record.size = rec_sample_size(n, 0);
 	s->record.type = type;
 	s->record.flags = 0;
@@ -116,33 +118,12 @@ struct rec_sample *sample_new(struct agent_thread *t, uint64_t periods, uint32_t
 	return s;
 }
 
-/*
- * Removes this object's frames, which are hooks: a signal that was blocked during a call comes in
- * them. @function is the function of libc where the time was spent, or NULL; it takes the place of
- * an innermost frame of this object. Returns the number of entries; @marks is changed along with
- * @pcs.
- */
-static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
-{
-	int to = 0;
-
-	if (n && function && is_agent_code(pcs[0])) {
-		pcs[0] = (uintptr_t)function;
-		marks[0] = SHSTK_MARK_PC;
-	}
-	for (int i = 0; i < n; i++) {
-		if (is_agent_code(pcs[i]))
-			continue;
-		pcs[to] = pcs[i];
-		marks[to++] = marks[i];
-	}
-	return to;
-}
-
 /**
  * struct captured - a stack that was captured into the ring
  * @s: the record, whose entries it is.
  * @marks: the marks of the entries.
+ * @sps: the stack pointers of the entries, or NULL.
+ * @frames: what is known of the frames of Python.
  * @nr: number of entries.
  * @folded: entries stand for others, which were left out.
  * @info: what the capture tells.
@@ -150,12 +131,64 @@ static int drop_own(uint64_t *pcs, uint8_t *marks, int n, const void *function)
 struct captured {
 	struct rec_sample *s;
 	uint8_t *marks;
+	uint64_t *sps;
+	struct frames frames;
 	int nr;
 	bool folded;
 	struct shstk_info info;
 };
 
-/* Captures the stack that the signal with @context interrupted, or if that is NULL, this one. */
+static void drop_frames(struct captured *stack)
+{
+	stack->frames.unknown |= stack->frames.moment != NULL;
+	stack->frames.moment = NULL;
+}
+
+/*
+ * Reads what Python runs in this thread. Returns the bytes of a record that has it, and a stack of any
+ * depth. If the ring has no room for both, there is the stack alone.
+ */
+static uint32_t take_frames(struct agent_thread *t, struct captured *to)
+{
+	const uint32_t room = rec_sample_room(agent.max_depth),
+		       with_sps = room + agent.max_depth * sizeof(*to->sps);
+
+	to->frames = frames_take(t);
+	if (to->frames.moment && ring_reserve(t, with_sps + to->frames.bytes))
+		return with_sps + to->frames.bytes;
+	drop_frames(to);
+	return room;
+}
+
+/*
+ * Removes this object's frames, which are hooks: a signal that was blocked during a call comes in
+ * them. @function is the function of libc where the time was spent, or NULL; it takes the place of
+ * an innermost frame of this object.
+ */
+static void drop_own(struct captured *stack, const void *function)
+{
+	uint64_t *pcs = stack->s->pcs;
+	int to = 0;
+
+	if (stack->nr && function && is_agent_code(pcs[0])) {
+		pcs[0] = (uintptr_t)function;
+		stack->marks[0] = SHSTK_MARK_PC;
+	}
+	for (int i = 0; i < stack->nr; i++) {
+		if (is_agent_code(pcs[i]))
+			continue;
+		if (stack->sps)
+			stack->sps[to] = stack->sps[i];
+		pcs[to] = pcs[i];
+		stack->marks[to++] = stack->marks[i];
+	}
+	stack->nr = to;
+}
+
+/*
+ * Captures the stack that the signal with @context interrupted, or if that is NULL, this one. If there are
+ * frames of Python, these are placed by the stack pointers, which only a walk has.
+ */
 static void capture(struct captured *to, uint32_t depth, const void *context)
 {
 	struct shstk_opts opts = { .size = sizeof(opts), .flags = capture_flags() };
@@ -163,6 +196,11 @@ static void capture(struct captured *to, uint32_t depth, const void *context)
 
 	to->info = (struct shstk_info){ .size = sizeof(to->info) };
 	to->marks = opts.marks = (uint8_t *)&pcs[depth];
+	to->sps = NULL;
+	if (to->frames.moment) {
+		to->sps = opts.sps = (uint64_t *)((char *)to->s + rec_sample_room(depth));
+		opts.sources = SHSTK_USE_WALK;
+	}
 	to->nr = context ? shstk_capture_context(context, pcs, depth, &opts, &to->info) :
 			   shstk_capture(pcs, depth, &opts, &to->info);
 	if (to->nr < 0)
@@ -172,13 +210,15 @@ static void capture(struct captured *to, uint32_t depth, const void *context)
 /*
  * Captures a stack that has more entries than a sample again, with room for all of them, and
  * shortens it. The room is in the ring, too: little of it is kept. If the ring has not so much, the
- * stack is cut. Returns false if there is no room at all.
+ * stack is cut. Where native entries are left out, frames of Python have no sure place. Returns false
+ * if there is no room at all.
  */
 static bool capture_deep(struct agent_thread *t, struct captured *to, const void *context)
 {
 	uint32_t max = agent.max_depth, depth = agent.deepest;
 	unsigned int nr;
 
+	drop_frames(to);
 	to->s = ring_reserve(t, rec_sample_room(depth));
 	if (!to->s) {
 		depth = max;
@@ -206,8 +246,38 @@ static bool take_stack(struct agent_thread *t, struct captured *to, const void *
 	if (to->info.end == SHSTK_END_CAPACITY && agent.deepest > agent.max_depth &&
 	    !capture_deep(t, to, context))
 		return false;
-	to->nr = drop_own(to->s->pcs, to->marks, to->nr, function);
+	drop_own(to, function);
 	return true;
+}
+
+/* Adds what Python ran behind the first @size bytes of a record. Returns the bytes with it. */
+static uint32_t add_frames(const struct captured *stack, uint32_t size)
+{
+	const uint32_t sps = stack->nr * sizeof(*stack->sps);
+	char *to = (char *)stack->s + size;
+
+	memmove(to, stack->sps, sps);
+	memmove(to + sps, stack->frames.moment, stack->frames.bytes);
+	stack->s->frames = sps + stack->frames.bytes;
+	stack->s->record.size = size + stack->s->frames;
+	return size + sps + stack->frames.bytes;
+}
+
+/* Fills in the record of a stack that was captured. Returns its bytes. */
+static uint32_t fill_captured(const struct captured *stack, uint64_t periods)
+{
+	struct rec_sample *s = stack->s;
+	uint32_t size;
+
+	sample_fill(s, REC_SAMPLE, stack->nr, stack->marks, periods, &stack->info);
+	s->folded = stack->folded;
+	s->frames = stack->frames.unknown ? REC_FRAMES_UNKNOWN : 0;
+	add_labels(s);
+	size = s->record.size;
+	/* Others can write where the size was read. */
+	if (!stack->sps || size > rec_sample_room(agent.max_depth))
+		return size;
+	return add_frames(stack, size);
 }
 
 /*
@@ -222,19 +292,18 @@ void agent_open_wait(const void *function)
 	struct captured stack = { .s = NULL };
 
 	if (t && t->armed)
-		stack.s = ring_reserve(t, rec_sample_room(agent.max_depth));
+		stack.s = ring_reserve(t, take_frames(t, &stack));
 	if (stack.s && take_stack(t, &stack, NULL, function)) {
 		/*
 		 * This publishes the head, so that the recorder finds the sample, which may lie
 		 * behind a pad.
 		 */
 		ring_commit(t, 0);
-		sample_fill(stack.s, REC_SAMPLE, stack.nr, stack.marks, 0, &stack.info);
-		stack.s->folded = stack.folded;
-		add_labels(stack.s);
+		fill_captured(&stack, 0);
 		atomic_store_explicit(&t->open, true, memory_order_relaxed);
 		atomic_store_explicit(&t->slot->wait_since, stack.s->time, memory_order_release);
 	}
+	frames_give(&stack.frames);
 	restore_signals(old | agent_sigset());
 }
 
@@ -305,24 +374,30 @@ uint64_t sample_late(struct agent_thread *t, uint64_t periods)
 	return late > in_kernel ? late - in_kernel : 0;
 }
 
-static void sample(struct agent_thread *t, uint64_t periods, const void *context)
+/* Takes a sample into its record, for which there is room. */
+static void take_captured(struct agent_thread *t, struct captured *stack, uint64_t periods,
+			  uint64_t late, const void *context)
 {
-	uint64_t late = sample_late(t, periods);
-	struct captured stack = {
-		.s = sample_new(t, periods, rec_sample_room(agent.max_depth)),
-	};
+	uint32_t size;
 
-	if (!stack.s)
-		return;
-	if (!take_stack(t, &stack, context, local.waits_in)) {
+	if (!take_stack(t, stack, context, local.waits_in)) {
 		count_lost(t, periods);
 		return;
 	}
-	sample_fill(stack.s, REC_SAMPLE, stack.nr, stack.marks, periods, &stack.info);
-	stack.s->late = late;
-	stack.s->folded = stack.folded;
-	add_labels(stack.s);
-	sample_put(t, stack.s->record.size);
+	size = fill_captured(stack, periods);
+	stack->s->late = late;
+	sample_put(t, size);
+}
+
+static void sample(struct agent_thread *t, uint64_t periods, const void *context)
+{
+	uint64_t late = sample_late(t, periods);
+	struct captured stack = { .s = NULL };
+
+	stack.s = sample_new(t, periods, take_frames(t, &stack));
+	if (stack.s)
+		take_captured(t, &stack, periods, late, context);
+	frames_give(&stack.frames);
 }
 
 void sample_place(struct agent_thread *t, uint64_t periods, enum rec_place place)

@@ -326,9 +326,9 @@ static void write_stack(const struct stack *s, struct heap_trace *t)
 	if (!t->frames)
 		return;
 	memcpy(&t->pcs[s->nr], s->sps, s->nr * sizeof(*s->sps));
+	python_write(s->frames, moment);
 	moment->pc = s->pcs[0];
 	moment->sp = s->sps[0];
-	python_write(s->frames, moment);
 }
 
 static uint32_t add(uint64_t hash, const struct stack *s)

@@ -219,8 +219,6 @@ static void set_target(const struct python_version *v, const struct python_symbo
 		set_task(v, f, &text, &t->task);
 }
 
-#define BEGINNING 256 /* bytes of the function that are looked at */
-
 /* Returns whether there is an instruction that stores a register at 0x38(%rdi), the cframe. */
 static bool stores_cframe(const uint8_t *code)
 {
@@ -237,32 +235,30 @@ static bool jumps(const uint8_t *code)
  * When 3.11 and 3.12 enter the interpreter, they publish their cframe before they have filled it
  * in. Both is done before the first jump to an instruction of the program.
  */
-static void set_unsure(const struct language_module *m, const struct python_version *v,
-		       const struct python_symbols *f, struct language_found *ret)
+void python_find_unsure(const struct python_version *v, const uint8_t *code,
+			struct language_found *ret)
 {
-	uint8_t code[BEGINNING];
 	unsigned int from = 0, to = 0;
 
 	if (!v->unsure)
 		return;
-	ret->unsure_start = f->run;
-	ret->unsure_end = f->run + BEGINNING;
-	if (m->read(m->arg, f->run, code, sizeof(code)))
-		return;
-	while (from < BEGINNING - 4 && !stores_cframe(code + from))
+	ret->unsure_start = ret->run_start;
+	ret->unsure_end = ret->run_start + PYTHON_BEGINNING;
+	while (from < PYTHON_BEGINNING - 4 && !stores_cframe(code + from))
 		from++;
-	if (from == BEGINNING - 4)
+	if (from == PYTHON_BEGINNING - 4)
 		return;
-	for (to = from; to < BEGINNING - 2 && !jumps(code + to);)
+	for (to = from; to < PYTHON_BEGINNING - 2 && !jumps(code + to);)
 		to++;
-	ret->unsure_start = f->run + from;
-	ret->unsure_end = f->run + to;
+	ret->unsure_start = ret->run_start + from;
+	ret->unsure_end = ret->run_start + to;
 }
 
 int python_recognise(const struct language_module *m, struct language_found *ret,
 		     struct reason *why)
 {
 	const struct python_version *v;
+	uint8_t code[PYTHON_BEGINNING];
 	unsigned long version;
 	struct python_symbols f;
 	int err;
@@ -284,7 +280,10 @@ int python_recognise(const struct language_module *m, struct language_found *ret
 		.run_start = f.run,
 		.run_end = f.run + f.run_size,
 	};
-	set_unsure(m, v, &f, ret);
+	/* If it cannot be read, all of it may be in the middle of a change. */
+	if (m->read(m->arg, f.run, code, sizeof(code)))
+		memset(code, 0, sizeof(code));
+	python_find_unsure(v, code, ret);
 	set_target(v, &f, &ret->target);
 	return 0;
 }

@@ -41,6 +41,7 @@ int agent_recording_create(const struct agent_recording_opts *opts, struct shstk
 	d->profile = profile;
 	d->period = opts->period;
 	d->labels = opts->labels;
+	d->fold = opts->fold;
 	d->started = now_ns(CLOCK_MONOTONIC);
 	err = agent_recording_map_memory(d, opts);
 	if (!err && opts->clock == REC_CLOCK_CPU) {
@@ -84,6 +85,7 @@ void agent_recording_destroy(struct agent_recording *d)
 	}
 	agent_recording_forget_lives(d);
 	ledger_destroy(d->ledger);
+	agent_functions_destroy(d->functions);
 	if (d->header)
 		munmap(d->header, d->size);
 	shared_memory_destroy(&d->memory);
@@ -137,6 +139,7 @@ static struct process_image *add_image(struct agent_recording *d, uint32_t insta
 	}
 	image->instance = instance;
 	image->pid = pid;
+	image->number = d->nr_images;
 	HASH_ADD(hh, d->images, instance, sizeof(instance), image);
 	if (!image->hh.tbl) {
 		free(image);
@@ -248,7 +251,7 @@ static int add_late(struct agent_recording *d, const struct shstk_sample *of, ui
 }
 
 static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
-		       struct process_image *image, const struct rec_sample *s)
+		       struct process_image *image, struct rec_sample *s)
 {
 	static const int notes[] = {
 		[REC_PLACE_STACK] = SHSTK_NOTE_NONE,	[REC_PLACE_TICKS] = SHSTK_NOTE_TICKS,
@@ -256,6 +259,7 @@ static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
 		[REC_PLACE_KERNEL] = SHSTK_NOTE_KERNEL,
 	};
 	struct shstk_sample sample;
+	struct agent_stack stack;
 	int64_t values[2];
 	char comm[REC_COMM];
 	uint64_t late;
@@ -263,9 +267,11 @@ static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
 
 	if (s->record.size < sizeof(*s) || s->record.flags > REC_PLACE_KERNEL ||
 	    s->nr > d->max_depth || s->labels > REC_MAX_LABELS ||
-	    rec_sample_size(s->nr, s->labels) != s->record.size || s->weight > INT64_MAX / 2)
+	    rec_sample_size(s->nr, s->labels) != agent_recording_native_size(s) ||
+	    s->weight > INT64_MAX / 2)
 		return -EINVAL;
 	agent_recording_set_maps(d, image, s);
+	agent_recording_place(d, image, s, &stack);
 	late = s->late * d->period < s->weight ? s->late * d->period : s->weight;
 	shared_memory_name(comm, slot->comm);
 	values[0] = 1;
@@ -274,9 +280,9 @@ static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
 		.proc = image->proc,
 		.tid = slot->tid,
 		.comm = comm,
-		.pcs = s->pcs,
-		.marks = (const uint8_t *)&s->pcs[s->nr],
-		.nr = s->nr,
+		.pcs = stack.pcs,
+		.marks = stack.marks,
+		.nr = stack.nr,
 		.end = s->end,
 		.note = notes[s->record.flags],
 		.labels = (const char *)&s->pcs[s->nr] + s->nr,
@@ -288,15 +294,27 @@ static int take_sample(struct agent_recording *d, const struct rec_slot *slot,
 	d->weight += s->weight;
 	d->late += s->record.flags == REC_PLACE_TICKS ? s->weight : late;
 	d->truncated += s->end != SHSTK_END_COMPLETE;
-	d->folded += !!s->folded;
+	d->folded += s->folded || stack.folded;
 	ret = shstk_profile_add(d->profile, &sample);
 	return ret || !late ? ret : add_late(d, &sample, late);
 }
 
-static int take_record(struct agent_recording *d, uint32_t i, const struct rec_record *record)
+/* Takes a record of what Python runs. Returns 0, -EINVAL or -ENOMEM. */
+static int take_python(struct agent_recording *d, uint32_t i, struct rec_record *record)
+{
+	struct process_image *image = slot_image(d, i);
+	void *whole = record;
+
+	if (!image)
+		return leave_out(d, &d->slots[i]);
+	return record->type == REC_PYTHON ? agent_recording_take_python(d, image, whole) :
+					    agent_recording_take_code(d, image, whole);
+}
+
+static int take_record(struct agent_recording *d, uint32_t i, struct rec_record *record)
 {
 	const struct rec_slot *slot = &d->slots[i];
-	const void *whole = record;
+	void *whole = record;
 	struct process_image *image;
 
 	switch (record->type) {
@@ -314,6 +332,9 @@ static int take_record(struct agent_recording *d, uint32_t i, const struct rec_r
 		if (!image)
 			return leave_out(d, slot);
 		return take_sample(d, slot, image, whole);
+	case REC_PYTHON:
+	case REC_CODE:
+		return take_python(d, i, record);
 	case REC_END:
 	case REC_REAPED:
 		image = slot_image(d, i);
@@ -435,7 +456,7 @@ static int take_slot(struct agent_recording *d, uint32_t i)
 			       agent_recording_copy_record(d, i, progress->tail, head, d->record);
 		if (size > 0) {
 			progress->tail += size;
-			ret = take_record(d, i, (const void *)d->record);
+			ret = take_record(d, i, (void *)d->record);
 		}
 		if (size < 0 || ret == -EINVAL) {
 			d->damaged++;
@@ -668,7 +689,10 @@ void agent_recording_count(const struct agent_recording *d, struct sample_counts
 		.sandboxed = atomic_load(&h->sandboxed),
 		.damaged = d->damaged,
 		.stretch = atomic_load(&h->stretch),
+		.refused = agent_functions_refused(d->functions),
 	};
+	agent_functions_count(d->functions, &ret->interpreted);
+	ret->interpreted.samples += d->unread;
 }
 
 void agent_recording_lost(const struct agent_recording *d,

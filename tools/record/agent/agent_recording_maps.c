@@ -83,13 +83,32 @@ static void add_text(struct agent_recording *d, struct slot_progress *progress, 
 	d->nr_texts++;
 }
 
+/* Takes a record before its turn, if others may need it earlier. */
+static void take_ahead(struct agent_recording *d, uint32_t i, struct rec_record *record)
+{
+	const uint32_t instance = d->slots[i].instance;
+	struct process_image *image;
+
+	if (record->type == REC_MAPS)
+		add_text(d, &d->progress[i], instance, (const void *)record);
+	if (record->type != REC_PYTHON && record->type != REC_CODE)
+		return;
+	HASH_FIND(hh, d->images, &instance, sizeof(instance), image);
+	if (!image)
+		return;
+	/* Without memory, it is taken in its turn. */
+	if (record->type == REC_PYTHON)
+		agent_recording_take_python(d, image, (const void *)record);
+	else
+		agent_recording_take_code(d, image, (void *)record);
+}
+
 static void look_ahead_in(struct agent_recording *d, uint32_t i)
 {
 	struct rec_slot *slot = &d->slots[i];
 	struct slot_progress *progress = agent_recording_slot(d, i);
 	uint64_t head = atomic_load_explicit(&slot->head, memory_order_acquire);
 	uint64_t at = progress->ahead > progress->freed ? progress->ahead : progress->freed;
-	const struct rec_record *record = (const void *)d->ahead;
 	int size;
 
 	if (atomic_load_explicit(&slot->epoch, memory_order_acquire) != progress->epoch ||
@@ -99,14 +118,12 @@ static void look_ahead_in(struct agent_recording *d, uint32_t i)
 		size = agent_recording_copy_record(d, i, at, head, d->ahead);
 		if (size < 0)
 			break;
-		if (record->type == REC_MAPS)
-			add_text(d, progress, slot->instance, (const void *)record);
+		take_ahead(d, i, (void *)d->ahead);
 	}
 	progress->ahead = at;
 }
 
-/* Collects the maps texts that are in any ring. */
-static void look_ahead(struct agent_recording *d)
+void agent_recording_look_ahead(struct agent_recording *d)
 {
 	uint32_t high = agent_recording_slots_used(d);
 
@@ -169,7 +186,7 @@ void agent_recording_take_maps(struct agent_recording *d, struct process_image *
 {
 	const struct maps_text *t;
 
-	look_ahead(d);
+	agent_recording_look_ahead(d);
 	if (m->record.size < sizeof(*m) || !(m->record.flags & REC_MAPS_LAST) ||
 	    m->time <= image->mapped_at)
 		return;
@@ -185,7 +202,7 @@ static void set_maps_at(struct agent_recording *d, struct process_image *image, 
 
 	if (!t && process_image_read_maps(image)) {
 		/* Something may have been unmapped between the sample and this read. */
-		look_ahead(d);
+		agent_recording_look_ahead(d);
 		t = text_since(d, image->instance, time);
 	}
 	if (!t) {

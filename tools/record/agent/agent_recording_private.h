@@ -17,10 +17,11 @@
 #include "tools/inject/agent/ring.h"
 #include "tools/record/agent/agent_recording.h"
 #include "tools/record/agent/shared_memory.h"
+#include "tools/record/agent_functions.h"
 
 #define AGENT_RECORDING_MEMORY "shstk-record"
 #define AGENT_RECORDING_SLOTS 4096
-#define AGENT_RECORDING_MAX_RECORD 65536
+#define AGENT_RECORDING_MAX_RECORD 131072
 
 /**
  * struct maps_text - the mappings of a process, as its agent sent them
@@ -51,6 +52,8 @@ struct maps_text {
  * @open_seen: CLOCK_MONOTONIC in ns, when @opens was seen to change.
  * @opens: number of calls of dlopen() that a sample reported last.
  * @comm: name of one of its threads.
+ * @number: number of images that were added before it.
+ * @python: number of the Python that it has; 0: none is known.
  * @gone: /proc/PID/maps cannot be read any more.
  * @dead: the process has ended.
  * @missing: consecutive looks that found more threads than slots.
@@ -69,6 +72,8 @@ struct process_image {
 	uint64_t open_seen;
 	uint32_t opens;
 	char comm[REC_COMM];
+	uint32_t number;
+	int python;
 	bool gone;
 	bool dead;
 	unsigned int missing;
@@ -141,8 +146,11 @@ struct loser {
  * @nr_slots: number of slots. A copy that agents cannot change, as the next two.
  * @ring_size: bytes of a ring.
  * @max_depth: most entries of a stack.
+ * @fold: deeper ones are shortened.
  * @symbols: finds names for addresses.
  * @profile: receives the samples.
+ * @functions: functions of Python; NULL: no process has any.
+ * @unread: samples whose frames of Python could not be read.
  * @images: hash table of the images by their numbers.
  * @nr_images: number of images.
  * @nr_execs: number of images that do not come from a fork.
@@ -182,8 +190,11 @@ struct agent_recording {
 	uint32_t nr_slots;
 	uint32_t ring_size;
 	uint32_t max_depth;
+	bool fold;
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
+	struct agent_functions *functions;
+	uint64_t unread;
 	struct process_image *images;
 	uint32_t nr_images;
 	uint32_t nr_execs;
@@ -253,8 +264,33 @@ void agent_recording_take_maps(struct agent_recording *d, struct process_image *
 void agent_recording_set_maps(struct agent_recording *d, struct process_image *image,
 			      const struct rec_sample *s);
 
+/*
+ * Takes the records of maps, and of functions, that are in any ring, before their turn. Functions may be
+ * taken twice.
+ */
+void agent_recording_look_ahead(struct agent_recording *d);
+
 /* Frees the texts of earlier passes: all records older than them were taken. */
 void agent_recording_forget_old_texts(struct agent_recording *d);
+
+/* ---- agent_recording_functions.c ---- */
+
+/* Takes which Python a process has. Returns 0 or -ENOMEM. */
+int agent_recording_take_python(struct agent_recording *d, struct process_image *image,
+				const struct rec_python *python);
+
+/* Takes a function of Python, in a copy of its record. Returns 0 or -ENOMEM. */
+int agent_recording_take_code(struct agent_recording *d, const struct process_image *image,
+			      struct rec_code *code);
+
+/*
+ * Returns the bytes of a sample without what Python ran, or 0 if that or its size is not as it must be.
+ */
+uint32_t agent_recording_native_size(const struct rec_sample *s);
+
+/* Finds the entries of a sample, with functions. @s is a copy, which is changed. */
+void agent_recording_place(struct agent_recording *d, const struct process_image *image,
+			   struct rec_sample *s, struct agent_stack *ret);
 
 /* ---- agent_recording_lives.c ---- */
 

@@ -175,6 +175,7 @@ static void report_samples(struct recording *r, const struct sample_counts *c)
 	if (c->folded)
 		remark(r, "%llu of %llu stacks " CONVERT_FOLDED, (unsigned long long)c->folded,
 		       (unsigned long long)c->samples);
+	samples_report_interpreted(r, &c->interpreted, c->refused);
 	if (c->truncated)
 		remark(r, "%llu of %llu stacks are cut at the outer end: shown as [truncated]",
 		       (unsigned long long)c->truncated, (unsigned long long)c->samples);

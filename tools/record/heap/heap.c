@@ -24,9 +24,9 @@
 #include "tools/proc/about.h"
 #include "tools/proc/tasks.h"
 #include "tools/record/agent/shared_memory.h"
+#include "tools/record/agent_functions.h"
 #include "tools/record/heap/growth.h"
 #include "tools/record/heap/heap.h"
-#include "tools/record/heap/heap_functions.h"
 #include "tools/record/heap/heap_values.h"
 #include "tools/record/heap/told.h"
 #include "tools/shstk.h"
@@ -168,7 +168,7 @@ struct heap_recording {
 	struct heap_counts counts;
 	char *programs[MAX_PROGRAMS]; /* programs whose symbols were looked at */
 	uint32_t nr_programs;
-	struct heap_functions *functions; /* of Python; NULL: no process has any */
+	struct agent_functions *functions; /* of Python; NULL: no process has any */
 	uint64_t ticks, ns; /* the agents' clock and CLOCK_MONOTONIC when recording began */
 	uint64_t peak_ticks;
 };
@@ -248,7 +248,7 @@ void heap_recording_destroy(struct heap_recording *d)
 		told_forget(&d->images[d->nr_images].told);
 	}
 	free(d->images);
-	heap_functions_destroy(d->functions);
+	agent_functions_destroy(d->functions);
 	free(d);
 }
 
@@ -523,16 +523,20 @@ static const char *thread_name(const struct heap_reading *r, uint32_t tid)
 static int take_interpreter(struct heap_reading *r, size_t size)
 {
 	struct heap_recording *d = r->d;
+	const struct heap_interpreter *it;
+	struct agent_python python;
 
 	if (size < sizeof(struct heap_interpreter) || r->interpreter)
 		return 0;
 	if (!d->functions) {
-		d->functions = heap_functions_create(d->opts.max_depth, d->opts.fold);
+		d->functions = agent_functions_create(d->opts.max_depth, d->opts.fold);
 		if (!d->functions)
 			return -ENOMEM;
-		heap_functions_name(d->functions, d->symbols);
+		agent_functions_name(d->functions, d->symbols);
 	}
-	r->interpreter = heap_functions_interpreter(d->functions, (const void *)r->copy);
+	it = (const void *)r->copy;
+	python = (struct agent_python){ it->minor, it->run, it->run_size, NULL };
+	r->interpreter = agent_functions_python(d->functions, &python);
 	return 0;
 }
 
@@ -557,6 +561,17 @@ static unsigned int find_lacks(uint32_t end, bool folded)
 	return lacks;
 }
 
+/* Takes a function of Python. Returns 0 or -ENOMEM. */
+static int take_code(struct heap_reading *r, size_t size)
+{
+	struct heap_code *record = (void *)r->copy;
+
+	if (!r->interpreter || size < sizeof(*record) - sizeof(record->code.table))
+		return 0;
+	return agent_functions_take(r->d->functions, r->interpreter, r->number, &record->code,
+				    size - offsetof(struct heap_code, code));
+}
+
 /* Adds a stack that the profile does not know yet. Returns 0 or -ENOMEM. */
 static int add_stack(struct heap_reading *r, uint32_t number, const struct shstk_sample *sample,
 		     unsigned int lacks)
@@ -572,13 +587,32 @@ static int add_stack(struct heap_reading *r, uint32_t number, const struct shstk
 	return ret;
 }
 
+/* Finds the entries of a stack, with the functions of Python in it. */
+static void place_functions(struct heap_reading *r, struct heap_trace *t, struct agent_stack *ret)
+{
+	const struct agent_frames frames = {
+		.python = r->interpreter,
+		.owner = r->number,
+		.bytes = &t->pcs[t->nr],
+		.size = t->frames,
+		.complete = t->end == SHSTK_END_COMPLETE,
+	};
+
+	*ret = (struct agent_stack){
+		.pcs = t->pcs,
+		.marks = (const uint8_t *)&t->pcs[t->nr] + t->frames,
+		.nr = t->nr,
+	};
+	agent_functions_place(r->d->functions, &frames, ret);
+}
+
 static int take_trace(struct heap_reading *r, size_t size)
 {
 	struct heap_trace *t = (void *)r->copy;
 	int64_t values[HEAP_VALUES] = { 0 };
 	struct heap_counter counter;
 	struct shstk_sample sample;
-	struct heap_stack stack;
+	struct agent_stack stack;
 	uint64_t temporary;
 	unsigned int skip;
 
@@ -596,7 +630,7 @@ static int take_trace(struct heap_reading *r, size_t size)
 	take_values(r, &counter, temporary, values);
 	if (take_growth(r, t->counter, values))
 		return -ENOMEM;
-	heap_functions_place(r->d->functions, r->interpreter, r->number, t, &stack);
+	place_functions(r, t, &stack);
 	/* A program can claim that Python's functions take the place of these entries. */
 	if (skip >= stack.nr)
 		skip = 0;
@@ -660,9 +694,7 @@ static int take_record(struct heap_reading *r, uint32_t kind, uint64_t at, size_
 	case HEAP_PYTHON:
 		return take_interpreter(r, size);
 	case HEAP_CODE:
-		return r->interpreter ? heap_functions_take(r->d->functions, r->interpreter,
-							    r->number, (void *)r->copy, size) :
-					0;
+		return take_code(r, size);
 	default:
 		return take_thread(r, size);
 	}
@@ -1104,7 +1136,7 @@ int heap_recording_renew(struct heap_recording *d, struct shstk_symbols *symbols
 	d->in_profile = 0;
 	d->lacks = (struct heap_lacks){ 0 };
 	if (d->functions)
-		heap_functions_name(d->functions, symbols);
+		agent_functions_name(d->functions, symbols);
 	d->account = shstk_symbols_account(symbols, SHARED);
 	if (!d->account)
 		return -ENOMEM;
@@ -1142,11 +1174,11 @@ void heap_recording_count(const struct heap_recording *d, struct heap_counts *re
 
 	*ret = d->counts;
 	ret->lacks = d->lacks;
-	heap_functions_count(d->functions, &languages);
+	agent_functions_count(d->functions, &languages);
 	ret->interpreted = languages.samples;
 	ret->placed = languages.placed;
 	ret->too_deep = languages.too_deep;
-	ret->refused = heap_functions_refused(d->functions);
+	ret->refused = agent_functions_refused(d->functions);
 	ret->processes = atomic_load(&d->header->images);
 	for (uint32_t i = 0; i < d->nr_images; i++) {
 		if (d->images[i].done || read_head(d, i, &head))

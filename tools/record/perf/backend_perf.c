@@ -597,16 +597,7 @@ static void report_languages(struct recording *r, const struct perf_counts *more
 {
 	const struct language_counts *n = &more->languages;
 
-	if (n->too_deep)
-		caution(r, "%llu of %llu stacks of interpreters " LANGUAGES_TOO_DEEP,
-			(unsigned long long)n->too_deep, (unsigned long long)n->samples);
-	if (n->samples)
-		remark(r,
-		       "%llu of %llu stacks of interpreters show the functions of their programs, the others only the interpreter's own",
-		       (unsigned long long)n->placed, (unsigned long long)n->samples);
-	if (more->refused)
-		remark(r, "functions of programs in an interpreter are not shown: %s",
-		       more->refused);
+	samples_report_interpreted(r, n, more->refused);
 	if (more->contexts_refused)
 		remark(r, "trace contexts that threads publish are not shown: %s",
 		       more->contexts_refused);
