@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "tools/java/codecache.h"
+#include "tools/java/inlined.h"
 #include "tools/java/method.h"
 
 #define BASE 0x100000
@@ -46,7 +47,11 @@
 	X("ConstMethod", "_code_size", 0)                \
 	X("ConstantPool", "_cache", 0)                   \
 	X("ConstantPool", "_length", 0)                  \
-	X("InstanceKlass", "_constants", 0)
+	X("InstanceKlass", "_constants", 0)              \
+	X("CompiledMethod", "_scopes_data_begin", 0)     \
+	X("nmethod", "_scopes_pcs_offset", 0)            \
+	X("nmethod", "_dependencies_offset", 0)          \
+	X("nmethod", "_metadata_offset", 0)
 
 struct text {
 	char type[32], field[32];
@@ -120,8 +125,9 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 	return 0;
 }
 
-static void look(struct codecache *cache, uint64_t pc)
+static void look(const struct vmstructs *vm, struct codecache *cache, uint64_t pc)
 {
+	struct java_scope scopes[INLINED_MAX];
 	struct codeblob blob;
 	char name[48];
 
@@ -131,6 +137,8 @@ static void look(struct codecache *cache, uint64_t pc)
 	    blob.ready >= blob.end || blob.frame % 8)
 		abort();
 	if (codecache_name(cache, &blob, name, sizeof(name)) && strlen(name) >= sizeof(name))
+		abort();
+	if (java_inlined(vm, &blob, pc, scopes) > INLINED_MAX)
 		abort();
 }
 
@@ -170,7 +178,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	cache = codecache_create(&vm);
 	for (uint64_t pc = BASE; cache && pc < BASE + size; pc += 64) {
 		in.reads = 0;
-		look(cache, pc);
+		look(&vm, cache, pc);
 	}
 	/* The version is one that is known, whatever the input has in its place. */
 	vm.version = JAVA_FIRST + data[0] % (JAVA_LAST - JAVA_FIRST + 1);

@@ -3,7 +3,7 @@
 """Methods of Java programs in stacks: they are what the program itself says that runs.
 
 Truth.java gives its thread the name of the calls that it makes then, and the kernel notes names in the
-order of samples. The environment may say which Java is run (JAVA), and for how much CPU time (SECONDS).
+order of samples. It does so in the last two thirds of its time. The environment may say which Java is run (JAVA), and for how much CPU time (SECONDS).
 """
 
 import collections
@@ -82,7 +82,7 @@ class Java:
             return
         ours = [f for f in frames if OURS.match(f[0]) and '$$Lambda' not in f[0]]
         right = [(MAIN, CALL), *KINDS[kind]]
-        if ours == right:
+        if ours[:-1] == right[:-1] and ours[-1] in (right[-1], (right[-1][0], 0)):
             self.counts['right'] += number
         elif is_begun(ours, right):
             self.counts['begun'] += number
@@ -122,6 +122,12 @@ def judged(*options):
 def interpreted():
     """methods that are interpreted have their names, callers, and lines"""
     judged('-Xint')
+
+
+@test
+def inlined():
+    """methods that are compiled have their callers with lines, also where these were inlined"""
+    judged(*(f'-XX:CompileCommand=dontinline,{method}' for method in ('Truth::*Spin', 'Truth$Circle::area')))
 
 
 def why():

@@ -98,7 +98,7 @@ $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \
 $(FUZZ_B)/sample_fuzz: $(foreach f,records sample regs,tools/perf/$(f).c tools/perf/$(f).h)
 $(FUZZ_B)/hotspot_fuzz: tools/java/hotspot.c tools/java/hotspot.h
 $(FUZZ_B)/codecache_fuzz: tools/java/codecache.c tools/java/codecache.h \
-		tools/java/method.c tools/java/method.h \
+		tools/java/method.c tools/java/method.h tools/java/inlined.c tools/java/inlined.h \
 		tools/java/vmstructs.c tools/java/vmstructs.h tools/elf/symbols.c \
 		$(patsubst %,libshstk/symbol/%.c,budget elf elf_headers pool)
 # convert_fuzz has all that makes a profile of a perf.data file.

@@ -201,7 +201,7 @@ $(RECORD_B)/look_ups_test: selftests/record/look_ups_test.c $(B)/tools/java/jit_
 
 # Frames of Java's interpreter, with memory that the test makes.
 $(RECORD_B)/methods_test: selftests/record/methods_test.c \
-		$(patsubst %,$(B)/tools/java/%.o,method methods vmstructs) \
+		$(patsubst %,$(B)/tools/java/%.o,inlined method methods vmstructs) \
 		$(B)/tools/language/languages.o $(B)/tools/language/place.o $(B)/tools/repeats.o \
 		$(B)/tools/elf/symbols.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)

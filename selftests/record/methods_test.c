@@ -11,6 +11,7 @@
 
 #include "libshstk/symbol/symbol.h"
 #include "selftests/language/no_program.h"
+#include "tools/java/codecache.h"
 #include "tools/java/jit_code.h"
 #include "tools/java/method.h"
 #include "tools/java/methods.h"
@@ -105,6 +106,18 @@ void jit_end_look_up(struct jit *jit, const struct jit_look_up *look_up)
 	(void)jit, (void)look_up;
 }
 
+int jit_find_code(struct jit *jit, uint64_t pc, struct codeblob *ret)
+{
+	(void)jit, (void)pc, (void)ret;
+	return -ENOENT;
+}
+
+bool jit_has_code(const struct jit *jit, uint64_t pc)
+{
+	(void)jit, (void)pc;
+	return false;
+}
+
 /* ---- The process ---- */
 
 #define PLACE(member, of, name)                             \
@@ -179,13 +192,22 @@ static void make(int version, const char *lines, size_t size)
 /* ---- A stack ---- */
 
 static uint64_t frame[8]; /* below its frame pointer */
+static uint64_t above[2]; /* and from there on */
+static unsigned int adapted; /* bytes by which the frame lies lower */
 
 static int read_stack(void *arg, uint64_t addr, void *buf, size_t size)
 {
+	const uint64_t fp = FP - adapted;
+
 	(void)arg;
-	if (addr != FP - sizeof(frame) || size != sizeof(frame))
+	if (addr == fp - sizeof(frame) && size == sizeof(frame))
+		memcpy(buf, frame, size);
+	else if (addr == fp - 8 && size == 24)
+		memcpy(buf, (uint64_t[]){ frame[7], above[0], above[1] }, size);
+	else if (addr >= STACK && addr < FP + 16 && size <= 64)
+		memset(buf, 0x77, size);
+	else
 		return -EFAULT;
-	memcpy(buf, frame, size);
 	return 0;
 }
 
@@ -216,6 +238,7 @@ FIXTURE_SETUP(methods)
 	memset(&self->regs, 0, sizeof(self->regs));
 	self->bottom = STACK;
 	gone = false;
+	adapted = 0;
 	ASSERT_TRUE(self->methods && self->all && self->out);
 }
 
@@ -326,6 +349,20 @@ TEST_F(methods, what_does_not_fit_together_has_no_name)
 	REFUSES(frame[8 - 8] += CODE);
 	REFUSES(frame[8 - 8] -= 1);
 	REFUSES(memory.constant.code_size = 0);
+}
+
+TEST_F(methods, a_frame_that_compiled_code_called_lies_below_its_arguments)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(6);
+	adapted = 32;
+	EXPECT_EQ(NULL, shown(self, false));
+	frame[7] = FP + 16;
+	above[1] = 0x100;
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_EQ(11, self->shown.line);
+	above[1]++;
+	EXPECT_EQ(NULL, shown(self, false));
 }
 
 TEST_F(methods, a_native_method_has_no_line)

@@ -208,6 +208,7 @@ static int read_blob(const struct codecache *c, uint64_t addr, struct codeblob *
 
 	if (err)
 		return err;
+	ret->address = addr;
 	frame = number(c, blob, VM_BLOB_FRAME);
 	ready = number(c, blob, VM_BLOB_READY);
 	ret->start = c->vm.places[VM_BLOB_BEGIN].known ? word(c, blob, VM_BLOB_BEGIN) :

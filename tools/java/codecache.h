@@ -14,6 +14,7 @@
 
 /**
  * struct codeblob - a piece of code: a method, an adapter, the interpreter
+ * @address: address of its description.
  * @start: address of its first instruction.
  * @end: first address after its code.
  * @ready: address of the first instruction with a complete frame.
@@ -24,6 +25,7 @@
  * @name: address of the name of the CodeBlob.
  */
 struct codeblob {
+	uint64_t address;
 	uint64_t start;
 	uint64_t end;
 	uint64_t ready;

@@ -163,6 +163,16 @@ const struct vmstructs *jit_tables(const struct jit *jit)
 	return jit->cache ? &jit->vm : NULL;
 }
 
+int jit_find_code(struct jit *jit, uint64_t pc, struct codeblob *ret)
+{
+	return jit->cache ? codecache_find(jit->cache, pc, ret) : -ENOENT;
+}
+
+bool jit_has_code(const struct jit *jit, uint64_t pc)
+{
+	return jit->cache && codecache_has(jit->cache, pc);
+}
+
 uint64_t jit_time(const struct jit *jit)
 {
 	return jit->time;

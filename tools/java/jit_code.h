@@ -13,6 +13,7 @@
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/symbol.h"
 
+struct codeblob;
 struct jit;
 struct vmstructs;
 
@@ -90,6 +91,12 @@ struct jit_look_up {
  */
 bool jit_begin_look_up(struct jit *jit, struct jit_look_up *look_up);
 void jit_end_look_up(struct jit *jit, const struct jit_look_up *look_up);
+
+/* Finds the piece of code at an address, within a look-up. Returns what codecache_find() does. */
+int jit_find_code(struct jit *jit, uint64_t pc, struct codeblob *ret);
+
+/* Returns whether an address may be in such a piece of code. */
+bool jit_has_code(const struct jit *jit, uint64_t pc);
 
 /* A shstk_shape_fn. @arg is a struct jit. */
 int jit_shape(void *arg, uint64_t pc, int exact, struct shstk_frame_shape *ret);

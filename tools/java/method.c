@@ -106,7 +106,7 @@ bool java_method_name(const struct vmstructs *vm, uint64_t method, char *buf, si
 /* Returns whether all is known that is read of a method. */
 static bool is_readable(const struct vmstructs *vm)
 {
-	for (int m = VM_CONST_SIZE; m < VM_NR; m++)
+	for (int m = VM_CONST_SIZE; m < VM_NR_METHODS; m++)
 		if (!vm->places[m].known && m != VM_POOL_SOURCE)
 			return false;
 	return vm->const_size && vm->version >= JAVA_FIRST && vm->version <= JAVA_LAST;
@@ -176,7 +176,7 @@ int java_method_read(const struct vmstructs *vm, uint64_t method, struct java_me
 	int err = is_readable(vm) && method && !(method % WORD) ? find_parts(vm, method, &parts) :
 								  -ENOENT;
 
-	*ret = (struct java_method){ .without_0 = vm->version >= WITHOUT_0 };
+	*ret = (struct java_method){ .without_0 = java_without_0(vm->version) };
 	if (!err)
 		err = check(vm, &parts);
 	if (!err)
@@ -201,18 +201,16 @@ void java_method_deinit(struct java_method *method)
 
 /* ---- Lines ---- */
 
-/* The part of a table of lines that is not read yet. */
-struct rest {
-	const uint8_t *at;
-	const uint8_t *end;
-	bool without_0;
-};
+bool java_without_0(int version)
+{
+	return version >= WITHOUT_0;
+}
 
 /*
- * Reads a number. It has up to 5 bytes: all but the last are among the highest 64 values, and each
+ * A number has up to 5 bytes: all but the last are among the highest 64 values, and each
  * counts 64 times as much as the one before it.
  */
-static bool read_number(struct rest *rest, uint32_t *ret)
+bool java_number(struct java_numbers *rest, uint32_t *ret)
 {
 	const uint32_t lowest = rest->without_0;
 
@@ -231,18 +229,18 @@ static bool read_number(struct rest *rest, uint32_t *ret)
 }
 
 /* Reads a number with a sign, which is its lowest bit, and adds it to @sum. */
-static bool add_number(struct rest *rest, uint32_t *sum)
+static bool add_number(struct java_numbers *rest, uint32_t *sum)
 {
 	uint32_t n;
 
-	if (!read_number(rest, &n))
+	if (!java_number(rest, &n))
 		return false;
 	*sum += n >> 1 ^ -(n & 1);
 	return true;
 }
 
 /* Goes on to the next entry of a table, from the one before it. Returns false at the end. */
-static bool next_line(struct rest *rest, uint32_t *at, uint32_t *line)
+static bool next_line(struct java_numbers *rest, uint32_t *at, uint32_t *line)
 {
 	uint8_t step;
 
@@ -258,7 +256,8 @@ static bool next_line(struct rest *rest, uint32_t *at, uint32_t *line)
 
 unsigned int java_method_line(const struct java_method *method, uint32_t at)
 {
-	struct rest rest = { method->lines, method->lines + method->lines_size, method->without_0 };
+	struct java_numbers rest = { method->lines, method->lines + method->lines_size,
+				     method->without_0 };
 	uint32_t start = 0, line = 0, best = 0, ret = 0;
 
 	if (at >= method->code_size || !method->lines)

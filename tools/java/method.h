@@ -60,6 +60,24 @@ bool java_method_name(const struct vmstructs *vm, uint64_t method, char *buf, si
 int java_method_read(const struct vmstructs *vm, uint64_t method, struct java_method *ret);
 void java_method_deinit(struct java_method *method);
 
+/**
+ * struct java_numbers - numbers as HotSpot writes them, which are not read yet
+ * @at: the first byte.
+ * @end: the first byte behind them.
+ * @without_0: they have no byte 0 (since Java 20).
+ */
+struct java_numbers {
+	const uint8_t *at;
+	const uint8_t *end;
+	bool without_0;
+};
+
+/* Reads a number, and goes on to the next one. Returns false at the end. */
+bool java_number(struct java_numbers *numbers, uint32_t *ret);
+
+/* Returns whether numbers of a release of Java have no byte 0. */
+bool java_without_0(int version);
+
 /* Returns the line of the bytecode at an offset; 0: none is known. */
 unsigned int java_method_line(const struct java_method *method, uint32_t at);
 

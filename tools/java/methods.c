@@ -16,15 +16,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/java/inlined.h"
 #include "tools/java/jit_code.h"
 #include "tools/java/method.h"
 #include "tools/java/methods.h"
 
 #define WORD 8
 #define KEPT 2048 /* methods that are kept, a power of two */
-#define MAX_BYTES (8u << 20) /* of these, in a process */
+#define PLACES 512 /* places in compiled code that are kept, a power of two */
+#define MAX_BYTES (8u << 20) /* of methods, in a process */
 #define FRESH 1000000000 /* ns for which a method is kept */
 #define ASK_AGAIN 10000000 /* ns until the interpreter is looked for again */
+#define ARGUMENTS 258 /* words that arguments may take, with what aligns them */
 #define LOWEST 8 /* words of a frame below its frame pointer that are read */
 #define RBX 3 /* DWARF numbers of registers: the method that is entered */
 #define R13 13 /* and the present bytecode, while the interpreter runs */
@@ -38,6 +41,14 @@ struct kept_method {
 	struct java_method *it;
 };
 
+/* The methods at a place in compiled code. */
+struct kept_place {
+	uint64_t pc;
+	uint64_t time;
+	unsigned int nr;
+	struct java_scope scopes[INLINED_MAX];
+};
+
 /**
  * struct java_methods - the methods of a process
  * @start: address of the interpreter.
@@ -45,6 +56,7 @@ struct kept_method {
  * @asked: jit_time() when it was looked for last.
  * @bytes: bytes that the methods take.
  * @kept: the methods, each at a place that its address tells.
+ * @places: places in compiled code, in the same way.
  */
 struct java_methods {
 	uint64_t start;
@@ -52,6 +64,7 @@ struct java_methods {
 	uint64_t asked;
 	size_t bytes;
 	struct kept_method kept[KEPT];
+	struct kept_place places[PLACES];
 };
 
 struct java_methods *java_methods_create(void)
@@ -202,6 +215,46 @@ static unsigned int line_of(const struct java_method *method, const struct java_
 }
 
 /*
+ * Returns the method of a frame of the interpreter, which is below the frame pointer @fp; NULL if there is
+ * none. @bytecode receives its word for the present bytecode.
+ */
+static const struct java_method *method_at(struct java_methods *m, struct jit *jit,
+					   const struct java_stack *s, uint64_t fp,
+					   uint64_t *bytecode)
+{
+	const struct java_method *method;
+	uint64_t words[LOWEST];
+
+	if (s->read(s->arg, fp - sizeof(words), words, sizeof(words)))
+		return NULL;
+	*bytecode = words[0];
+	method = find_method(m, jit, words[LOWEST - 3]);
+	if (!method || !method->cache || words[LOWEST - 6] != method->cache)
+		return NULL;
+	return (method->code_size ? offset_of(method, words[0]) >= 0 : !words[0]) ? method : NULL;
+}
+
+/*
+ * Returns the frame pointer of a frame that compiled code has called: an adapter has put arguments between
+ * the caller's stack pointer @top and the frame, with the return address @ra once more. 0: it is not found.
+ */
+static uint64_t find_adapted(const struct java_stack *s, uint64_t sp, uint64_t top, uint64_t ra)
+{
+	const uint64_t least = sp + LOWEST * WORD;
+	uint64_t words[3]; /* the caller's stack pointer, its frame pointer, the return address */
+
+	for (unsigned int i = 1; i <= ARGUMENTS; i++) {
+		const uint64_t fp = top - (2 + i) * WORD;
+
+		if (fp < least || s->read(s->arg, fp - WORD, words, sizeof(words)))
+			return 0;
+		if (words[0] == top && words[2] == ra)
+			return fp;
+	}
+	return 0;
+}
+
+/*
  * Finds the method of a frame of the interpreter, and its line. The caller's stack pointer tells where
  * the frame is. Returns NULL if it is not known for sure.
  */
@@ -210,21 +263,19 @@ static const struct java_method *interpreted(struct java_methods *m, struct jit 
 					     unsigned int *line)
 {
 	const uint64_t sp = s->native.sps[i], top = s->native.sps[i + 1];
-	const uint64_t fp = top - 2 * WORD;
-	uint64_t words[LOWEST];
 	const struct java_method *method;
+	uint64_t bytecode, fp;
 
 	*line = 0;
 	if (top < sp || top - sp < (2 + LOWEST) * WORD)
 		return i ? NULL : entered(m, jit, s);
-	if (s->read(s->arg, fp - sizeof(words), words, sizeof(words)))
-		return NULL;
-	method = find_method(m, jit, words[LOWEST - 3]);
-	if (!method || !method->cache || words[LOWEST - 6] != method->cache)
-		return NULL;
-	if (method->code_size ? offset_of(method, words[0]) < 0 : words[0] != 0)
-		return NULL;
-	*line = line_of(method, s, i, words[0]);
+	method = method_at(m, jit, s, top - 2 * WORD, &bytecode);
+	if (!method) {
+		fp = find_adapted(s, sp, top, s->native.pcs[i + 1]);
+		method = fp ? method_at(m, jit, s, fp, &bytecode) : NULL;
+	}
+	if (method)
+		*line = line_of(method, s, i, bytecode);
 	return method;
 }
 
@@ -249,6 +300,67 @@ static uint64_t name_interpreted(struct java_methods *m, struct jit *jit, struct
 	return method ? languages_named(all, &java, method->name, method->file, line) : 0;
 }
 
+/* ---- Compiled code ---- */
+
+/* Returns the methods at a return address in compiled code. */
+static const struct kept_place *find_place(struct java_methods *m, struct jit *jit, uint64_t pc)
+{
+	struct kept_place *k = &m->places[(pc ^ pc >> 10) % PLACES];
+	struct jit_look_up look_up;
+	struct codeblob code;
+	int err;
+
+	if (k->pc == pc && k->time && jit_time(jit) - k->time < FRESH)
+		return k;
+	if (!jit_begin_look_up(jit, &look_up))
+		return NULL;
+	err = jit_find_code(jit, pc, &code);
+	if (!err || err == -ENOENT || k->pc != pc) {
+		k->pc = pc;
+		k->time = jit_time(jit);
+		k->nr = err ? 0 : java_inlined(jit_tables(jit), &code, pc, k->scopes);
+	}
+	jit_end_look_up(jit, &look_up);
+	return k;
+}
+
+/* Adds a method at a place in compiled code. Returns false if it is not known. */
+static bool add_scope(struct java_methods *m, struct jit *jit, struct languages *all,
+		      const struct java_scope *scope, struct java_entries *to)
+{
+	const struct java_method *method = find_method(m, jit, scope->method);
+	uint64_t pc;
+
+	if (!method || (method->code_size && scope->at >= method->code_size))
+		return false;
+	pc = languages_named(all, &java, method->name, method->file,
+			     java_method_line(method, scope->at));
+	return pc && add_entry(to, pc, SHSTK_MARK_PC);
+}
+
+/*
+ * Adds the methods that compiled code runs at a return address, if all of them are known. Between such
+ * places, HotSpot does not write down which method an instruction is of.
+ */
+static bool add_compiled(struct java_methods *m, struct jit *jit, struct languages *all,
+			 const struct java_stack *s, unsigned int i, struct java_entries *to)
+{
+	const uint64_t pc = s->native.pcs[i];
+	const unsigned int before = to->nr;
+	const struct kept_place *place;
+
+	if (s->native.marks[i] & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL) || !jit_has_code(jit, pc))
+		return false;
+	place = find_place(m, jit, pc);
+	for (unsigned int k = 0; place && k < place->nr; k++) {
+		if (add_scope(m, jit, all, &place->scopes[k], to))
+			continue;
+		to->nr = before;
+		return false;
+	}
+	return to->nr > before;
+}
+
 /* Returns whether the methods of the release are known. Says so if they are not. */
 static bool is_known(const struct vmstructs *vm, struct languages *all)
 {
@@ -266,7 +378,8 @@ bool java_place(struct java_methods *methods, struct jit *jit, struct languages 
 		const struct java_stack *stack, struct java_entries *ret)
 {
 	const struct native_stack *native = &stack->native;
-	unsigned int frames = 0, placed = 0;
+	unsigned int frames = 0, named = 0;
+	bool placed = false;
 
 	ret->nr = 0;
 	if (!find_interpreter(methods, jit) || !is_known(jit_tables(jit), all))
@@ -277,12 +390,17 @@ bool java_place(struct java_methods *methods, struct jit *jit, struct languages 
 		const uint64_t pc = is_frame ? name_interpreted(methods, jit, all, stack, i) : 0;
 
 		frames += is_frame;
-		placed += pc != 0;
+		named += pc != 0;
+		placed |= pc != 0;
+		if (!is_frame && add_compiled(methods, jit, all, stack, i, ret)) {
+			placed = true;
+			continue;
+		}
 		if (!add_entry(ret, pc ? pc : native->pcs[i],
 			       pc ? SHSTK_MARK_PC : native->marks[i]))
 			return false;
 	}
 	if (frames)
-		languages_count_named(all, placed == frames);
+		languages_count_named(all, named == frames);
 	return placed;
 }

@@ -69,6 +69,10 @@ static const struct {
 	{ "ConstantPool", "_length", VM_POOL_LENGTH },
 	{ "ConstantPool", "_source_file_name_index", VM_POOL_SOURCE }, /* since Java 15 */
 	{ "InstanceKlass", "_constants", VM_CLASS_POOL },
+	{ "CompiledMethod", "_scopes_data_begin", VM_SCOPES }, /* Java 10 to 22, as all below */
+	{ "nmethod", "_scopes_pcs_offset", VM_PLACES },
+	{ "nmethod", "_dependencies_offset", VM_PLACES_END },
+	{ "nmethod", "_metadata_offset", VM_METADATA },
 };
 
 #define NR_NAMES (sizeof(names) / sizeof(*names))

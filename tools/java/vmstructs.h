@@ -58,6 +58,12 @@ enum vm_member {
 	VM_POOL_LENGTH,
 	VM_POOL_SOURCE,
 	VM_CLASS_POOL,
+	VM_NR_METHODS,
+	/* And these for what was inlined. */
+	VM_SCOPES = VM_NR_METHODS, /* address of descriptions of calls */
+	VM_PLACES, /* offset of the table of places, from the CodeBlob */
+	VM_PLACES_END,
+	VM_METADATA, /* offset of addresses of methods */
 	VM_NR
 };
 
