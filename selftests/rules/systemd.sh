@@ -6,7 +6,8 @@
 # Runs in a guest whose system is Debian's with systemd. shstk, its services and the modules are
 # where a package would put them. shstkd.service is started, restarted, killed and stopped by
 # systemctl, and shstk records under systemd-run, and systemd-run itself; then shstkd-profile.service
-# records all processes for a server that is not there, and shstk-broker.socket serves an ordinary user.
+# records all processes, for a server that is not there and for one that is; and shstk-broker.socket serves
+# an ordinary user.
 # systemd runs in its own process namespace, because process 1 is the guest's init.
 
 target=$1
@@ -100,7 +101,7 @@ record()
 
 stacks_from_start() # FILE: share of the samples whose stack begins at the program's start
 {
-	awk '{ all += $NF; if ($0 ~ /^target;_start;/) whole += $NF }
+	awk '/^target;/ { all += $NF; if ($0 ~ /^target;_start;/) whole += $NF }
 	     END { print whole + 0 " of " all + 0; exit !(all && whole >= 0.95 * all) }' "$1" >out
 }
 
@@ -209,6 +210,62 @@ log_has() # TEXT
 	grep -qF -e "$1" out
 }
 
+got=/var/tmp/got
+
+# serve: takes requests at port 4318 of this machine, and makes a file of the body of each.
+serve()
+{
+	mkdir -p $got /var/tmp/www/cgi-bin
+	cat >/var/tmp/www/cgi-bin/take <<-END
+		#!/bin/sh
+		head -c "\$CONTENT_LENGTH" >$got/\$\$.part && mv $got/\$\$.part $got/\$(date +%s.%N).body
+		printf 'Content-Type: text/plain\r\n\r\n'
+	END
+	chmod +x /var/tmp/www/cgi-bin/take
+	ifconfig lo up
+	busybox httpd -f -p 127.0.0.1:4318 -h /var/tmp/www &
+	server=$!
+}
+
+requests()
+{
+	ls $got/*.body 2>/dev/null | wc -l
+}
+
+# Makes a file that shstk reads of the last request: its length, four bytes of it, goes before it.
+read_last_request()
+{
+	last=$(ls $got/*.body | tail -n 1)
+	gzip -dc "$last" >message || return 1
+	size=$(wc -c <message)
+	# shellcheck disable=SC2059 # the text is what is printed
+	printf "$(printf '\\%03o' $((size >> 24)) $((size >> 16 & 255)) $((size >> 8 & 255)) $((size & 255)))" \
+		>last.shstk
+	cat message >>last.shstk
+	shstk report -q -o last.folded last.shstk
+}
+
+whole_stacks_arrive()
+{
+	read_last_request >out 2>&1 && stacks_from_start last.folded
+}
+
+sends_more() # THAN
+{
+	[ "$(requests)" -gt "$1" ]
+}
+
+shows_in_status() # PATTERN
+{
+	ctl status shstkd-profile >out 2>&1
+	grep -qE -e "$1" out
+}
+
+watchdog_hears() # AFTER
+{
+	[ "$(prop shstkd-profile WatchdogTimestampMonotonic)" -gt "$1" ]
+}
+
 conf=/etc/shstk/profile.conf
 inside systemd-analyze verify --man=no shstkd-profile.service >out 2>&1 && [ ! -s out ]
 point $? 'nothing is wrong in shstkd-profile.service'
@@ -249,6 +306,19 @@ inside sh -c "echo via = bpf >>$conf"
 ctl reload shstkd-profile >out 2>&1
 await log_has 'stacks walked by unwind rules in the kernel (BPF)'
 done_by $? 'with its rights stacks can be walked in the kernel'
+
+serve
+inside sed -i -e 's,^push = .*,push = http://127.0.0.1:4318/cgi-bin/take,' -e 's/^every = .*/every = 5s/' $conf
+ctl reload shstkd-profile >out 2>&1
+await sends_more 0
+done_by $? 'a server that takes requests gets them'
+await whole_stacks_arrive
+done_by $? 'nearly all stacks of a program that arrive begin at its first frame'
+await shows_in_status 'Status: "[1-9][0-9]* samples.*; 0 requests wait, 0 KiB"'
+done_by $? 'systemctl status shows samples, and that nothing waits'
+await watchdog_hears "$(prop shstkd-profile WatchdogTimestampMonotonic)"
+done_by $? 'the watchdog hears of it all the time'
+kill $server
 ctl stop shstkd-profile >out 2>&1 && prop_is shstkd-profile Result success
 done_by $? 'it stops'
 inside sh -c 'ls /var/lib/shstk/spool/*/*.request' >out 2>&1
