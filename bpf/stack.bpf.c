@@ -25,7 +25,7 @@ static __always_inline void hand_out(const struct walk *w, struct shstk_stack *t
 	to->guesses = w->chain.guesses;
 	to->pid = w->pid;
 	for (i = 0; i < SHSTK_STACK_MAX; i++)
-		to->pc[i] = i < nr ? w->entry[i] & ~WALK_GUESS : 0;
+		to->pc[i] = i < nr ? w->entry[i] & ~WALK_MARKS : 0;
 }
 
 static __always_inline int walk_to(struct walk *w, const struct walk_config *c,

@@ -19,7 +19,14 @@
 #define WALK_ASKED (1 << 16) /* bytes of the ring buffer of files that are asked for */
 #define WALK_CUTS 1024 /* files in which walks ended too early that can be known */
 
-#define WALK_GUESS (1ull << 63) /* set in a user-space entry that was found by a frame record */
+/*
+ * Bits of user-space entries: one that was found by a frame record; the program counter where a signal
+ * interrupted; the trampoline to which the signal's handler returns.
+ */
+#define WALK_GUESS (1ull << 63)
+#define WALK_PC (1ull << 62)
+#define WALK_SIGNAL (1ull << 61)
+#define WALK_MARKS (WALK_GUESS | WALK_PC | WALK_SIGNAL)
 #define WALK_KERNEL 128 /* maximum entries of the kernel's part of a chain */
 #define WALK_ENTRIES 1024 /* maximum entries of a chain, with its marks; a power of two */
 

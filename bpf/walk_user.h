@@ -33,14 +33,14 @@ struct {
 	__type(value, struct walk);
 } MAP(walks) SEC(".maps");
 
-/* Adds the frame to the chain. @guess is WALK_GUESS or 0. Returns GO_ON, or how the walk ends. */
-static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 guess)
+/* Adds the frame to the chain, with its @marks. Returns GO_ON, or how the walk ends. */
+static __always_inline int add_entry(struct walk *w, const struct frame *f, u64 marks)
 {
 	if (!f->pc)
 		return WALK_ZERO;
 	if (w->nr >= w->max)
 		return WALK_ROOM;
-	w->entry[MASKED(w->first + w->nr, WALK_ENTRIES)] = f->pc | guess;
+	w->entry[MASKED(w->first + w->nr, WALK_ENTRIES)] = f->pc | marks;
 	w->nr++;
 	return GO_ON;
 }
@@ -62,6 +62,19 @@ static __always_inline int no_code(struct walk *w)
 static __always_inline bool is_unknown(const struct packed_rule *rule)
 {
 	return rule->cfa & PACKED_SPECIAL && packed_kind(rule->cfa) == SHSTK_RULE_NONE;
+}
+
+/*
+ * Returns the mark of an entry: a signal frame was passed if what it interrupted is a program counter
+ * again. Then the entry before is the trampoline, unless that is where the walk began.
+ */
+static __always_inline u64 mark_signal(struct walk *w)
+{
+	if (!w->exact)
+		return 0;
+	if (w->nr)
+		w->entry[MASKED(w->first + w->nr - 1, WALK_ENTRIES)] |= WALK_SIGNAL;
+	return WALK_PC;
 }
 
 /* Returns whether a frame of code without a rule may be left by its frame record. */
@@ -96,7 +109,7 @@ static __always_inline int pass_frame(struct walk *w)
 	w->chain.guesses += guesses;
 	if (w->instance && !w->exact)
 		f->pc = through_trampoline(w, f->pc, f->sp);
-	return add_entry(w, f, guesses << 63);
+	return add_entry(w, f, guesses << 63 | mark_signal(w));
 }
 
 /* Makes one round of bpf_loop(). */

@@ -91,7 +91,7 @@ static int take(void *arg, const struct perf_record *r)
 		b->nr = s.nr;
 		for (uint64_t i = 0; i < s.nr && i < WALK_ENTRIES; i++)
 			b->entries[i] = is_context(s.chain[i]) ? s.chain[i] :
-								 s.chain[i] & ~WALK_GUESS;
+								 s.chain[i] & ~WALK_MARKS;
 		return 0;
 	}
 	if (b->writer && s.abi == 2 && b->tid == r->tid)

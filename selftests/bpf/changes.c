@@ -2,12 +2,14 @@
 /*
  * changes.c - CPU time in a function that the same three lead to, in all that a process may become:
  * in a thread, in a child, in a program that was executed, in a library that was loaded late, below
- * code that was made at run time, and while another thread changes mappings as fast as it can.
+ * code that was made at run time, while another thread changes mappings as fast as it can, and in the
+ * handler of a signal that came at the first instruction of a function.
  *
  *	changes LIBRARY
  */
 #include <dlfcn.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -119,6 +121,36 @@ static NOINLINE int in_flood(void)
 	return pthread_join(thread, NULL) ? -1 : ret;
 }
 
+/* The byte before this function is one of another. */
+int illegal(void);
+__asm__(".text\n"
+	".type before_illegal, %function\n"
+	"before_illegal:\n"
+	"	nop\n"
+	".size before_illegal, . - before_illegal\n"
+	".globl illegal\n"
+	".type illegal, %function\n"
+	"illegal:\n"
+	"	.cfi_startproc\n"
+#ifdef __x86_64__
+	"	ud2\n"
+#else
+	"	.inst 0\n"
+#endif
+	"	.cfi_endproc\n"
+	".size illegal, . - illegal\n");
+
+static NOINLINE void in_handler(int signo)
+{
+	one += signo;
+	_exit(outer() < 0);
+}
+
+static NOINLINE int in_illegal(void)
+{
+	return signal(SIGILL, in_handler) == SIG_ERR ? -1 : illegal() + one;
+}
+
 static int start_child(char **argv, int (*fn)(void))
 {
 	pid_t pid = fork();
@@ -144,5 +176,5 @@ int main(int argc, char **argv)
 	if (pthread_create(&thread, NULL, in_thread, NULL) || pthread_join(thread, NULL))
 		return 1;
 	return start_child(argv, in_child) || start_child(argv, NULL) || in_library(argv[1]) < 0 ||
-	       in_made_code() < 0 || in_flood() < 0;
+	       in_made_code() < 0 || in_flood() < 0 || start_child(argv, in_illegal);
 }

@@ -243,7 +243,7 @@ static int take(void *arg, const struct perf_record *r)
 	if (s.end < WALK_ENDS)
 		seen->ends[s.end]++;
 	for (uint64_t i = first + 2; i < s.nr; i++)
-		seen->odd += !is_code((s.chain[i] & ~WALK_GUESS) - 1);
+		seen->odd += !is_code((s.chain[i] & ~WALK_MARKS) - 1);
 	return 0;
 }
 

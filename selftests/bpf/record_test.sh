@@ -89,6 +89,7 @@ done <<-END
 	in_late_library main;in_library;in_late_library
 	in_made_code main;in_made_code;[^;]*
 	in_flood main;in_flood
+	in_handler main;start_child;in_illegal;illegal;[^;]*;in_handler
 END
 record_walked -e page-faults,cpu-clock -- "$spin"
 point $? "stacks of the first event of two are walked in the kernel"

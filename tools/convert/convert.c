@@ -430,7 +430,7 @@ static void add_context(struct converter *c, struct task *t, const struct perf_s
 		.tid = t->tid,
 		.time = sample->time,
 		.pc = sample->abi ? sample->regs.pc :
-		      chain.nr	  ? chain.ips[0] & ~WALK_GUESS :
+		      chain.nr	  ? chain.ips[0] & ~WALK_MARKS :
 				    0,
 	};
 

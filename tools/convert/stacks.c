@@ -25,10 +25,18 @@ bool stacks_are_copied(const struct stacks *st)
 
 /* ---- Callchains ---- */
 
+/* Returns the marks of an entry that the walk in the kernel made: SHSTK_MARK_*. */
+static uint8_t walked_marks(uint64_t entry)
+{
+	return (entry & WALK_GUESS ? SHSTK_MARK_GUESS : 0) | (entry & WALK_PC ? SHSTK_MARK_PC : 0) |
+	       (entry & WALK_SIGNAL ? SHSTK_MARK_SIGNAL : 0);
+}
+
 /* Adds the part of a callchain behind @context, whose first entry is a program counter. */
 static void add_chain(struct stacks *st, const struct perf_sample *sample, uint64_t context,
 		      unsigned int max, struct stack *s)
 {
+	const bool walked = sample->walked && context == PERF_CONTEXT_USER;
 	bool wanted = false, first = false;
 
 	for (uint64_t i = 0; i < sample->nr; i++) {
@@ -38,9 +46,9 @@ static void add_chain(struct stacks *st, const struct perf_sample *sample, uint6
 			first = wanted = pc == context;
 		} else if (wanted && s->nr < max) {
 			st->marks[s->nr] = first ? SHSTK_MARK_PC : 0;
-			if (sample->walked && context == PERF_CONTEXT_USER && pc & WALK_GUESS)
-				st->marks[s->nr] |= SHSTK_MARK_GUESS;
-			st->pcs[s->nr++] = context == PERF_CONTEXT_USER ? pc & ~WALK_GUESS : pc;
+			if (walked)
+				st->marks[s->nr] |= walked_marks(pc);
+			st->pcs[s->nr++] = walked ? pc & ~WALK_MARKS : pc;
 			first = false;
 		}
 	}
