@@ -2,7 +2,7 @@
 /*
  * record_rate.c - measures how many samples a second of CPU time the recorder takes from its rings.
  *
- *   record_rate FILE RINGS PROCESSES BYTES [chains]
+ *   record_rate FILE RINGS PROCESSES BYTES THREADS [chains]
  *
  * FILE is a perf.data with copies of stacks. Its records are written to RINGS rings, which are memory
  * of this program, as the kernel would: samples of PROCESSES processes that all do what the recorded
@@ -12,7 +12,8 @@
  * as when the kernel walks stacks, and no copy. What the kernel does, names and the output are not part
  * of it, and the processes do not live, so that nothing more can be read of them.
  *
- * Prints samples, CPU seconds, the mean number of frames, and bytes of memory that came in the meantime.
+ * Prints samples, CPU seconds, those of the thread that empties the rings, the mean number of frames, and
+ * bytes of memory that came in the meantime.
  */
 #include "tools/perf/rings.c"
 
@@ -48,6 +49,7 @@ struct kept {
  * @copy: bytes of a copy; 0: samples have callchains.
  * @rings: the rings.
  * @processes: how many processes do the same.
+ * @threads: how many threads the recorder has.
  * @time: time of the next record, ns.
  * @next: number of the next sample.
  */
@@ -57,6 +59,7 @@ struct feed {
 	size_t copy;
 	struct perf_rings *rings;
 	unsigned int processes;
+	unsigned int threads;
 	uint64_t time;
 	size_t next;
 };
@@ -367,7 +370,7 @@ struct recording {
 	struct perf_recording *d;
 };
 
-static void begin_recording(struct recording *r, size_t copy)
+static void begin_recording(struct recording *r, size_t copy, unsigned int threads)
 {
 	static const struct perf_event clock = {
 		.name = "cpu-clock",
@@ -383,6 +386,7 @@ static void begin_recording(struct recording *r, size_t copy)
 			   .cgroup = -1 },
 		.depth = CHAIN_MAX,
 		.fold = true,
+		.nr_threads = threads,
 	};
 	struct reason why;
 
@@ -403,27 +407,36 @@ static void end_recording(struct recording *r)
 	shstk_symbols_destroy(r->symbols);
 }
 
-static double cpu_seconds(void)
+static double cpu_seconds(clockid_t clock)
 {
 	struct timespec t;
 
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	clock_gettime(clock, &t);
 	return t.tv_sec + t.tv_nsec * 1e-9;
 }
 
-/* Has the recorder take what is in the rings. Returns its CPU seconds. */
-static double take_all(struct recording *r)
+/* CPU seconds that the recorder took, and those of its thread that empties the rings. */
+struct spent {
+	double all, emptying;
+};
+
+/* Has the recorder take what is in the rings. Adds to @spent what that took. */
+static void take_all(struct recording *r, struct spent *spent)
 {
-	double begin = cpu_seconds();
+	const double all = cpu_seconds(CLOCK_PROCESS_CPUTIME_ID);
+	const double emptying = cpu_seconds(CLOCK_THREAD_CPUTIME_ID);
 
 	if (perf_recording_take(r->d))
 		die("out of memory");
-	return cpu_seconds() - begin;
+	spent->emptying += cpu_seconds(CLOCK_THREAD_CPUTIME_ID) - emptying;
+	spent->all += cpu_seconds(CLOCK_PROCESS_CPUTIME_ID) - all;
 }
 
 /* Tells the recorder what the processes do, and has it take that. */
 static void begin_processes(struct feed *f, struct recording *r)
 {
+	struct spent unused = { 0 };
+
 	for (unsigned int n = 0; n < f->processes; n++)
 		for (size_t i = 0; i < f->nr_others; i++) {
 			struct kept *k = &f->others[i];
@@ -436,7 +449,7 @@ static void begin_processes(struct feed *f, struct recording *r)
 				k->words[1 + w] += (uint64_t)n * PIDS << 32 | n * PIDS;
 			write_record(f, k, 0, n * PIDS);
 			memcpy(k->words + 1, body, nr * sizeof(*body));
-			take_all(r);
+			take_all(r, &unused);
 		}
 }
 
@@ -451,14 +464,15 @@ static void write_samples(struct feed *f)
 /* Replaces each copy by the callchain in it. */
 static void make_chains(struct feed *f)
 {
+	struct spent unused = { 0 };
 	struct recording r;
 
-	begin_recording(&r, f->copy);
+	begin_recording(&r, f->copy, 1);
 	begin_processes(f, &r);
 	for (size_t i = 0; i < f->nr_samples; i++) {
 		last.nr = 0;
 		write_record(f, &f->samples[i], 0, 0);
-		take_all(&r);
+		take_all(&r, &unused);
 		make_chain(&f->samples[i]);
 	}
 	end_recording(&r);
@@ -482,35 +496,37 @@ static void measure(struct feed *f)
 {
 	const uint64_t of_round = LOOK * f->rings->nr_rings;
 	uint64_t samples = 0;
-	double seconds = 0;
+	struct spent spent = { 0 };
 	struct recording r;
 	long before;
 
-	begin_recording(&r, f->copy);
+	begin_recording(&r, f->copy, f->threads);
 	begin_processes(f, &r);
 	/* The first pass fills what the recorder keeps, rules and stacks above all. */
 	for (size_t done = 0; done < f->nr_samples * f->processes; done += of_round) {
 		write_samples(f);
-		take_all(&r);
+		take_all(&r, &spent);
 	}
+	spent = (struct spent){ 0 };
 	last.frames = 0;
 	before = memory();
-	while (seconds < SECONDS || samples < ROUNDS_MIN * of_round) {
+	while (spent.all < SECONDS || samples < ROUNDS_MIN * of_round) {
 		write_samples(f);
-		seconds += take_all(&r);
+		take_all(&r, &spent);
 		samples += of_round;
 	}
-	printf("%llu %.3f %.1f %ld\n", (unsigned long long)samples, seconds,
+	printf("%llu %.3f %.3f %.1f %ld\n", (unsigned long long)samples, spent.all, spent.emptying,
 	       (double)last.frames / samples, (memory() - before) * 1024);
 	end_recording(&r);
 }
 
 int main(int argc, char **argv)
 {
-	if (argc < 5)
-		die("usage: record_rate FILE RINGS PROCESSES BYTES [chains]");
+	if (argc < 6)
+		die("usage: record_rate FILE RINGS PROCESSES BYTES THREADS [chains]");
 	feed.processes = atoi(argv[3]);
 	feed.copy = atoi(argv[4]) & ~7;
+	feed.threads = atoi(argv[5]);
 	if (feed.copy > COPY_MAX)
 		feed.copy = COPY_MAX;
 	feed.time = 1000000000;
@@ -518,7 +534,7 @@ int main(int argc, char **argv)
 		die("RINGS or PROCESSES is out of range");
 	read_file(&feed, argv[1]);
 	make_rings(&feed, atoi(argv[2]));
-	if (argc > 5)
+	if (argc > 6)
 		make_chains(&feed);
 	measure(&feed);
 	return 0;

@@ -200,7 +200,7 @@ static int take_sample(struct truth *t, const struct perf_record *r)
 	task = population_task(&t->all, s.pid, s.tid);
 	if (!task)
 		return -ENOMEM;
-	if (!stacks_make(&t->stacks, &t->all, task, &s, NULL, &stack) && stack.nr_copied)
+	if (!stacks_make(&t->stacks, &t->all, task, &s, NULL, NULL, &stack) && stack.nr_copied)
 		place(t, task, &s, &stack);
 	return 0;
 }

@@ -29,12 +29,16 @@
 #define DEPTH 12 /* number of calls of the stack that is sampled */
 #define CUT 192 /* bytes of a copy that is too small for the stack */
 #define DEEP 100 /* number of calls of a stack that is deeper than MOST */
+#define REPEATED 100 /* samples that follow one another, for several threads */
+#define THREADS 4
 #define MOST 80 /* frames of a stack, at most, but for deeper ones, whose both ends are kept */
 
 /* Stacks are copied; otherwise samples have callchains only. */
 static bool copies;
 /* The copies are of a deep stack. */
 static bool deep;
+/* How many equal samples follow one another. */
+static unsigned int repeated = 1;
 /* The callchain, and a second mapping of the same code, which no record tells of. */
 static void *frames[64];
 static int nr_frames;
@@ -48,8 +52,21 @@ static void take_frames(void)
 	nr_frames = backtrace(frames, sizeof(frames) / sizeof(*frames));
 }
 
+/* Counts the stacks that are unwound by other threads than the first one. */
+static _Atomic unsigned int unwound;
+
+int __real_unwinder_unwind(struct unwinder *u, pid_t pid, const struct stack_copy *copy,
+			   struct unwound *ret);
+
+int __wrap_unwinder_unwind(struct unwinder *u, pid_t pid, const struct stack_copy *copy,
+			   struct unwound *ret)
+{
+	unwound++;
+	return __real_unwinder_unwind(u, pid, copy, ret);
+}
+
 /* Hands out a sample of a thread. @moved: its innermost function is in the second mapping. */
-static int sample_of(int pid, int tid, bool moved, size_t size, record_fn fn, void *arg)
+static int one_sample(int pid, int tid, bool moved, size_t size, record_fn fn, void *arg)
 {
 	const uint64_t by = moved ? alias : 0;
 
@@ -64,6 +81,16 @@ static int sample_of(int pid, int tid, bool moved, size_t size, record_fn fn, vo
 	the_time += STEP;
 	samples++;
 	return hand_out(PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, pid, tid, fn, arg);
+}
+
+/* Hands out such samples. */
+static int sample_of(int pid, int tid, bool moved, size_t size, record_fn fn, void *arg)
+{
+	int ret = 0;
+
+	for (unsigned int i = 0; i < repeated && !ret; i++)
+		ret = one_sample(pid, tid, moved, size, fn, arg);
+	return ret;
 }
 
 /* Gives a thread of CHILD another name. */
@@ -238,14 +265,15 @@ static int record(const char *path, struct result *m)
 	return ret;
 }
 
-/* Converts the perf.data file. */
-static int convert(const char *path, struct result *m)
+/* Converts the perf.data file, in so many threads. */
+static int convert(const char *path, unsigned int threads, struct result *m)
 {
 	struct convert_opts opts = {
 		.kernel = KERNEL_NEVER,
 		.depth = MOST,
 		.fold = true,
 		.keep_times = 1000,
+		.threads = threads,
 	};
 	struct convert_file file = { .first = 0 };
 	struct past past = { .images.root = -1 };
@@ -325,7 +353,7 @@ static bool is_folded(const char *text)
 static void test(const char *path)
 {
 	struct result live = { .size = 0 }, file = { .size = 0 };
-	bool made = !record(path, &live) && !convert(path, &file);
+	bool made = !record(path, &live) && !convert(path, 1, &file);
 	char *a = made ? folded(&live) : NULL, *b = made ? folded(&file) : NULL;
 
 	verdict(made && a && is_named(a), "what is recorded has names");
@@ -342,13 +370,32 @@ static void test(const char *path)
 	drop(&file);
 }
 
+/* Compares the profiles that one thread makes of a file, and several. */
+static void test_threads(const char *path)
+{
+	struct result live = { .size = 0 }, one = { .size = 0 }, more = { .size = 0 };
+	bool made, same;
+
+	repeated = REPEATED;
+	made = !record(path, &live) && !convert(path, 1, &one);
+	unwound = 0;
+	made = made && !convert(path, THREADS, &more);
+	same = made && one.size == more.size && !memcmp(one.bytes, more.bytes, one.size);
+	verdict(same, "of one thread and of several it is the same profile, byte for byte");
+	printf("# %u stacks were unwound by other threads\n", unwound);
+	verdict(unwound > REPEATED, "several threads unwind");
+	drop(&live);
+	drop(&one);
+	drop(&more);
+}
+
 int main(int argc, char **argv)
 {
 	char path[4096];
 
 	(void)argc;
 	snprintf(path, sizeof(path), "%s.data", argv[0]);
-	puts("KTAP version 1\n1..7");
+	puts("KTAP version 1\n1..9");
 	the_time = now_ns(CLOCK_MONOTONIC);
 	there_too = take_frames;
 	call(DEPTH);
@@ -356,7 +403,10 @@ int main(int argc, char **argv)
 		copies = !i;
 		test(path);
 	}
-	copies = deep = true;
+	copies = true;
+	test_threads(path);
+	repeated = 1;
+	deep = true;
 	call(DEEP);
 	test(path);
 	unlink(path);

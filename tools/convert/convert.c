@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "bpf/walk.h"
+#include "tools/convert/ahead.h"
 #include "tools/convert/contexts.h"
 #include "tools/convert/convert.h"
 #include "tools/java/methods.h"
@@ -45,18 +46,19 @@ struct converter *converter_create(const struct convert_opts *opts, struct shstk
 	know_functions(c, symbols);
 	if (opts->keep_times)
 		shstk_profile_keep_times(profile, opts->keep_times);
-	if (!population_init(&c->all, symbols, past)) {
-		c->all.labels = opts->labels;
-		return c;
+	if (population_init(&c->all, symbols, past)) {
+		free(c);
+		return NULL;
 	}
-	free(c);
-	return NULL;
+	c->all.labels = opts->labels;
+	return c;
 }
 
 void converter_destroy(struct converter *c)
 {
 	if (!c)
 		return;
+	ahead_destroy(c->ahead);
 	population_deinit(&c->all);
 	stacks_deinit(&c->stacks);
 	free(c->methods);
@@ -75,6 +77,76 @@ void converter_renew(struct converter *c, struct shstk_symbols *symbols,
 	c->counts = (struct convert_counts){ .samples = 0 };
 	c->first = (struct convert_first){ .proc = NULL };
 	c->learnt.short_lived = 0;
+}
+
+/* ---- Samples that wait ---- */
+
+static int take_sample(struct converter *c, int which, const struct perf_sample *sample,
+		       const struct memory_pieces *more, const struct unwound *ahead);
+
+/* Adds the sample that waits for longest to the profile. Returns 0 or a negative errno. */
+static int settle_first(struct converter *c, const struct ahead_sample *s)
+{
+	const uint64_t now = c->all.time;
+	int err = s->err;
+
+	s->process->waiting--;
+	c->all.time = s->time;
+	if (!err)
+		err = take_sample(c, s->which, &s->sample, NULL, s->unwound ? &s->user : NULL);
+	c->all.time = now;
+	ahead_drop_first(c->ahead);
+	return err;
+}
+
+int convert_settle(struct converter *c)
+{
+	const struct ahead_sample *s;
+	int err = 0;
+
+	while (c->ahead && !err && (s = ahead_first(c->ahead)))
+		err = settle_first(c, s);
+	return err;
+}
+
+/*
+ * Adds the samples of a process that wait, with those of others before them, as what they depend on is
+ * about to change. @p may be NULL. Returns 0 or a negative errno.
+ */
+static int settle(struct converter *c, const struct process *p)
+{
+	int err = 0;
+
+	while (p && p->waiting && !err)
+		err = settle_first(c, ahead_first(c->ahead));
+	return err;
+}
+
+/* Does the same for the process to which a thread is known to belong. */
+static int settle_thread(struct converter *c, int tid)
+{
+	const struct task *t = c->ahead ? population_find_task(&c->all, tid) : NULL;
+
+	return t ? settle(c, t->process) : 0;
+}
+
+static int settle_process(struct converter *c, int pid)
+{
+	return c->ahead ? settle(c, population_find_process(&c->all, pid)) : 0;
+}
+
+int convert_read(struct converter *c, int tid)
+{
+	return settle_thread(c, tid);
+}
+
+int convert_forget(struct converter *c, int tid)
+{
+	int err = settle_thread(c, tid);
+
+	if (!err)
+		population_forget(&c->all, tid);
+	return err;
 }
 
 /* ---- Processes and threads ---- */
@@ -122,7 +194,9 @@ int convert_map(struct converter *c, const struct perf_map *m)
 	int err;
 
 	c->learnt.moved = c->all.time;
-	err = population_map(&c->all, m);
+	err = settle_process(c, m->pid);
+	if (!err)
+		err = population_map(&c->all, m);
 	if (err || m->pid <= 0)
 		return err;
 	p = c->opts.contexts && mappings_is_file(m->path) ? population_process(&c->all, m->pid) :
@@ -134,8 +208,12 @@ int convert_map(struct converter *c, const struct perf_map *m)
 
 int convert_comm(struct converter *c, const struct perf_comm *m)
 {
+	int err = settle_process(c, m->pid);
+
+	if (!err)
+		err = settle_thread(c, m->tid);
 	c->learnt.moved = c->all.time;
-	return population_comm(&c->all, m);
+	return err ? err : population_comm(&c->all, m);
 }
 
 /* Notes in the profile that the process of a thread began or ended. Returns 0 or -ENOMEM. */
@@ -157,7 +235,11 @@ int convert_fork(struct converter *c, const struct perf_fork *f)
 	int err;
 
 	c->learnt.moved = c->all.time;
-	err = population_fork(&c->all, f);
+	err = settle_process(c, f->pid);
+	if (!err)
+		err = settle_thread(c, f->tid);
+	if (!err)
+		err = population_fork(&c->all, f);
 	t = err || f->pid == f->parent ? NULL : population_find_task(&c->all, f->tid);
 	return t ? note_life(c, t, false) : err;
 }
@@ -188,8 +270,8 @@ static void count_unseen(struct converter *c, const struct task *t)
 
 int convert_exit(struct converter *c, const struct perf_fork *f, bool later)
 {
-	struct task *t = population_exit(&c->all, f);
-	int err = 0;
+	int err = settle_thread(c, f->tid);
+	struct task *t = err ? NULL : population_exit(&c->all, f);
 
 	if (t) {
 		count_unseen(c, t);
@@ -441,19 +523,32 @@ static void add_context(struct converter *c, struct task *t, const struct perf_s
 }
 
 /*
+ * Reads what the process has mapped now, unless that was done a moment ago. What is unwound ahead
+ * meanwhile would be without it. Returns whether it did.
+ */
+static bool read_maps(struct converter *c, struct process *p)
+{
+	if (!population_may_read_maps(&c->all, p))
+		return false;
+	if (c->ahead)
+		ahead_drop_stacks(c->ahead);
+	return population_read_maps(&c->all, p);
+}
+
+/*
  * Makes the stack of a sample, and names code in it that was made at run time. Returns 0 or a
  * negative errno.
  */
 static int make_stack(struct converter *c, struct task *t, struct shstk_symproc *proc,
 		      const struct perf_sample *sample, const struct memory_pieces *more,
-		      struct stack *ret)
+		      const struct unwound *ahead, struct stack *ret)
 {
-	int err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
+	int err = stacks_make(&c->stacks, &c->all, t, sample, more, ahead, ret);
 
 	/* A process that is known only from /proc may have mapped more since. */
 	if (!err && (ret->end == SHSTK_END_BAD_PC || unknown_address(proc, ret)) &&
-	    population_read_maps(&c->all, t->process))
-		err = stacks_make(&c->stacks, &c->all, t, sample, more, ret);
+	    read_maps(c, t->process))
+		err = stacks_make(&c->stacks, &c->all, t, sample, more, NULL, ret);
 	/* Names of code that is made at run time are known only as long as the code exists. */
 	if (!err)
 		err = mappings_name_generated(t->process->mappings, proc, ret->pcs, ret->nr);
@@ -487,8 +582,9 @@ static int keep_stack(struct task *t, struct shstk_symproc *proc, const struct s
 	return 0;
 }
 
-int convert_sample(struct converter *c, int which, const struct perf_sample *sample,
-		   const struct memory_pieces *more)
+/* Takes a sample; @ahead is its stack, if that was unwound ahead. Returns 0 or a negative errno. */
+static int take_sample(struct converter *c, int which, const struct perf_sample *sample,
+		       const struct memory_pieces *more, const struct unwound *ahead)
 {
 	struct shstk_symproc *proc;
 	struct stack stack;
@@ -500,7 +596,7 @@ int convert_sample(struct converter *c, int which, const struct perf_sample *sam
 	proc = t ? population_names(&c->all, t->process) : NULL;
 	if (!proc)
 		return -ENOMEM;
-	err = make_stack(c, t, proc, sample, more, &stack);
+	err = make_stack(c, t, proc, sample, more, ahead, &stack);
 	if (err)
 		return err;
 	stack.cpu = sample->cpu;
@@ -508,6 +604,69 @@ int convert_sample(struct converter *c, int which, const struct perf_sample *sam
 	if (which == PERF_OFF)
 		return t->exited ? 0 : keep_stack(t, proc, &stack);
 	return add_sample(c, t, proc, &stack, which, sample->period);
+}
+
+/*
+ * Returns whether a sample may wait while its stack is unwound: it has a copy, for which nothing is
+ * read that is gone soon. The first sample of the profile does not wait, as what has none is added to
+ * its thread.
+ */
+static bool may_wait(const struct converter *c, int which, const struct perf_sample *sample,
+		     const struct memory_pieces *more)
+{
+	return c->opts.threads > 1 && c->first.proc && !c->all.writer && which != PERF_OFF &&
+	       stacks_are_copied(&c->stacks) && !sample->walked &&
+	       sample->abi == PERF_SAMPLE_REGS_ABI_64 && sample->stack_size && !(more && more->nr);
+}
+
+/* Starts the threads, if that was not done yet. Returns whether there are any. */
+static bool have_threads(struct converter *c)
+{
+	if (!c->ahead)
+		c->ahead = ahead_create(c->opts.threads - 1, c->stacks.depth);
+	if (!c->ahead)
+		c->opts.threads = 1;
+	return c->ahead;
+}
+
+/* Returns whether unwinding is all that is needed for a stack of the process, as far as is known. */
+static bool is_native(const struct process *p)
+{
+	return !p->language && !mappings_has_jit(p->mappings) && !mappings_has_go(p->mappings);
+}
+
+/* Lets a sample wait, if it may. Returns 1 if it waits, 0 if it does not, or a negative errno. */
+static int let_wait(struct converter *c, int which, const struct perf_sample *sample)
+{
+	struct ahead_sample s = { .which = which, .time = c->all.time, .sample = *sample };
+	struct task *t = population_find_task(&c->all, sample->tid);
+	int err = 0;
+
+	if (t && t->process->pid != sample->pid)
+		err = settle(c, t->process);
+	t = err ? NULL : population_task(&c->all, sample->pid, sample->tid);
+	if (!t)
+		return err ? err : -ENOMEM;
+	if (!is_native(t->process) || !have_threads(c))
+		return 0;
+	s.process = t->process;
+	do {
+		err = ahead_add(c->ahead, &s);
+	} while (err == -ENOSPC && !(err = settle_first(c, ahead_first(c->ahead))));
+	t->process->waiting += !err;
+	return err ? err : 1;
+}
+
+int convert_sample(struct converter *c, int which, const struct perf_sample *sample,
+		   const struct memory_pieces *more)
+{
+	int ret = may_wait(c, which, sample, more) ? let_wait(c, which, sample) : 0;
+
+	if (!ret)
+		ret = settle_process(c, sample->pid);
+	if (!ret)
+		ret = settle_thread(c, sample->tid);
+	return ret ? (ret < 0 ? ret : 0) : take_sample(c, which, sample, more, NULL);
 }
 
 /* ---- Time off the CPU ---- */
@@ -611,14 +770,15 @@ void convert_waking(struct converter *c, const struct waking *waking, uint64_t t
 int convert_return(struct converter *c, int tid, uint64_t time)
 {
 	struct task *t = population_find_task(&c->all, tid);
+	int err = t ? settle(c, t->process) : 0;
 
-	return t ? came_back(c, t, time) : 0;
+	return t && !err ? came_back(c, t, time) : err;
 }
 
 int convert_end(struct converter *c, uint64_t time)
 {
 	struct task *t, *next;
-	int ret = 0;
+	int ret = convert_settle(c);
 
 	HASH_ITER(hh, c->all.tasks, t, next)
 	if (!ret)

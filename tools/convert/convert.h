@@ -11,6 +11,7 @@
  *	rings or file            converter                        profile
  *	map, comm, fork, exit -> population: mappings of each
  *	sample                -> stacks_make() ---------------->  shstk_profile_add()
+ *	                         or waits until a thread has unwound it (ahead.h)
  *	sample of a switch    -> kept with the thread
  *	waking                -> kept with the thread
  *	switch back           -> its time off the CPU --------->  shstk_profile_add()
@@ -21,6 +22,8 @@
 #include "libshstk/symbol/profile.h"
 #include "tools/convert/stacks.h"
 #include "tools/convert/wakers.h"
+
+struct ahead;
 
 /**
  * enum off_time - kinds of time that a thread spends off its CPU
@@ -48,6 +51,7 @@ enum off_time {
  * @period: ns of CPU time that a sample stands for; 0: not known.
  * @languages: the languages whose functions are shown, or NULL. It must outlive the converter.
  * @contexts: trace contexts of threads, or NULL. It must outlive the converter.
+ * @threads: how many threads work, where copies of stacks are unwound; 0 or 1: the caller's alone.
  */
 struct convert_opts {
 	enum stack_source source;
@@ -61,6 +65,7 @@ struct convert_opts {
 	uint64_t period;
 	struct languages *languages;
 	struct contexts *contexts;
+	unsigned int threads;
 };
 
 /**
@@ -160,6 +165,7 @@ struct convert_first {
  * @learnt: what the recorder may adapt to.
  * @first: the thread to which is added what has no sample.
  * @methods: room for a stack with Java's methods, or NULL.
+ * @ahead: threads that unwind copies of stacks, with the samples that wait for that; NULL: none do.
  */
 struct converter {
 	struct convert_opts opts;
@@ -171,6 +177,7 @@ struct converter {
 	struct convert_learnt learnt;
 	struct convert_first first;
 	struct java_entries *methods;
+	struct ahead *ahead;
 };
 
 /**
@@ -198,12 +205,24 @@ void converter_renew(struct converter *c, struct shstk_symbols *symbols,
 void convert_at(struct converter *c, uint64_t time);
 
 /*
+ * Adds the samples that wait for their stacks to the profile. What else is asked of the converter, or
+ * changed in it, must come after this, except for further records. Returns 0 or a negative errno.
+ */
+int convert_settle(struct converter *c);
+
+/* Prepares for what was read of a thread at its next sample. Returns 0 or a negative errno. */
+int convert_read(struct converter *c, int tid);
+
+/* Forgets a thread, because another one with its number has begun. Returns 0 or a negative errno. */
+int convert_forget(struct converter *c, int tid);
+
+/*
  * Looks whether the process has an interpreter, so that its frames can be read at its first sample.
  * Returns 0 or -ENOMEM.
  */
 int convert_language(struct converter *c, int pid);
 
-/* Take a record. Each returns 0 or -ENOMEM. */
+/* Take a record. Each returns 0 or a negative errno. */
 int convert_map(struct converter *c, const struct perf_map *m);
 int convert_comm(struct converter *c, const struct perf_comm *m);
 int convert_fork(struct converter *c, const struct perf_fork *f);

@@ -103,5 +103,7 @@ int convert_file(struct convert_file *f)
 		.lost = on_lost,
 	};
 
-	return perfdata_read(f->pd, &handler, f);
+	int err = perfdata_read(f->pd, &handler, f);
+
+	return err ? err : convert_settle(f->convert);
 }

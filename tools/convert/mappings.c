@@ -23,6 +23,18 @@
 #define MAX_ENDS 4 /* kinds of outermost frames: those of the first thread, those of others */
 
 /**
+ * struct unwinder - the modules of a process for unwinding, for one thread at a time
+ * @files: where files are found.
+ * @space: the modules; NULL until they are needed.
+ * @pid: the process whose stack was unwound last.
+ */
+struct unwinder {
+	const struct mappings_files *files;
+	struct shstk_space *space;
+	pid_t pid;
+};
+
+/**
  * struct mappings - what is mapped
  * @refs: number of processes that have these mappings.
  * @files: where files are found.
@@ -33,8 +45,8 @@
  * @nr_languages: number of mappings that may be of an interpreter.
  * @language: what mappings_language() returned; -EAGAIN: it has to be found out.
  * @asked: how often that was wanted since the last change.
- * @space: the modules for unwinding; NULL until they are needed.
- * @pid: the process whose stack was unwound last.
+ * @own: unwinds for the thread that changes the mappings.
+ * @workers: unwind for other threads, MAPPINGS_WORKERS of them; NULL until one is needed.
  * @jit: what is known of code made at run time, or NULL.
  * @methods: what is known of Java's methods, or NULL.
  * @ends: outermost entries of complete stacks, the innermost of them first; 0: none.
@@ -51,8 +63,8 @@ struct mappings {
 	size_t nr_languages;
 	int language;
 	unsigned int asked;
-	struct shstk_space *space;
-	pid_t pid;
+	struct unwinder own;
+	struct unwinder *workers;
 	struct jit *jit;
 	struct java_methods *methods;
 	uint64_t ends[MAX_ENDS][MAPPINGS_OUTERMOST];
@@ -75,6 +87,7 @@ struct mappings *mappings_create(const struct mappings_files *files)
 		return NULL;
 	mappings->refs = 1;
 	mappings->files = files;
+	mappings->own.files = files;
 	return mappings;
 }
 
@@ -91,7 +104,10 @@ void mappings_put(struct mappings *mappings)
 	for (size_t i = 0; i < mappings->nr; i++)
 		free(mappings->maps[i].path);
 	free(mappings->maps);
-	shstk_space_destroy(mappings->space);
+	shstk_space_destroy(mappings->own.space);
+	for (size_t i = 0; mappings->workers && i < MAPPINGS_WORKERS; i++)
+		shstk_space_destroy(mappings->workers[i].space);
+	free(mappings->workers);
 	jit_destroy(mappings->jit);
 	java_methods_destroy(mappings->methods);
 	free(mappings->stepped);
@@ -297,7 +313,7 @@ static int read_process(void *arg, uint64_t addr, void *buf, size_t size)
 {
 	const struct mappings *mappings = arg;
 
-	return mappings_read(mappings, mappings->pid, addr, buf, size);
+	return mappings_read(mappings, mappings->own.pid, addr, buf, size);
 }
 
 static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
@@ -310,14 +326,14 @@ static int open_jit(void *arg, uint64_t *start, uint64_t *offset)
 		return -ENOENT;
 	*start = map->start;
 	*offset = map->offset;
-	return files->open(files->arg, mappings->pid, map);
+	return files->open(files->arg, mappings->own.pid, map);
 }
 
 static struct shstk_account *account_of(void *arg)
 {
 	const struct mappings *mappings = arg;
 
-	return mappings->files->account(mappings->files->arg, mappings->pid);
+	return mappings->files->account(mappings->files->arg, mappings->own.pid);
 }
 
 /* Returns the number of the interpreter that the file of a mapping is, as languages_find() does. */
@@ -326,7 +342,7 @@ static int find_language(struct mappings *mappings, const struct mappings_map *m
 {
 	const struct mappings_files *files = mappings->files;
 	struct language_module module = {
-		.fd = files->open(files->arg, mappings->pid, map),
+		.fd = files->open(files->arg, mappings->own.pid, map),
 		.start = map->start,
 		.offset = map->offset,
 		.read = read_process,
@@ -366,7 +382,7 @@ int mappings_language(struct mappings *mappings, pid_t pid, struct languages *la
 	}
 	if (!is_due(mappings))
 		return 0;
-	mappings->pid = pid;
+	mappings->own.pid = pid;
 	for (size_t i = 0; i < mappings->nr && !found; i++)
 		if (languages_may_be(mappings->maps[i].path))
 			found = find_language(mappings, &mappings->maps[i], languages);
@@ -398,7 +414,7 @@ static int add_jit(struct mappings *mappings)
 	mappings->jit = jit_create();
 	if (!mappings->jit)
 		return -ENOMEM;
-	shstk_space_set_shapes(mappings->space, jit_shape, mappings->jit);
+	shstk_space_set_shapes(mappings->own.space, jit_shape, mappings->jit);
 	return 0;
 }
 
@@ -423,19 +439,36 @@ static struct mappings_map all_of(const struct mappings *mappings, const struct 
 	return all;
 }
 
-/* Adds a mapping to the modules for unwinding. Returns 0 or -ENOMEM. */
-static int add_code(struct mappings *mappings, pid_t pid, const struct mappings_map *map)
+/*
+ * Adds a mapping to the modules for unwinding. The stacks of code that is made at run time in a known
+ * way are unwound only by the thread that changes the mappings. Returns 0 or -ENOMEM.
+ */
+static int add_code(struct mappings *mappings, pid_t pid, struct shstk_space *space,
+		    const struct mappings_map *map)
 {
 	const struct mappings_files *files = mappings->files;
 	const struct mappings_map all = all_of(mappings, map);
-	int err = files->add(files->arg, pid, mappings->space, &all);
+	int err = files->add(files->arg, pid, space, &all);
 
 	if (!strcmp(map->path, "[uprobes]"))
-		shstk_space_set_probes(mappings->space, map->start);
-	if (jit_is_known(map->path) && add_jit(mappings))
+		shstk_space_set_probes(space, map->start);
+	if (space == mappings->own.space && jit_is_known(map->path) && add_jit(mappings))
 		return -ENOMEM;
 	if (err && err != -ENOMEM)
-		err = shstk_space_add_code(mappings->space, map->start, map->end);
+		err = shstk_space_add_code(space, map->start, map->end);
+	return err;
+}
+
+/* Adds a mapping to the modules of all threads that have some. Returns 0 or -ENOMEM. */
+static int add_code_for_all(struct mappings *mappings, pid_t pid, const struct mappings_map *map)
+{
+	struct shstk_space *space = mappings->own.space;
+	int err = space ? add_code(mappings, pid, space, map) : 0;
+
+	for (size_t i = 0; mappings->workers && i < MAPPINGS_WORKERS && !err; i++) {
+		space = mappings->workers[i].space;
+		err = space ? add_code(mappings, pid, space, map) : 0;
+	}
 	return err;
 }
 
@@ -513,8 +546,8 @@ int mappings_add(struct mappings **mappings, pid_t pid, const struct mappings_ma
 	if ((*mappings)->nr == MAX_MAPS)
 		return 0;
 	err = insert(*mappings, map);
-	if (!err && (*mappings)->space)
-		err = add_code(*mappings, pid, map);
+	if (!err)
+		err = add_code_for_all(*mappings, pid, map);
 	return err ? err : 1;
 }
 
@@ -537,33 +570,44 @@ int mappings_name(const struct mappings *mappings, pid_t pid, struct shstk_sympr
 	return err;
 }
 
-static int make_space(struct mappings *mappings, pid_t pid)
+static int read_generated(void *arg, uint64_t addr, void *buf, size_t size)
 {
-	int err = shstk_space_create(mappings->files->arch, &mappings->space);
+	const struct unwinder *u = arg;
 
+	return u->files->read(u->files->arg, u->pid, addr, buf, size);
+}
+
+/* Gives @u, which is one of @mappings, all modules, unless it has them. Returns 0 or -ENOMEM. */
+static int make_space(struct mappings *mappings, pid_t pid, struct unwinder *u)
+{
+	int err;
+
+	if (u->space)
+		return 0;
+	err = shstk_space_create(u->files->arch, &u->space);
 	if (err)
 		return err;
-	shstk_space_set_debug(mappings->space, shstk_debug_find, NULL);
-	if (mappings->files->read)
-		shstk_space_set_generated(mappings->space, read_process, mappings);
+	shstk_space_set_debug(u->space, shstk_debug_find, NULL);
+	if (u->files->read)
+		shstk_space_set_generated(u->space, read_generated, u);
 	for (size_t i = 0; i < mappings->nr && !err; i++)
-		err = add_code(mappings, pid, &mappings->maps[i]);
+		err = add_code(mappings, pid, u->space, &mappings->maps[i]);
 	return err;
 }
 
 bool mappings_has_go(const struct mappings *mappings)
 {
-	return mappings->space && shstk_space_has_go(mappings->space);
+	return mappings->own.space && shstk_space_has_go(mappings->own.space);
 }
 
 enum shstk_gokind mappings_go_kind(const struct mappings *mappings, uint64_t pc)
 {
-	return mappings->space ? shstk_go_kind(mappings->space, pc) : SHSTK_GO_NONE;
+	return mappings->own.space ? shstk_go_kind(mappings->own.space, pc) : SHSTK_GO_NONE;
 }
 
 bool mappings_go_has_frame(const struct mappings *mappings, uint64_t pc)
 {
-	return mappings->space && shstk_go_has_frame(mappings->space, pc);
+	return mappings->own.space && shstk_go_has_frame(mappings->own.space, pc);
 }
 
 /* What is known of the process's memory while a copy is unwound. */
@@ -604,31 +648,27 @@ static bool is_elsewhere(const struct known_memory *k)
 	return k->missed < k->sp || k->missed - k->sp > k->copy->size + FRAME_MAX;
 }
 
-uint64_t mappings_sp(const struct mappings *mappings, const struct stack_copy *copy)
+static uint64_t sp_of(int arch, const struct stack_copy *copy)
 {
-	return copy->regs->r[mappings->files->arch == SHSTK_ARCH_X86 ? 7 : 31];
+	return copy->regs->r[arch == SHSTK_ARCH_X86 ? 7 : 31];
 }
 
-static int unwind_copy(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
-		       struct unwound *ret)
+uint64_t mappings_sp(const struct mappings *mappings, const struct stack_copy *copy)
+{
+	return sp_of(mappings->files->arch, copy);
+}
+
+int unwinder_unwind(struct unwinder *u, pid_t pid, const struct stack_copy *copy,
+		    struct unwound *ret)
 {
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = ret->marks, .sps = ret->sps };
-	struct known_memory known = { .copy = copy };
-	int nr, err;
+	struct known_memory known = { .copy = copy, .sp = sp_of(u->files->arch, copy) };
+	int nr;
 
-	known.sp = mappings_sp(mappings, copy);
-	if (!mappings->space) {
-		err = make_space(mappings, pid);
-		if (err)
-			return err;
-	}
-	mappings->pid = pid;
-	if (mappings->jit)
-		jit_begin(mappings->jit,
-			  &(struct jit_process){ read_process, open_jit, account_of, mappings });
+	u->pid = pid;
 	memset(ret->marks, 0, ret->max);
-	nr = shstk_unwind(mappings->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
+	nr = shstk_unwind(u->space, copy->regs, read_copy, &known, ret->pcs, ret->max, &opts,
 			  &info);
 	if (nr < 0)
 		return nr;
@@ -637,6 +677,20 @@ static int unwind_copy(struct mappings *mappings, pid_t pid, const struct stack_
 	ret->elsewhere = info.end == SHSTK_END_READ && is_elsewhere(&known);
 	ret->missed = known.missed;
 	return 0;
+}
+
+static int unwind_copy(struct mappings *mappings, pid_t pid, const struct stack_copy *copy,
+		       struct unwound *ret)
+{
+	int err = make_space(mappings, pid, &mappings->own);
+
+	if (err)
+		return err;
+	mappings->own.pid = pid;
+	if (mappings->jit)
+		jit_begin(mappings->jit,
+			  &(struct jit_process){ read_process, open_jit, account_of, mappings });
+	return unwinder_unwind(&mappings->own, pid, copy, ret);
 }
 
 bool mappings_place_methods(struct mappings *mappings, struct languages *all,
@@ -803,6 +857,24 @@ int mappings_unwind(struct mappings *mappings, pid_t pid, const struct stack_cop
 {
 	return is_stepped(mappings, copy->regs->pc) ? unwind_stepped(mappings, pid, copy, ret) :
 						      unwind_copy(mappings, pid, copy, ret);
+}
+
+struct unwinder *mappings_unwinder(struct mappings *mappings, pid_t pid, unsigned int worker,
+				   uint64_t pc)
+{
+	struct unwinder *u;
+
+	if (mappings->nr_jit || mappings_has_go(mappings) || is_stepped(mappings, pc))
+		return NULL;
+	if (!mappings->workers)
+		mappings->workers = calloc(MAPPINGS_WORKERS, sizeof(*mappings->workers));
+	if (!mappings->workers)
+		return NULL;
+	u = &mappings->workers[worker];
+	/* Once it has modules, its thread may be reading it. */
+	if (!u->space)
+		u->files = mappings->files;
+	return !make_space(mappings, pid, u) && !shstk_space_has_go(u->space) ? u : NULL;
 }
 
 void mappings_keep_outermost(struct mappings *mappings, const struct unwound *stack)

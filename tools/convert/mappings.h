@@ -267,6 +267,31 @@ bool mappings_place_methods(struct mappings *mappings, struct languages *all,
 			    const struct native_stack *native, const struct stack_copy *copy,
 			    struct java_entries *ret);
 
+#define MAPPINGS_WORKERS 32 /* threads beside the one that changes the mappings */
+
+struct unwinder;
+
+/**
+ * mappings_unwinder() - get what another thread unwinds with
+ * @mappings: the mappings of process @pid.
+ * @pid: the process.
+ * @worker: number of the thread, below MAPPINGS_WORKERS.
+ * @pc: the program counter of a sample.
+ *
+ * Each thread has modules of its own, which are read here. The other thread may use them until the
+ * mappings change or are released.
+ *
+ * Return: the unwinder, or NULL if such a stack can only be unwound by mappings_unwind(): its process
+ * runs code of Go, or makes code at run time in a known way, or an instruction is stepped outside of
+ * its function; or there is no memory.
+ */
+struct unwinder *mappings_unwinder(struct mappings *mappings, pid_t pid, unsigned int worker,
+				   uint64_t pc);
+
+/* Does what mappings_unwind() does, in the thread to which @u belongs. */
+int unwinder_unwind(struct unwinder *u, pid_t pid, const struct stack_copy *copy,
+		    struct unwound *ret);
+
 #define MAPPINGS_OUTERMOST 3 /* entries: those of the C library around main() */
 
 /* Remembers the outermost entries of a complete stack of the program. */

@@ -41,7 +41,7 @@ int population_init(struct population *all, struct shstk_symbols *symbols,
 
 /* ---- Processes ---- */
 
-static struct process *find_process(struct population *all, int pid)
+struct process *population_find_process(struct population *all, int pid)
 {
 	struct process *p;
 
@@ -76,7 +76,7 @@ static void hide_process(struct population *all, struct process *p)
  */
 static struct process *add_process(struct population *all, int pid, struct mappings *mappings)
 {
-	struct process *old = find_process(all, pid);
+	struct process *old = population_find_process(all, pid);
 	struct process *p = calloc(1, sizeof(*p));
 
 	if (old)
@@ -100,7 +100,7 @@ static int found_map(void *arg, pid_t pid, const struct mappings_map *map)
 {
 	struct population *all = arg;
 	const struct mappings_files *files = all->files;
-	struct process *p = find_process(all, pid);
+	struct process *p = population_find_process(all, pid);
 
 	const struct perf_map told = {
 		.pid = pid,
@@ -118,19 +118,22 @@ static int found_map(void *arg, pid_t pid, const struct mappings_map *map)
 	return p && p->proc ? files->name(files->arg, pid, p->proc, map) : 0;
 }
 
+bool population_may_read_maps(const struct population *all, const struct process *p)
+{
+	return all->live && (!p->read_at || now_ns(CLOCK_MONOTONIC) - p->read_at >= READ_INTERVAL);
+}
+
 bool population_read_maps(struct population *all, struct process *p)
 {
-	uint64_t at = now_ns(CLOCK_MONOTONIC);
-
-	if (!all->live || (p->read_at && at - p->read_at < READ_INTERVAL))
+	if (!population_may_read_maps(all, p))
 		return false;
-	p->read_at = at;
+	p->read_at = now_ns(CLOCK_MONOTONIC);
 	return !live_read(all->symbols, &p->mappings, p->pid, found_map, all);
 }
 
 struct process *population_process(struct population *all, int pid)
 {
-	struct process *p = find_process(all, pid);
+	struct process *p = population_find_process(all, pid);
 
 	if (p)
 		return p;
@@ -303,9 +306,9 @@ static void drop_task(struct population *all, struct task *t)
 
 void population_make_room(struct population *all)
 {
-	while (HASH_COUNT(all->tasks) >= MAX_TASKS)
+	while (HASH_COUNT(all->tasks) >= MAX_TASKS && !all->tasks->process->waiting)
 		drop_task(all, all->tasks);
-	while (HASH_COUNT(all->processes) >= MAX_PROCESSES)
+	while (HASH_COUNT(all->processes) >= MAX_PROCESSES && !all->processes->waiting)
 		hide_process(all, all->processes);
 }
 
@@ -491,7 +494,7 @@ void population_alive(struct population *all, bool ours, void (*fn)(void *arg, i
 
 void population_age(struct population *all)
 {
-	while (all->exited && all->time > all->exited->exited &&
+	while (all->exited && !all->exited->process->waiting && all->time > all->exited->exited &&
 	       all->time - all->exited->exited > LINGER)
 		drop_task(all, all->exited);
 }

@@ -55,6 +55,8 @@ struct golabels;
  * @ask_at: time in ns; samples from then on ask again whether it has a shadow stack.
  * @read_at: CLOCK_MONOTONIC in ns, when its maps were last read.
  * @leave_at: time in ns; samples from then on tell the walker to leave the process. The recorder's.
+ * @waiting: how many of its samples wait for their stacks. Until it is 0, the process and its threads
+ *	do not change. The converter's.
  */
 struct process {
 	UT_hash_handle hh;
@@ -78,6 +80,7 @@ struct process {
 	uint64_t ask_at;
 	uint64_t read_at;
 	uint64_t leave_at;
+	unsigned int waiting;
 };
 
 /**
@@ -217,6 +220,9 @@ struct process *population_process(struct population *all, int pid);
  */
 struct task *population_task(struct population *all, int pid, int tid);
 
+/* Returns the process, or NULL if it is not known. */
+struct process *population_find_process(struct population *all, int pid);
+
 /* Returns the thread, or NULL if it is not known. */
 struct task *population_find_task(struct population *all, int tid);
 
@@ -224,6 +230,9 @@ struct task *population_find_task(struct population *all, int tid);
  * Returns the mappings by which addresses of the process are named, or NULL if there is no memory.
  */
 struct shstk_symproc *population_names(struct population *all, struct process *p);
+
+/* Returns whether population_read_maps() would read: the process lives, and it was not done just now. */
+bool population_may_read_maps(const struct population *all, const struct process *p);
 
 /*
  * Reads what the process has mapped now, unless that was done a moment ago. Returns whether it did.
@@ -243,7 +252,7 @@ int population_fork(struct population *all, const struct perf_fork *f);
 
 /*
  * Makes room before a record is taken. If there are too many processes or threads, because records
- * of their ends were lost, the ones that are known for longest are forgotten. One that still lives
+ * of their ends were lost, the ones that are known for longest are forgotten, once none of their samples waits. One that still lives
  * is looked for in /proc when it is seen again.
  */
 void population_make_room(struct population *all);
@@ -269,7 +278,7 @@ void population_leave(struct population *all, struct task *t, bool later);
 /* Calls @fn for each process that has not ended; with @ours only for those that are recorded. */
 void population_alive(struct population *all, bool ours, void (*fn)(void *arg, int pid), void *arg);
 
-/* Forgets the threads that ended long ago. */
+/* Forgets the threads that ended long ago, unless samples of their process wait. */
 void population_age(struct population *all);
 
 /* Forgets the stack at which a thread left its CPU. */

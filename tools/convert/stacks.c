@@ -250,10 +250,24 @@ struct stack_copy stacks_copy(const struct perf_sample *sample, const struct mem
 	};
 }
 
-/* Unwinds the copy of the stack. Returns 0 or a negative errno. */
+/* Takes over a stack that was unwound ahead. */
+static void take_over(struct unwound *user, const struct unwound *ahead)
+{
+	memcpy(user->pcs, ahead->pcs, ahead->nr * sizeof(*ahead->pcs));
+	memcpy(user->sps, ahead->sps, ahead->nr * sizeof(*ahead->sps));
+	memcpy(user->marks, ahead->marks, ahead->nr);
+	user->nr = ahead->nr;
+	user->end = ahead->end;
+	user->elsewhere = ahead->elsewhere;
+	user->missed = ahead->missed;
+}
+
+/*
+ * Unwinds the copy of the stack, unless @ahead is what that leads to. Returns 0 or a negative errno.
+ */
 static int add_copy(struct stacks *st, const struct population *all, struct task *t,
 		    const struct perf_sample *sample, const struct memory_pieces *more,
-		    struct stack *s)
+		    const struct unwound *ahead, struct stack *s)
 {
 	struct process *p = t->process;
 	const struct stack_copy copy = stacks_copy(sample, more);
@@ -263,8 +277,12 @@ static int add_copy(struct stacks *st, const struct population *all, struct task
 		.sps = st->sps,
 		.max = st->depth,
 	};
-	int ret = mappings_unwind(p->mappings, p->pid, &copy, &user);
+	int ret = 0;
 
+	if (ahead)
+		take_over(&user, ahead);
+	else
+		ret = mappings_unwind(p->mappings, p->pid, &copy, &user);
 	if (ret)
 		return ret;
 	s->copied = s->nr;
@@ -327,7 +345,7 @@ static bool wants_kernel(const struct stacks *st, const struct perf_sample *samp
 
 int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 		const struct perf_sample *sample, const struct memory_pieces *more,
-		struct stack *ret)
+		const struct unwound *ahead, struct stack *ret)
 {
 	struct process *p = t->process;
 	const bool chain = is_chain(st, all, p, sample);
@@ -349,5 +367,6 @@ int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 		add_innermost(st, sample, ret);
 	else if (chain)
 		add_user_chain(st, sample, ret);
-	return chain || !sample->abi || ret->note ? 0 : add_copy(st, all, t, sample, more, ret);
+	return chain || !sample->abi || ret->note ? 0 :
+						    add_copy(st, all, t, sample, more, ahead, ret);
 }

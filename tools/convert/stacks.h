@@ -92,13 +92,14 @@ bool stacks_are_copied(const struct stacks *st);
  * @t: the thread that was sampled.
  * @sample: the sample.
  * @more: memory of the same moment beside the copy, or NULL.
+ * @ahead: what unwinding the copy leads to, if that was done ahead (ahead.h), or NULL.
  * @ret: receives the stack, which lies in @st until the next one is made.
  *
  * Return: 0, -EINVAL or -ENOMEM.
  */
 int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 		const struct perf_sample *sample, const struct memory_pieces *more,
-		struct stack *ret);
+		const struct unwound *ahead, struct stack *ret);
 
 /* Returns what the stack of a sample is unwound from. */
 struct stack_copy stacks_copy(const struct perf_sample *sample, const struct memory_pieces *more);

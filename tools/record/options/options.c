@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "tools/convert/ahead.h"
 #include "tools/inject/agent/ring.h"
 #include "tools/record/heap/heap.h"
 #include "tools/record/heap/heap_values.h"
@@ -27,6 +28,7 @@ enum {
 	OPT_DURATION,
 	OPT_EVERY,
 	OPT_DEPTH,
+	OPT_THREADS,
 	OPT_BUFFER,
 	OPT_VIA,
 	OPT_CGROUP,
@@ -73,6 +75,8 @@ enum {
 	RECORD("push", OPT_PUSH, "URL",                                                            \
 	       "send each profile to a server, as shstk push does, while recording goes on")       \
 	RECORD("depth", OPT_DEPTH, "N", "most frames of a stack, 16 to 4096 (1024)")               \
+	RECORD("threads", OPT_THREADS, "N",                                                        \
+	       "how many threads unwind copies of stacks and make the profile, 1 to 33 (1)")       \
 	RECORD("buffer", OPT_BUFFER, "KIB", "ring per thread, or per CPU, a power of two")         \
 	BOTH("via", OPT_VIA, "WHO",                                                                \
 	     "who samples: agent (in the process), perf (the kernel's callchains), copies (of"     \
@@ -308,6 +312,9 @@ static error_t parse_argument(int key, char *arg, struct argp_state *state, stru
 		o->depth = parse_number(state, "depth", arg, REC_MIN_DEPTH, REC_MAX_DEPTH);
 		o->fold = false;
 		return 0;
+	case OPT_THREADS:
+		o->threads = parse_number(state, "threads", arg, 1, 1 + AHEAD_MAX_THREADS);
+		return 0;
 	case OPT_BUFFER:
 		o->buffer = parse_number(state, "buffer", arg, 16, 65536);
 		return 0;
@@ -540,6 +547,7 @@ void record_options_init(struct record_opts *o)
 	*o = (struct record_opts){
 		.freq = DEFAULT_FREQ,
 		.depth = 1024,
+		.threads = 1,
 		.fold = true,
 		.delay = DEFAULT_DELAY,
 	};

@@ -24,6 +24,7 @@
  * @output: files and formats to write.
  * @freq: samples per second and thread.
  * @depth: most frames of a stack.
+ * @threads: how many threads work, where copies of stacks are unwound.
  * @fold: @depth was not given: of deeper stacks both ends are shown, and once what repeats.
  * @buffer: KiB of a ring, 0: the back end's default.
  * @duration: seconds until recording stops, 0: when the command ends.
@@ -72,6 +73,7 @@ struct record_opts {
 	struct output output;
 	unsigned long freq;
 	unsigned long depth;
+	unsigned int threads;
 	bool fold;
 	unsigned long buffer;
 	double duration;

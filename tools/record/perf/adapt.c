@@ -68,7 +68,7 @@ static int replace_rings(struct perf_recording *d, const struct perf_opts *opts,
 	if (d->reading)
 		languages_begin(d->languages, rings);
 	sums_take_over(&d->sums, d->rings, rings);
-	ret = perf_rings_read(d->rings, true, perf_recording_take_record, d);
+	ret = perf_recording_read(d, true);
 	sums_close(&d->sums, d->rings);
 	perf_rings_close(d->rings);
 	d->rings = rings;

@@ -52,7 +52,7 @@ enum change {
  * struct adapt - what is known for changes
  * @refused: a bit for each change, 1 << enum change: it was refused, or must not be made.
  * @behind: the program that reads frames on the native stack runs behind another one.
- * @came: samples in this window, including lost ones; counted by perf_recording_take_record().
+ * @came: samples in this window, including lost ones; counted as records are taken.
  * @came_since: CLOCK_MONOTONIC in ns, when the window began.
  */
 struct adapt {

@@ -296,6 +296,7 @@ static struct perf_record_opts perf_options(const struct record_opts *o)
 	return (struct perf_record_opts){
 		.rings = event_options(o),
 		.depth = o->depth,
+		.nr_threads = o->threads,
 		.fold = o->fold,
 		.kernel = o->kernel,
 		.chains = module_loaded(),

@@ -131,14 +131,15 @@ static int take_event(struct perf_recording *d, const struct perf_record *r)
 
 /*
  * Passes over a record of a process that is not recorded. If a thread begins there, an earlier
- * thread with its number has ended.
+ * thread with its number has ended. Returns 0 or a negative errno.
  */
-static void pass_over(struct perf_recording *d, const struct perf_record *r)
+static int pass_over(struct perf_recording *d, const struct perf_record *r)
 {
 	struct perf_fork fork;
 
-	if (r->type == PERF_RECORD_FORK && perf_record_fork(r, &fork))
-		population_forget(&d->convert->all, fork.tid);
+	return r->type == PERF_RECORD_FORK && perf_record_fork(r, &fork) ?
+		       convert_forget(d->convert, fork.tid) :
+		       0;
 }
 
 static int take(struct perf_recording *d, const struct perf_record *r)
@@ -155,17 +156,19 @@ static int take(struct perf_recording *d, const struct perf_record *r)
 	}
 }
 
-/* Takes what a BPF program read at a sample, which follows. Returns 0 or -ENOMEM. */
+/* Takes what a BPF program read at a sample, which follows. Returns 0 or a negative errno. */
 static int take_read(struct perf_recording *d, const struct perf_record *r)
 {
-	int ret = d->contexts ? contexts_take(d->contexts, r->tid, r->time, r->body, r->size) : 0;
+	int ret = convert_read(d->convert, r->tid);
 
+	if (!ret && d->contexts)
+		ret = contexts_take(d->contexts, r->tid, r->time, r->body, r->size);
 	if (!ret && d->languages)
 		ret = languages_take(d->languages, r->tid, r->time, r->body, r->size);
 	return ret < 0 ? ret : 0;
 }
 
-int perf_recording_take_record(void *arg, const struct perf_record *r)
+static int take_record(void *arg, const struct perf_record *r)
 {
 	struct perf_recording *d = arg;
 	struct waking waking;
@@ -182,10 +185,8 @@ int perf_recording_take_record(void *arg, const struct perf_record *r)
 		return 0;
 	}
 	d->adapt.came += sums_take(&d->sums, r) + (r->type == PERF_RECORD_SAMPLE);
-	if (!scope_has(&d->scope, &d->convert->all, r)) {
-		pass_over(d, r);
-		return 0;
-	}
+	if (!scope_has(&d->scope, &d->convert->all, r))
+		return pass_over(d, r);
 	if (r->type == PERF_RECORD_SAMPLE && r->time < d->since)
 		return 0;
 	ret = take(d, r);
@@ -196,6 +197,13 @@ int perf_recording_take_record(void *arg, const struct perf_record *r)
 	if (d->writer)
 		perf_writer_add(d->writer, r);
 	return ret;
+}
+
+int perf_recording_read(struct perf_recording *d, bool all)
+{
+	int ret = perf_rings_read(d->rings, all, take_record, d);
+
+	return ret ? ret : convert_settle(d->convert);
 }
 
 /* ---- Begin and end ---- */
@@ -240,6 +248,7 @@ static struct converter *create_converter(const struct perf_record_opts *opts,
 		.wakers = opts->wakers,
 		.languages = opts->functions ? opts->languages : NULL,
 		.contexts = opts->contexts,
+		.threads = opts->nr_threads,
 		.period = opts->rings.freq ? 1000000000 / opts->rings.freq : 0,
 	};
 
@@ -293,7 +302,7 @@ static int take_meanwhile(void *arg)
 	if (now - d->looked < LOOK_MEANWHILE)
 		return 0;
 	d->looked = now;
-	return perf_rings_read(d->rings, false, perf_recording_take_record, d);
+	return perf_recording_read(d, false);
 }
 
 /* Opens the rings, and looks which processes exist already. Returns 0 or a negative errno. */
@@ -384,7 +393,7 @@ void perf_recording_destroy(struct perf_recording *d)
 
 int perf_recording_take(struct perf_recording *d)
 {
-	int ret = perf_rings_read(d->rings, false, perf_recording_take_record, d);
+	int ret = perf_recording_read(d, false);
 
 	if (!ret)
 		ret = late_find(d);
@@ -397,7 +406,7 @@ int perf_recording_stop(struct perf_recording *d)
 	int ret;
 
 	perf_rings_stop(d->rings);
-	ret = perf_rings_read(d->rings, true, perf_recording_take_record, d);
+	ret = perf_recording_read(d, true);
 	if (!ret)
 		ret = convert_end(d->convert, end);
 	d->unwritten = perf_writer_close(d->writer);

@@ -45,6 +45,7 @@
  * @functions: functions are shown.
  * @contexts: trace contexts of threads, or NULL. They must outlive the recording.
  * @labels: give samples the labels of their goroutines, where stacks are copied.
+ * @nr_threads: how many threads work, where copies of stacks are unwound (&struct convert_opts.threads).
  */
 struct perf_record_opts {
 	struct perf_opts rings;
@@ -67,6 +68,7 @@ struct perf_record_opts {
 	bool functions;
 	struct contexts *contexts;
 	bool labels;
+	unsigned int nr_threads;
 };
 
 /**

@@ -80,9 +80,9 @@ void perf_recording_leave(struct perf_recording *d);
 void perf_recording_tell(struct perf_recording *d);
 
 /*
- * Takes a record of the rings. A callback for perf_rings_read(), with a struct perf_recording as
- * @arg.
+ * Takes what is in the rings; @all as perf_rings_read() says. No sample waits for its stack after that.
+ * Returns 0 or a negative errno.
  */
-int perf_recording_take_record(void *arg, const struct perf_record *r);
+int perf_recording_read(struct perf_recording *d, bool all);
 
 #endif
