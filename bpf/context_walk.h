@@ -14,14 +14,7 @@
 #include "context.h"
 #include "language.h"
 #include "program.h"
-
-/*
- * glibc's table of a thread's blocks (sysdeps/generic/dl-dtv.h, elf/dl-tls.c): elements of 16 bytes.
- * In front of it is the number of elements; the first one is its generation. An element begins with
- * the address of the block, or has all bits set if the thread did not use it yet.
- */
-#define TABLE_ELEMENT 16
-#define TABLE_NO_BLOCK (~0ull)
+#include "variable_walk.h"
 
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -37,13 +30,6 @@ struct {
 	__type(value, struct context_moment);
 } context_moments SEC(".maps");
 
-static __always_inline u64 context_word(u64 at)
-{
-	u64 value = 0;
-
-	return bpf_probe_read_user(&value, sizeof(value), (void *)at) ? 0 : value;
-}
-
 /* Returns whether the process context is still where it was found. */
 static __always_inline bool is_published(const struct context_process *p)
 {
@@ -55,23 +41,6 @@ static __always_inline bool is_published(const struct context_process *p)
 
 	return !bpf_probe_read_user(&head, sizeof(head), (void *)p->header) &&
 	       head.signature == CONTEXT_SIGNATURE && head.version == CONTEXT_VERSION;
-}
-
-/* Returns the address of the thread's variable, or 0. */
-static __always_inline u64 find_variable(const struct context_variable *v, u64 thread)
-{
-	u64 table, block;
-
-	if (!thread)
-		return 0;
-	if (!v->module)
-		return thread + v->offset;
-	table = context_word(thread + WALK_THREAD_TABLE);
-	if (!table || context_word(table - TABLE_ELEMENT) < v->module ||
-	    context_word(table) < v->generation)
-		return 0;
-	block = context_word(table + v->module * TABLE_ELEMENT);
-	return block && block != TABLE_NO_BLOCK ? block + v->offset : 0;
 }
 
 /* Reads the record that a variable leads to. Returns whether there is one that counts. */

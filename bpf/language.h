@@ -11,8 +11,10 @@
 
 #include <linux/types.h>
 
+#include "context.h"
+
 /* Changes with each change of struct language_target and of the records, for users of the broker. */
-#define LANGUAGE_LAYOUT 1
+#define LANGUAGE_LAYOUT 2
 
 #define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */
@@ -105,6 +107,78 @@ struct language_lines {
 };
 
 /**
+ * struct language_ranks - instructions whose lines are in a table of their own
+ * @entries: index of the word of the function's object that is the address of the table's first element,
+ *	which begins with four bytes: a line.
+ * @count: index of the word whose lower half is the number of elements.
+ * @table: index of the word that is the address of what tells which element an instruction has
+ *	(language_ranks.h).
+ * @entry_bytes: bytes of an element; 0: there is no such table.
+ *
+ * &struct language_lines tells of the instructions. A frame has the instruction behind the one that it
+ * executes.
+ */
+struct language_ranks {
+	__u32 entries;
+	__u32 count;
+	__u32 table;
+	__u32 entry_bytes;
+};
+
+/**
+ * struct language_strings - texts that are objects, of which short ones have their characters in themselves
+ * @kind_mask: bits of an object's first word that tell what it is; 0: texts are no such objects.
+ * @string: what they are in a text.
+ * @list: what they are in a list, which stands for its first element.
+ * @first_at: offset of that element in a list.
+ * @outside: bit of the first word of a text that has its characters elsewhere.
+ * @address_at: offset of their address in such a text.
+ * @length_at: offset of the number of bytes in such a text.
+ * @inside_at: offset of the characters in another text.
+ * @inside_shift: number of the lowest bit of the first word that is part of their number.
+ * @inside_mask: bits of that, from the lowest one on.
+ */
+struct language_strings {
+	__u64 kind_mask;
+	__u64 string;
+	__u64 list;
+	__u32 first_at;
+	__u32 outside;
+	__u32 address_at;
+	__u32 length_at;
+	__u32 inside_at;
+	__u32 inside_shift;
+	__u32 inside_mask;
+	__u32 reserved;
+};
+
+/**
+ * struct language_stack - frames that lie in a row, the innermost first
+ * @stride: bytes of a frame; 0: frames are a list.
+ * @memory_at: offset in the base of the address of the memory at whose end the outermost one ends.
+ * @words_at: offset in the base of the number of words of that memory.
+ */
+struct language_stack {
+	__u32 stride;
+	__u32 memory_at;
+	__u32 words_at;
+};
+
+/**
+ * struct language_holder - an object that has the address of a function's object
+ * @offset: offset of the address; 0: a frame has the function's object itself.
+ * @reserved: 0.
+ * @mask: bits of the holder's first word that are looked at.
+ * @type: what they must be.
+ */
+struct language_holder {
+	__u32 offset;
+	__u32 reserved;
+	__u64 mask;
+	__u64 type;
+};
+
+/**
  * struct language_live - code that keeps its place in registers
  * @start: address of the code.
  * @end: first address behind it. Between the two, r14 has the address of the innermost frame and
@@ -158,21 +232,26 @@ struct language_task {
  * struct language_target - how frames are found in processes that have the same interpreter at the
  * same address
  * @key_at: address of a key of pthread_getspecific(3), by which the base is found; 0: the base is
- *	@base.
+ *	@base, or is found by @variable.
  * @base: address of the base, if there is no @key_at.
+ * @variable: thread-local variable with the address of the base, if @by_variable.
  * @slot: offset from the thread pointer of the value that key 0 has; the next is 16 bytes behind.
  * @thread_at: offset in the base of a word that must be the thread pointer, or else the base is
  *	that of another thread or of no thread.
  * @base_word_at: offset of a word of the base that is passed on.
  * @frames: the list of the frames, the innermost first.
+ * @stack: the frames lie in a row; only the first one is found by @frames.
  * @marks: a list of things on the native stack of which there is one for each time that the
  *	interpreter was entered, the innermost first.
  * @mark_at: offset of a word of each mark that is passed on.
  * @frame_bytes: bytes of a frame that are read.
  * @code_at: offset in a frame of the address of the function's object.
  * @instruction_at: offset in a frame of the address of an instruction.
- * @flags_at: offset in a frame of four bytes that are passed on.
+ * @flags_at: offset in a frame of four bytes that are passed on, or of their address.
+ * @flags_behind: it is that of their address.
+ * @no_function: flags of a frame that has no function, whatever is at @code_at.
  * @code_mask: bits that are part of an address in @code_at.
+ * @holder: what has the address of the function's object, if it is at @code_at.
  * @code_from: offset in a function's object of the first word that is read.
  * @type_word: index of the word that must be @type.
  * @type_mask: bits of that word that are looked at.
@@ -183,10 +262,12 @@ struct language_task {
  * @behind: further words by which a function is known.
  * @tail: further bytes by which a function is known.
  * @texts: what is copied of a function; the last one may be long.
+ * @strings: what texts are; their contents belong to what a function is known by.
  * @lines: where instructions have their line.
+ * @ranks: where lines are that instructions do not have.
  * @kind_bits: bits of the flags by which a frame is a frame of one kind or another.
  * @native: frames are on the native stack, and are found by a struct native_target (native.h).
- * @reserved2: 0.
+ * @by_variable: see @variable.
  * @live: code that keeps its place in registers.
  * @task: how tasks are found.
  * @truth: address of a word that is read with each sample, for tests; 0: none.
@@ -194,17 +275,22 @@ struct language_task {
 struct language_target {
 	__u64 key_at;
 	__u64 base;
+	struct context_variable variable;
 	__u32 slot;
 	__u32 thread_at;
 	__u32 base_word_at;
 	struct language_chain frames;
+	struct language_stack stack;
 	struct language_chain marks;
 	__u32 mark_at;
 	__u32 frame_bytes;
 	__u32 code_at;
 	__u32 instruction_at;
 	__u32 flags_at;
+	__u32 flags_behind;
+	__u32 no_function;
 	__u64 code_mask;
+	struct language_holder holder;
 	__u32 code_from;
 	__u32 type_word;
 	__u64 type_mask;
@@ -215,10 +301,12 @@ struct language_target {
 	struct language_behind behind[LANGUAGE_BEHIND];
 	struct language_tail tail;
 	struct language_text texts[LANGUAGE_TEXTS];
+	struct language_strings strings;
 	struct language_lines lines;
+	struct language_ranks ranks;
 	__u32 kind_bits;
 	__u32 native;
-	__u32 reserved2;
+	__u32 by_variable;
 	struct language_live live;
 	struct language_task task;
 	__u64 truth;

@@ -15,9 +15,12 @@
 #define BPF_LANGUAGE_WALK_H
 
 #include "language.h"
+#include "language_ranks.h"
 #include "program.h"
+#include "variable_walk.h"
 
 #define WORDS 32 /* a power of two */
+#define NOWHERE 8 /* address at which no memory is */
 #define LANGUAGE_TASK_ROOM 11 /* entries that have room for copy_text() of a task's name */
 #define REPEATS 32 /* functions that a sample remembers, a power of two */
 #define CPU_REPEATS 128 /* functions that a CPU remembers, a power of two */
@@ -46,9 +49,16 @@ struct language_repeats {
 	struct language_repeat last[CPU_REPEATS];
 };
 
+/* The bytes of a text that are to be copied: their address and number. */
+struct language_bytes {
+	u64 at;
+	u64 size;
+};
+
 /**
  * struct language_walk - the state of a walk, in a map
  * @at: address of the element of a list that is next.
+ * @end: address at which a row of frames ends.
  * @last_id: number that the last function on this CPU got, without that of the CPU.
  * @sample: number of this sample.
  * @live_frame: address of the frame whose instruction is @live; 0: there is none.
@@ -61,12 +71,14 @@ struct language_repeats {
  * @frame: bytes of a frame.
  * @identity: the words of its function.
  * @words: words of the function's object.
+ * @texts: its texts.
  * @tail: last bytes of a text.
  * @moment: the record.
  * @entries: its entries; they follow it.
  */
 struct language_walk {
 	u64 at;
+	u64 end;
 	u64 last_id;
 	u64 sample;
 	u64 live_frame;
@@ -80,6 +92,7 @@ struct language_walk {
 	u64 frame[LANGUAGE_FRAME_BYTES / 8 + 1];
 	struct language_identity identity;
 	u64 words[WORDS];
+	struct language_bytes texts[LANGUAGE_TEXTS];
 	u64 tail[LANGUAGE_TAIL / 8];
 	struct language_moment moment;
 	struct language_entry entries[LANGUAGE_ENTRIES];
@@ -184,6 +197,24 @@ static __always_inline u64 frame_word(const struct language_walk *l, u32 offset)
 	return l->frame[MASKED(offset / 8, LANGUAGE_FRAME_BYTES / 8)];
 }
 
+/* Returns the four bytes of the frame that was read that tell what it is. */
+static __always_inline u32 frame_flags(const struct language_target *t,
+				       const struct language_walk *l)
+{
+	u64 word = frame_word(l, t->flags_at);
+
+	return t->flags_behind ? user_word(word) : word >> (t->flags_at & 4) * 8;
+}
+
+/* Returns the address of the frame behind the one that was read, or 0. */
+static __always_inline u64 next_frame(const struct language_target *t,
+				      const struct language_walk *l)
+{
+	if (!t->stack.stride)
+		return frame_word(l, t->frames.link);
+	return l->at + t->stack.stride < l->end ? l->at + t->stack.stride : 0;
+}
+
 /* Returns the address of the base, or 0. */
 static __always_inline u64 find_base(const struct language_target *t, struct task_struct *task)
 {
@@ -191,6 +222,10 @@ static __always_inline u64 find_base(const struct language_target *t, struct tas
 	u64 base = t->base;
 	u32 key = 0;
 
+	if (t->by_variable) {
+		base = find_variable(&t->variable, thread);
+		base = base ? user_word(base) : 0;
+	}
 	if (t->key_at) {
 		if (bpf_probe_read_user(&key, sizeof(key), (void *)t->key_at) || key >= 32)
 			return 0;
@@ -220,20 +255,65 @@ static __always_inline u64 find_text(const struct language_walk *l, const struct
 	return t->via ? user_word(at + t->via) : at;
 }
 
+/* Finds the characters of the object at @at, none if it is no text. */
+static __always_inline void find_characters(const struct language_strings *s, u64 at,
+					    struct language_bytes *ret)
+{
+	u64 head = user_word(at);
+
+	if (s->list && (head & s->kind_mask) == s->list) {
+		at = user_word(at + s->first_at);
+		head = user_word(at);
+	}
+	ret->size = 0;
+	ret->at = at + s->inside_at;
+	if ((head & s->kind_mask) != s->string)
+		return;
+	ret->size = head >> (s->inside_shift & 63) & s->inside_mask;
+	if (!(head & s->outside))
+		return;
+	ret->size = user_word(at + s->length_at);
+	ret->at = user_word(at + s->address_at);
+}
+
+/* Finds the bytes of the text that is at @at. */
+static __always_inline void find_bytes(const struct language_target *t,
+				       const struct language_text *text, u64 at,
+				       struct language_bytes *ret)
+{
+	u64 size;
+
+	if (t->strings.kind_mask) {
+		find_characters(&t->strings, at, ret);
+		return;
+	}
+	size = user_word(at + text->length_at);
+	if (size > LANGUAGE_LONG)
+		size = LANGUAGE_LONG;
+	ret->size = size * (text->unit & 7) + (text->head & 127);
+	ret->at = at;
+}
+
+/* Finds all texts of the function that was read last. */
+static noinline void find_texts(struct language_run *run)
+{
+	const struct language_target *t = run->t;
+	struct language_walk *l = run->l;
+
+	for (u32 i = 0; i < LANGUAGE_TEXTS; i++)
+		find_bytes(t, &t->texts[i], find_text(l, &t->texts[i]), &l->texts[i]);
+}
+
 /*
  * Copies a text of less than @room bytes, a power of two. Memory may end behind it, so it is read
  * up to the end of a page, and then the rest. Returns how many bytes were copied. @most: the
  * smaller one of @room and LANGUAGE_PAGE. @to has room for both.
  */
-static __always_inline u32 copy_text(u8 *to, const struct language_text *text, u64 at, u32 room,
-				     u32 most)
+static __always_inline u32 copy_text(u8 *to, const struct language_bytes *bytes, u32 room, u32 most)
 {
-	u64 size = user_word(at + text->length_at);
+	u64 at = bytes->at, size = bytes->size;
 	u64 first = LANGUAGE_PAGE - (at & (LANGUAGE_PAGE - 1));
 
-	if (size > room)
-		size = room;
-	size = size * (text->unit & 7) + (text->head & 127);
 	if (size >= room)
 		size = room - 1;
 	if (first > size)
@@ -254,7 +334,6 @@ static __always_inline u32 copy_text(u8 *to, const struct language_text *text, u
  */
 static noinline u64 introduce(struct language_run *run)
 {
-	const struct language_target *t = run->t;
 	struct language_walk *l = run->l;
 	struct language_code *c;
 	u32 zero = 0, size;
@@ -274,10 +353,8 @@ static noinline u64 introduce(struct language_run *run)
 		c->words[i] = l->words[i];
 #pragma unroll
 	for (int i = 0; i < LANGUAGE_TEXTS - 1; i++)
-		c->got[i] = copy_text(c->shorts[i], &t->texts[i], find_text(l, &t->texts[i]),
-				      LANGUAGE_SHORT, LANGUAGE_SHORT);
-	size = copy_text(c->table, &t->texts[LANGUAGE_TEXTS - 1],
-			 find_text(l, &t->texts[LANGUAGE_TEXTS - 1]), LANGUAGE_LONG, LANGUAGE_PAGE);
+		c->got[i] = copy_text(c->shorts[i], &l->texts[i], LANGUAGE_SHORT, LANGUAGE_SHORT);
+	size = copy_text(c->table, &l->texts[LANGUAGE_TEXTS - 1], LANGUAGE_LONG, LANGUAGE_PAGE);
 	c->got[LANGUAGE_TEXTS - 1] = size;
 	size = offsetof(struct language_code, table) - sizeof(c->size) +
 	       MASKED(size, LANGUAGE_LONG);
@@ -313,6 +390,18 @@ static __always_inline u64 sum_tail(const struct language_run *run)
 	return sum_bytes(run->l, at + tail->head, user_word(at + tail->length_at));
 }
 
+/* Returns a number that differs where texts do that are objects. */
+static noinline u64 sum_strings(struct language_run *run)
+{
+	struct language_walk *l = run->l;
+	u64 sum = 0;
+
+	find_texts(run);
+	for (u32 i = 0; i < LANGUAGE_TEXTS - 1; i++)
+		sum = (sum << 1 | sum >> 63) ^ sum_bytes(l, l->texts[i].at, l->texts[i].size);
+	return sum;
+}
+
 /* Reads what a function is known by, other than the words of its object. */
 static noinline void read_behind(struct language_run *run)
 {
@@ -325,6 +414,8 @@ static noinline void read_behind(struct language_run *run)
 						     t->behind[i].offset) :
 					   0;
 	l->identity.tail = t->tail.head ? sum_tail(run) : 0;
+	if (t->strings.kind_mask)
+		l->identity.tail = sum_strings(run);
 }
 
 /* Returns whether the function whose words were read is the one in @r. */
@@ -361,6 +452,8 @@ static noinline void look_up(struct language_run *run, u64 code, struct language
 	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
 		l->identity.words[i] = l->words[i + 1] * (key_words >> i & 1);
 	id = bpf_map_lookup_elem(functions_of(run), &l->identity);
+	if (!id)
+		find_texts(run);
 	r->id = id ? *id : introduce(run);
 	r->identity = l->identity;
 	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
@@ -392,6 +485,30 @@ static noinline u64 identify(struct language_run *run, u64 code)
 	return r->id;
 }
 
+/* Returns the line of the instruction before the one with that number, 0: it is not known. */
+static noinline s32 ranked_line(const struct language_run *run, u64 number)
+{
+	const struct language_ranks *ranks = &run->t->ranks;
+	const u64 *words = run->l->words;
+	u64 table = words[MASKED(ranks->table, WORDS)], rank = 1, at;
+	u32 count = words[MASKED(ranks->count, WORDS)], line = 0;
+	struct language_rank_words w;
+
+	if (number)
+		number--;
+	at = table + language_rank_at(number);
+	w.block = user_word(at);
+	w.sums = user_word(at + LANGUAGE_RANKS_SUMS);
+	w.bits = user_word(at + language_rank_bits_at(number));
+	if (count > 1)
+		rank = language_rank(&w, number);
+	if (!rank || rank > count)
+		return 0;
+	at = words[MASKED(ranks->entries, WORDS)] + (rank - 1) * ranks->entry_bytes;
+	bpf_probe_read_user(&line, sizeof(line), (void *)at);
+	return line;
+}
+
 /*
  * Returns the line of an instruction of the function that was read last, 0: it is none of that
  * function. A frame that was just made may have any address there.
@@ -404,6 +521,10 @@ static noinline s32 line_of(struct language_run *run, u64 instruction)
 	u64 count = l->words[MASKED(in_word, WORDS)] >> (lines->count_at & 4) * 8;
 	u64 behind = instruction - l->words[MASKED(lines->word, WORDS)];
 
+	if (run->t->ranks.entry_bytes) {
+		behind /= lines->unit;
+		return behind <= (u32)count ? ranked_line(run, behind) : 0;
+	}
 	if (behind >= (u32)count * (u64)lines->unit || behind % lines->unit)
 		return 0;
 	bpf_probe_read_user(&line, sizeof(line), (void *)(instruction + lines->line_at));
@@ -483,6 +604,14 @@ static long pass_mark(u32 i, struct language_run *run)
 	return 0;
 }
 
+/* Returns the address of the function's object that @code leads to; one where nothing is: none. */
+static noinline u64 find_object(const struct language_holder *h, u64 code)
+{
+	if (!h->offset || !code)
+		return code;
+	return (user_word(code) & h->mask) == h->type ? user_word(code + h->offset) : NOWHERE;
+}
+
 /* Makes one round of bpf_loop() over the frames. */
 static long pass_language_frame(u32 i, struct language_run *run)
 {
@@ -508,7 +637,8 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	code = frame_word(l, t->code_at) & t->code_mask;
 	e = &l->entries[n];
 	e->addr = l->at;
-	e->flags = frame_word(l, t->flags_at) >> (t->flags_at & 4) * 8;
+	e->flags = frame_flags(t, l);
+	code = find_object(&t->holder, e->flags & t->no_function ? 0 : code);
 	instruction = l->at == l->live_frame ? l->live : frame_word(l, t->instruction_at);
 	e->at = instruction - code - t->instructions;
 	e->id = identify(run, code);
@@ -516,7 +646,7 @@ static long pass_language_frame(u32 i, struct language_run *run)
 		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(run, instruction) : 0;
 	note_frame(run, e, instruction);
 	l->moment.nr_frames++;
-	l->at = frame_word(l, t->frames.link);
+	l->at = next_frame(t, l);
 	return 0;
 }
 
@@ -560,12 +690,12 @@ static long pass_deep_frame(u32 i, struct language_run *run)
 	e = &d->last[MASKED(d->nr, LANGUAGE_FRAMES)];
 	e->at = l->at;
 	e->code = frame_word(l, t->code_at) & t->code_mask;
-	kind = (u32)(frame_word(l, t->flags_at) >> (t->flags_at & 4) * 8) & t->kind_bits;
+	kind = frame_flags(t, l) & t->kind_bits;
 	e->place = (u32)(frame_word(l, t->instruction_at) - e->code) | kind << 32;
 	if (d->nr >= LANGUAGE_FRAMES && d->repeats)
 		compare_frames(d, d->nr - (LANGUAGE_FRAMES - LANGUAGE_INNER));
 	d->nr++;
-	l->at = frame_word(l, t->frames.link);
+	l->at = next_frame(t, l);
 	return 0;
 }
 
@@ -648,8 +778,9 @@ static __always_inline u64 copy_task(struct language_run *run, u64 nr)
 		return nr;
 	/* All of them are written, also what is not copied. */
 	clear(&l->entries[nr], LANGUAGE_TASK_ENTRIES * sizeof(l->entries[0]) / 8);
-	l->moment.task_size = copy_text((u8 *)&l->entries[nr], &run->t->task.text, at,
-					LANGUAGE_TASK, LANGUAGE_TASK);
+	find_bytes(run->t, &run->t->task.text, at, &l->texts[0]);
+	l->moment.task_size =
+		copy_text((u8 *)&l->entries[nr], &l->texts[0], LANGUAGE_TASK, LANGUAGE_TASK);
 	return l->moment.task_size ? nr + LANGUAGE_TASK_ENTRIES : nr;
 }
 
@@ -682,6 +813,9 @@ static __always_inline bool read_run(struct language_run *run, const struct walk
 	run->l->at = find_first(&run->t->marks, base);
 	if (run->l->at)
 		bpf_loop(LANGUAGE_MARKS + 1, pass_mark, run, 0);
+	if (run->t->stack.stride)
+		run->l->end = user_word(base + run->t->stack.memory_at) +
+			      8 * user_word(base + run->t->stack.words_at);
 	run->l->at = find_first(&run->t->frames, base);
 	if (run->l->at)
 		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, run, 0);

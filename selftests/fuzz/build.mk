@@ -141,6 +141,19 @@ $(FUZZ_B)/php_seed: selftests/fuzz/php_seed.py
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/php_fuzz $(FUZZ_B)/php_seed
 
+# ruby_fuzz gets the same of functions of Ruby.
+$(FUZZ_B)/ruby_fuzz: selftests/fuzz/ruby_fuzz.c tools/language/ruby/function.c \
+		tools/language/ruby/versions.c selftests/fuzz/function_fuzz.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $(filter %.c,$^)
+
+$(FUZZ_B)/ruby_seed: selftests/fuzz/ruby_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/ruby_fuzz $(FUZZ_B)/ruby_seed
+
 # v8_fuzz gets the same of functions of V8, and of its machine code.
 $(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,calls frame function positions \
 		versions) selftests/fuzz/function_fuzz.h $(B)/lib/fuzz/libshstk.a

@@ -18,6 +18,7 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
 		place read python/frame python/function python/python python/recognise python/versions \
 		php/cold php/frame php/function php/php php/recognise php/versions \
+		ruby/frame ruby/function ruby/recognise ruby/ruby ruby/versions \
 		v8/calls v8/frame v8/function v8/positions v8/recognise v8/v8 v8/versions) \
 		$(B)/tools/elf/symbols.o $(B)/tools/convert/context_variable.o $(B)/tools/repeats.o $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
@@ -46,6 +47,11 @@ $(LANGUAGE_B)/python3-forged: selftests/language/forged.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
 
+# This one has the name of Ruby.
+$(LANGUAGE_B)/ruby-forged: selftests/language/forged_ruby.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -rdynamic -o $@ $<
+
 # This one is taken for Node.js. (The folder is for its name.)
 $(LANGUAGE_B)/forged/node: selftests/language/forged_node.c
 	@mkdir -p $(@D)
@@ -54,9 +60,11 @@ $(LANGUAGE_B)/forged/node: selftests/language/forged_node.c
 LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
 selftests/language/python_test.py selftests/language/ways_test.py selftests/language/tasks_test.py: | $(LANGUAGE_TRUTH)
 selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
+selftests/language/ruby_test.py: | $(LANGUAGE_TRUTH) all
 selftests/language/node_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 selftests/language/lent_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged all
-selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/forged/node
+selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/ruby-forged \
+	$(LANGUAGE_B)/forged/node
 selftests/language/trace_test.py selftests/language/allocations_test.py selftests/language/java_test.py: | all
 selftests/language/both_test.py selftests/language/languages_test.py: | all
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
@@ -86,7 +94,7 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php node java hostile trace both processes languages allocations ways tasks lent))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php ruby node java hostile trace both processes languages allocations ways tasks lent))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here
 check-languages:

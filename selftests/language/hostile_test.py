@@ -16,7 +16,7 @@ SAMPLES = '200'         # of which frames are read
 
 
 def judge(*kind, may_show=False, program='python3-forged'):
-    """Records a program whose frames are forged in that way (forged.c, forged_node.c): that ends,
+    """Records a program whose frames are forged in that way (forged.c, forged_ruby.c, forged_node.c): that ends,
     takes little memory, and shows no function unless one may be shown."""
     last = lines_of(record('-f', '999', '-r', SAMPLES, os.path.join(TMP, 'word'),
                            os.path.join(HERE, program), *kind))[-1]
@@ -63,6 +63,42 @@ def edge():
 def kernel():
     """a frame in the kernel"""
     judge('kernel')
+
+
+@test
+def ruby_deep():
+    """more frames of Ruby than are read"""
+    judge('deep', may_show=True, program='ruby-forged')
+
+
+@test
+def ruby_endless():
+    """frames of Ruby up to the end of all addresses"""
+    judge('endless', program='ruby-forged')
+
+
+@test
+def ruby_lengths():
+    """names in Ruby that are longer than memory"""
+    judge('lengths', may_show=True, program='ruby-forged')
+
+
+@test
+def ruby_kernel():
+    """names and a function of Ruby in the kernel"""
+    judge('kernel', program='ruby-forged')
+
+
+@test
+def ruby_unflagged():
+    """a frame of Ruby whose flags are in the kernel"""
+    judge('unflagged', program='ruby-forged')
+
+
+@test
+def ruby_lines():
+    """lines of Ruby that are nowhere, and more than memory has room for"""
+    judge('lines', may_show=True, program='ruby-forged')
 
 
 @test

@@ -27,6 +27,8 @@ from node_judge import NodeJudge    # noqa: E402
 import node_program    # noqa: E402
 from php_judge import PhpJudge    # noqa: E402
 import php_program    # noqa: E402
+from ruby_judge import RubyJudge    # noqa: E402
+import ruby_program    # noqa: E402
 
 NAMES = 'outer', 'middle', 'inner'
 SAMPLES = '5000'    # stacks that are judged
@@ -192,7 +194,13 @@ def judge_node(folder):
                  NodeJudge)
 
 
-JUDGES = {'python3': judge_python, 'php': judge_php, 'node': judge_node}
+def judge_ruby(folder):
+    ruby_program.write(folder)
+    return judge(folder, ['ruby', '-W0', os.path.join(folder, 'functions.rb'),
+                          os.path.join(folder, 'word')], RubyJudge)
+
+
+JUDGES = {'python3': judge_python, 'php': judge_php, 'node': judge_node, 'ruby': judge_ruby}
 
 
 def make_row(name, compiler, command, seconds):

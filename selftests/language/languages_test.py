@@ -54,6 +54,12 @@ def php():
 
 
 @test
+def ruby():
+    """functions of Ruby, the caller outside"""
+    judge('ruby')
+
+
+@test
 def node():
     """functions of JavaScript are shown"""
     # V8 inlines all three of them, and does not tell which one runs.
@@ -158,6 +164,15 @@ function pong($n) { if ($n) ping($n - 1); else inner(); }
 function outer() { ping(3001); }
 outer();
 '''
+DEEP_RUBY = '''
+def inner
+  nil while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < ARGV[0].to_f
+end
+def ping(n) = pong(n - 1)
+def pong(n) = n > 0 ? ping(n - 1) : inner
+def outer = ping(3001)
+outer
+'''
 LONGEST = 16    # seconds that a program works, at most
 
 
@@ -211,6 +226,12 @@ def deeper_python_is_told():
 def deep_php():
     """a deep recursion of PHP has both ends, and what repeats once"""
     judge_deep('php', DEEP_PHP)
+
+
+@test
+def deep_ruby():
+    """a deep recursion of Ruby has both ends, and what repeats once"""
+    judge_deep('ruby', DEEP_RUBY)
 
 
 def why():

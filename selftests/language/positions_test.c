@@ -98,6 +98,7 @@ static size_t task(const void *version, const uint8_t *name, size_t size, char *
 
 const struct language language_python = LANGUAGE("[python]", recognise, task);
 const struct language language_php = LANGUAGE("[php]", recognise_none, NULL);
+const struct language language_ruby = LANGUAGE("[ruby]", recognise_none, NULL);
 const struct language language_v8 = LANGUAGE("[javascript]", recognise_none, NULL);
 
 /* Returns the number of the interpreter, whose function is told, or 0. */

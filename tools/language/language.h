@@ -188,6 +188,7 @@ struct language {
 
 extern const struct language language_php;
 extern const struct language language_python;
+extern const struct language language_ruby;
 extern const struct language language_v8;
 
 #endif

@@ -25,7 +25,8 @@
 #define MAX_APART_MORE 2000 /* ns more for each frame of a deep stack that was only passed */
 #define MAX_APART_NATIVE 10000000 /* the same for frames on the native stack: new text is read */
 
-static const struct language *const known[] = { &language_python, &language_php, &language_v8 };
+static const struct language *const known[] = { &language_python, &language_php, &language_ruby,
+						&language_v8 };
 
 #define NR_KNOWN (sizeof(known) / sizeof(*known))
 

@@ -4,17 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpf/language_ranks.h"
 #include "libshstk/symbol/budget.h"
 #include "tools/language/middle.h"
 #include "tools/language/read.h"
 
 #define STOP_SHIFT 48 /* addresses of user space are smaller */
+#define THREAD_TABLE 8 /* offset from the thread pointer of the address of its blocks, in glibc */
+#define BLOCK_BYTES 16 /* of an element of this table */
 
 /**
  * struct language_reading - the state of reading
  * @all: receives what is read.
  * @t: how frames are found.
  * @thread: the thread.
+ * @end: address at which a row of frames ends.
  * @moment: the frames, as the BPF program would write them.
  * @entries: its entries; they follow it.
  * @code: a function.
@@ -23,6 +27,7 @@ struct language_reading {
 	struct languages *all;
 	const struct language_target *t;
 	const struct language_thread *thread;
+	uint64_t end;
 	struct language_moment moment;
 	struct language_entry entries[LANGUAGE_ENTRIES];
 	struct language_code code;
@@ -40,11 +45,31 @@ static uint64_t word(const struct language_reading *r, uint64_t at)
 	return read_bytes(r, at, &value, sizeof(value)) ? value : 0;
 }
 
+/* Returns the address of a thread-local variable, or 0 (find_variable() in bpf/context_walk.h). */
+static uint64_t find_variable(const struct language_reading *r, const struct context_variable *v)
+{
+	const uint64_t thread = r->thread->pointer;
+	uint64_t table, block;
+
+	if (!v->module)
+		return thread + v->offset;
+	table = word(r, thread + THREAD_TABLE);
+	if (!table || word(r, table - BLOCK_BYTES) < v->module || word(r, table) < v->generation)
+		return 0;
+	block = word(r, table + v->module * BLOCK_BYTES);
+	return block && block != UINT64_MAX ? block + v->offset : 0;
+}
+
 static uint64_t find_base(const struct language_reading *r)
 {
 	const struct language_target *t = r->t;
 	uint64_t base = t->base;
 	uint32_t key;
+
+	if (t->by_variable) {
+		base = find_variable(r, &t->variable);
+		base = base ? word(r, base) : 0;
+	}
 
 	if (t->key_at) {
 		if (!read_bytes(r, t->key_at, &key, sizeof(key)) || key >= 32)
@@ -66,6 +91,38 @@ static uint64_t find_first(const struct language_reading *r, const struct langua
 	return chain->nr_steps ? at : 0;
 }
 
+/* Returns the address of the characters of the object at @at, and their number, 0 if it is no text. */
+static uint64_t find_characters(const struct language_reading *r, uint64_t at, uint64_t *size)
+{
+	const struct language_strings *s = &r->t->strings;
+	uint64_t head = word(r, at);
+
+	if (s->list && (head & s->kind_mask) == s->list) {
+		at = word(r, at + s->first_at);
+		head = word(r, at);
+	}
+	*size = 0;
+	if ((head & s->kind_mask) != s->string)
+		return at;
+	if (head & s->outside) {
+		*size = word(r, at + s->length_at);
+		return word(r, at + s->address_at);
+	}
+	*size = head >> s->inside_shift & s->inside_mask;
+	return at + s->inside_at;
+}
+
+/* Returns the address of a text of less than @room bytes at @at, and how many are to be copied. */
+static uint64_t find_bytes(const struct language_reading *r, const struct language_text *text,
+			   uint64_t at, uint64_t room, uint64_t *size)
+{
+	if (r->t->strings.kind_mask)
+		return find_characters(r, at, size);
+	*size = word(r, at + text->length_at);
+	*size = (*size < room ? *size : room) * text->unit + text->head;
+	return at;
+}
+
 /* Copies a text of less than @room bytes. Returns how many bytes were copied. */
 static uint32_t copy_text(const struct language_reading *r, const struct language_text *text,
 			  uint8_t *to, uint64_t room)
@@ -75,8 +132,7 @@ static uint32_t copy_text(const struct language_reading *r, const struct languag
 
 	if (text->via)
 		at = word(r, at + text->via);
-	size = word(r, at + text->length_at);
-	size = (size < room ? size : room) * text->unit + text->head;
+	at = find_bytes(r, text, at, room, &size);
 	if (size >= room)
 		size = room - 1;
 	/* Memory may end behind it. */
@@ -107,12 +163,22 @@ static bool keep(const struct language_reading *r)
 	return true;
 }
 
+/* Returns the address of a function's object, which is at @code or which that leads to; 0: none. */
+static uint64_t object_of(const struct language_reading *r, uint64_t code)
+{
+	const struct language_holder *h = &r->t->holder;
+
+	if (!h->offset)
+		return code;
+	return (word(r, code) & h->mask) == h->type ? word(r, code + h->offset) : 0;
+}
+
 /* Returns the number of the function whose object is at @code; 0: it cannot be told. */
 static uint64_t identify(struct language_reading *r, uint64_t code)
 {
 	const struct language_target *t = r->t;
 	struct language_code *c = &r->code;
-	uint64_t id = (uint64_t)r->thread->stop << STOP_SHIFT | code;
+	uint64_t id = (uint64_t)r->thread->stop << STOP_SHIFT | code, at;
 
 	if (!code)
 		return LANGUAGE_NO_FUNCTION;
@@ -120,7 +186,8 @@ static uint64_t identify(struct language_reading *r, uint64_t code)
 		return 0;
 	if (languages_known(r->all, id))
 		return id;
-	if (!read_bytes(r, code + t->code_from, c->words, sizeof(c->words)) ||
+	at = object_of(r, code);
+	if (!at || !read_bytes(r, at + t->code_from, c->words, sizeof(c->words)) ||
 	    (c->words[t->type_word] & t->type_mask) != t->type)
 		return 0;
 	c->kind = LANGUAGE_CODE;
@@ -133,15 +200,47 @@ static uint64_t identify(struct language_reading *r, uint64_t code)
 	return keep(r) && languages_known(r->all, id) ? id : 0;
 }
 
+/* Returns the word with that index of the function's object at @code. */
+static uint64_t code_word(const struct language_reading *r, uint64_t code, uint32_t index)
+{
+	return word(r, code + r->t->code_from + 8 * index);
+}
+
+/* Returns the line of the instruction before the one with that number; 0: it is not known. */
+static int32_t ranked_line(const struct language_reading *r, uint64_t code, uint64_t number)
+{
+	const struct language_ranks *ranks = &r->t->ranks;
+	const uint64_t at = number ? number - 1 : 0;
+	const uint64_t table = code_word(r, code, ranks->table) + language_rank_at(at);
+	const uint32_t count = code_word(r, code, ranks->count);
+	const struct language_rank_words w = {
+		word(r, table),
+		word(r, table + LANGUAGE_RANKS_SUMS),
+		word(r, table + language_rank_bits_at(at)),
+	};
+	const uint64_t rank = count > 1 ? language_rank(&w, at) : 1;
+	int32_t line;
+
+	if (!rank || rank > count ||
+	    !read_bytes(r, code_word(r, code, ranks->entries) + (rank - 1) * ranks->entry_bytes,
+			&line, sizeof(line)))
+		return 0;
+	return line;
+}
+
 /* Returns the line of an instruction of the function at @code; 0: it is none of that function. */
 static int32_t line_of(const struct language_reading *r, uint64_t code, uint64_t instruction)
 {
 	const struct language_lines *lines = &r->t->lines;
-	uint64_t first = word(r, code + r->t->code_from + 8 * lines->word);
-	uint64_t behind = instruction - first;
+	uint64_t behind = instruction - code_word(r, code, lines->word);
 	uint32_t count;
 	int32_t line;
 
+	if (r->t->ranks.entry_bytes)
+		return read_bytes(r, code + lines->count_at, &count, sizeof(count)) &&
+				       behind <= count * (uint64_t)lines->unit ?
+			       ranked_line(r, code, behind / lines->unit) :
+			       0;
 	if (!read_bytes(r, code + lines->count_at, &count, sizeof(count)) ||
 	    behind >= count * (uint64_t)lines->unit || behind % lines->unit ||
 	    !read_bytes(r, instruction + lines->line_at, &line, sizeof(line)))
@@ -182,6 +281,24 @@ static uint64_t instruction_of(const struct language_reading *r, uint64_t at, co
 	return member(frame, r->t->instruction_at);
 }
 
+/* Returns the four bytes that tell what a frame is. */
+static uint32_t flags_of(const struct language_reading *r, const uint8_t *frame)
+{
+	const uint64_t flags = member(frame, r->t->flags_at);
+
+	return (uint32_t)(r->t->flags_behind ? word(r, flags) : flags);
+}
+
+/* Returns the address of the frame behind the one at @at, or 0. */
+static uint64_t frame_behind(const struct language_reading *r, uint64_t at, const uint8_t *frame)
+{
+	const uint32_t stride = r->t->stack.stride;
+
+	if (!stride)
+		return member(frame, r->t->frames.link);
+	return at + stride < r->end ? at + stride : 0;
+}
+
 /* Reads the frame at @at, and the address of the next one. Returns false if it cannot be read. */
 static bool read_frame(struct language_reading *r, uint64_t at, struct language_entry *e,
 		       uint64_t *next)
@@ -196,13 +313,16 @@ static bool read_frame(struct language_reading *r, uint64_t at, struct language_
 	}
 	code = member(frame, t->code_at) & t->code_mask;
 	e->addr = at;
-	e->flags = (uint32_t)member(frame, t->flags_at);
+	e->flags = flags_of(r, frame);
+	if (e->flags & t->no_function)
+		code = 0;
 	instruction = instruction_of(r, at, frame);
 	e->id = identify(r, code);
 	e->at = (int32_t)(instruction - code - t->instructions);
 	if (t->lines.unit)
-		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(r, code, instruction) : 0;
-	*next = member(frame, t->frames.link);
+		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(r, object_of(r, code), instruction) :
+						       0;
+	*next = frame_behind(r, at, frame);
 	return true;
 }
 
@@ -257,6 +377,8 @@ static int read_thread(struct languages *all, int number, const struct language_
 	base = find_base(r);
 	if (base) {
 		r->moment.base_word = word(r, base + r->t->base_word_at);
+		r->end = word(r, base + r->t->stack.memory_at) +
+			 8 * word(r, base + r->t->stack.words_at);
 		read_marks(r, find_first(r, &r->t->marks, base));
 		read_frames(r, find_first(r, &r->t->frames, base));
 		err = languages_take(all, thread->tid, 0, &r->moment,

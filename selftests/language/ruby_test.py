@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: GPL-2.0-or-later
+"""Functions of Ruby programs in stacks: they are what the program itself says that runs.
+
+The environment may choose how many samples are taken (SAMPLES) of which interpreter (RUBY).
+"""
+
+import os
+import subprocess
+import sys
+
+sys.dont_write_bytecode = True
+sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from harness import TMP, Process, check, main, run, test    # noqa: E402
+from ruby_judge import RubyJudge    # noqa: E402
+from ruby_program import write    # noqa: E402
+from told import await_file, await_reading, read_told, trace    # noqa: E402
+from truth_runs import add_tests    # noqa: E402
+
+RUBY = os.environ.get('RUBY', '/usr/bin/ruby')
+KNOWN = '3.1.'      # versions that are known
+WAITING = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.rb')
+KINDS = 'sort map deep lambda missing made defined fiber thread rescue ensure long'.split()
+
+
+def command(word):
+    """ruby_program.py's program, which is written to TMP."""
+    write(TMP)
+    return *RUBY.split(), '-W0', os.path.join(TMP, 'functions.rb'), word
+
+
+add_tests(command, RubyJudge)
+
+
+def stack_of(kind):
+    """Traces waiting.rb: what it told, and the stack of the thread that waits."""
+    path = os.path.join(TMP, kind)
+    with Process([*RUBY.split(), '-W0', WAITING, path, kind], stdin=subprocess.PIPE) as process:
+        check(await_file(path, process), 'the program does not wait')
+        (tid, told), = read_told(path).items()
+        await_reading(process.pid, [tid])
+        frames, = (thread['frames'] for thread in trace(process.pid)['threads']
+                   if thread['tid'] == tid)
+        process.kill()
+    return told, frames
+
+
+@test
+def traced():
+    """`shstk trace -p` shows the functions and lines where a program says that it waits"""
+    for kind in KINDS:
+        told, frames = stack_of(kind)
+        seen = [(frame['function'].removesuffix(' (waiting.rb)'), str(frame.get('line') or 0))
+                for frame in frames if frame['address'] == '0x0']
+        check(seen == told, f'{kind}: told: {told}\nseen: {seen}')
+        check('rb_vm_exec' not in [frame['function'] for frame in frames], f'{kind}: {frames}')
+
+
+def why():
+    """Why nothing can be tested, or None."""
+    if not os.path.exists(RUBY.split()[0]):
+        return RUBY + ' is not installed'
+    version = run(*RUBY.split(), '-e', 'print RUBY_VERSION').stdout
+    return None if version.startswith(KNOWN) else f'Ruby {version or "of this program"} is not known'
+
+
+if __name__ == '__main__':
+    sys.exit(main(why))
