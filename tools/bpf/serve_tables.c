@@ -25,7 +25,7 @@
 #include <unistd.h>
 
 #include "tools/bpf/serve_tables.h"
-#include "tools/java/jit_code.h"
+#include "tools/elf/jit_library.h"
 #include "tools/rules/device.h"
 #include "tools/rules/hopeless.h"
 #include "tools/rules/running_files.h"

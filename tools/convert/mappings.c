@@ -10,6 +10,7 @@
 #include "libshstk/address_space.h"
 #include "tools/convert/mappings.h"
 #include "tools/convert/stepped.h"
+#include "tools/elf/jit_library.h"
 #include "tools/java/jit_code.h"
 #include "tools/java/methods.h"
 #include "tools/language/languages.h"

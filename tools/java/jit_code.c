@@ -71,13 +71,6 @@ struct jit {
 	struct named_code named[NAMED];
 };
 
-bool jit_is_known(const char *path)
-{
-	const char *name = strrchr(path, '/');
-
-	return name && !strcmp(name, "/libjvm.so");
-}
-
 struct jit *jit_create(void)
 {
 	return calloc(1, sizeof(struct jit));

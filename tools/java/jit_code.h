@@ -34,9 +34,6 @@ struct jit_process {
 	void *arg;
 };
 
-/* Returns true if @path is a library that makes code of a known kind (libjvm.so). */
-bool jit_is_known(const char *path);
-
 /* Creates a struct jit that knows nothing yet. Returns NULL if out of memory. */
 struct jit *jit_create(void);
 void jit_destroy(struct jit *jit);

@@ -19,6 +19,7 @@
 #include "libshstk/symbol/elf_file.h"
 #include "tools/elf/core_file.h"
 #include "tools/elf/image.h"
+#include "tools/elf/jit_library.h"
 #include "tools/java/jit_code.h"
 #include "tools/language/languages.h"
 #include "tools/output.h"

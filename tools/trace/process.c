@@ -40,6 +40,7 @@
 #include "libshstk/symbol/symbol.h"
 #include "tools/convert/holes.h"
 #include "tools/convert/living_files.h"
+#include "tools/elf/jit_library.h"
 #include "tools/java/jit_code.h"
 #include "tools/output.h"
 #include "tools/proc/detach.h"
