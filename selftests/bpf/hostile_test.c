@@ -265,17 +265,17 @@ struct forged {
 #define NOT_READ (END(NO_MEMORY) | END(BAD_CFA))
 
 static const struct forged forged[] = {
-	{ "a stack pointer that is not canonical", not_canonical, NOT_READ },
-	{ "a stack pointer into the kernel", of_the_kernel, NOT_READ },
-	{ "a stack pointer at the end of all addresses", at_the_end, NOT_READ },
-	{ "a stack pointer of 0", at_zero, NOT_READ },
-	{ "an odd stack pointer", odd_address, ~0u },
+	{ "a stack pointer that is not canonical", not_canonical, NOT_READ, 0 },
+	{ "a stack pointer into the kernel", of_the_kernel, NOT_READ, 0 },
+	{ "a stack pointer at the end of all addresses", at_the_end, NOT_READ, 0 },
+	{ "a stack pointer of 0", at_zero, NOT_READ, 0 },
+	{ "an odd stack pointer", odd_address, ~0u, 0 },
 	{ "a stack of return addresses that all are the same", endless, END(ROOM), MAX_CHAIN },
 	{ "the same on a page between two that cannot be read", between_none,
 	  END(ROOM) | END(NO_MEMORY), PAGE / FRAME },
-	{ "a stack of random words", at_random, ~0u },
-	{ "signal frames that lead to themselves", signal_frames, ~END(WHOLE) },
-	{ "return addresses in the kernel", kernel_words, END(NO_CODE) },
+	{ "a stack of random words", at_random, ~0u, 0 },
+	{ "signal frames that lead to themselves", signal_frames, ~END(WHOLE), 0 },
+	{ "return addresses in the kernel", kernel_words, END(NO_CODE), 0 },
 };
 
 static pid_t start(const struct forged *f)

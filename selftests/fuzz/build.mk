@@ -253,11 +253,8 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
 # What puts functions into the stacks that agents took.
-FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c,languages place \
-		python/frame python/function python/python python/recognise python/versions \
-		php/cold php/frame php/function php/php php/recognise php/versions \
-		v8/calls v8/frame v8/function v8/positions v8/recognise v8/v8 v8/versions) \
-		tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c
+FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c,languages place) \
+		$(wildcard tools/language/*/*.c) tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c
 
 # ring_fuzz: what agents send to shstk record.
 $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/agent_recording*.[ch]) \

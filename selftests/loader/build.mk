@@ -144,7 +144,7 @@ $(B)/guest/check-arm64-7.2: $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(LOADER_
 # Fuzzing of what these commands read: programs and messages (selftests/fuzz/run finds these).
 FUZZ_LOADER := $(FUZZ_B)/objects_fuzz $(FUZZ_B)/report_fuzz
 $(FUZZ_B)/objects_fuzz: $(patsubst %,tools/elf/%.c,load object objects search) \
-	tools/proc/maps.c tools/proc/path.c tools/proc/tasks.c
+	tools/proc/maps.c tools/proc/path.c tools/proc/script.c tools/proc/tasks.c
 $(FUZZ_B)/report_fuzz: tools/run/violations.c
 $(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libshstk-symbol.a \
 		$(B)/lib/fuzz/libshstk.a

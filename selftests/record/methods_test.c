@@ -79,7 +79,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 }
 
 /* There is no other language. */
-const struct language language_php, language_python, language_v8;
+const struct language language_php, language_python, language_ruby, language_v8;
 
 /* ---- What tools/java/jit_code.c does otherwise ---- */
 
