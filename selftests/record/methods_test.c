@@ -23,6 +23,8 @@
 #define STACK 0x9000
 #define FP (STACK + 0x100)
 #define CODE 8 /* bytes of bytecode */
+#define LINES 40 /* bytes behind it */
+#define MANY 120 /* methods with long tables of lines, in a process */
 
 /* The memory of the process, at the address where it is here. */
 static struct {
@@ -52,16 +54,17 @@ static struct {
 		uint16_t flags;
 		uint16_t code_size;
 		uint16_t name;
-		uint8_t code[CODE + 32];
+		uint8_t code[CODE + METHOD_LINES];
 	} constant;
 	struct method {
 		struct const_method *constant;
-	} method;
+	} method, more[MANY];
 } memory;
 
 static struct vmstructs vm;
 static uint64_t the_time = SECOND;
 static bool gone; /* the process cannot be read */
+static bool refuses; /* no look-up may be made */
 static unsigned int reads;
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
@@ -98,7 +101,7 @@ uint64_t jit_time(const struct jit *jit)
 bool jit_begin_look_up(struct jit *jit, struct jit_look_up *look_up)
 {
 	(void)jit, (void)look_up;
-	return true;
+	return !refuses;
 }
 
 void jit_end_look_up(struct jit *jit, const struct jit_look_up *look_up)
@@ -180,7 +183,7 @@ static void make(int version, const char *lines, size_t size)
 	};
 	memory.constant = (struct const_method){
 		.pool = &memory.pool,
-		.words = sizeof(memory.constant) / 8,
+		.words = (offsetof(struct const_method, code) + CODE + LINES) / 8,
 		.flags = 1,
 		.code_size = CODE,
 		.name = 1,
@@ -194,6 +197,7 @@ static void make(int version, const char *lines, size_t size)
 static uint64_t frame[8]; /* below its frame pointer */
 static uint64_t above[2]; /* and from there on */
 static unsigned int adapted; /* bytes by which the frame lies lower */
+static uint8_t outer_mark; /* mark of the frame, if it is the outer one */
 
 static int read_stack(void *arg, uint64_t addr, void *buf, size_t size)
 {
@@ -238,7 +242,9 @@ FIXTURE_SETUP(methods)
 	memset(&self->regs, 0, sizeof(self->regs));
 	self->bottom = STACK;
 	gone = false;
+	refuses = false;
 	adapted = 0;
+	outer_mark = 0;
 	ASSERT_TRUE(self->methods && self->all && self->out);
 }
 
@@ -254,7 +260,7 @@ static const struct shstk_symframe *shown(FIXTURE_DATA(methods) * self, bool inn
 {
 	const uint64_t pcs[3] = { inner ? INTERPRETER : 0x100, inner ? 0x100 : INTERPRETER, 0x100 };
 	const uint64_t sps[3] = { self->bottom, inner ? FP + 16 : STACK, FP + 16 };
-	const uint8_t marks[3] = { SHSTK_MARK_PC, 0, 0 };
+	const uint8_t marks[3] = { SHSTK_MARK_PC, inner ? 0 : outer_mark, 0 };
 	const struct java_stack stack = {
 		{ pcs, marks, sps, inner ? 2 : 3, true }, &self->regs, read_stack, NULL
 	};
@@ -363,6 +369,62 @@ TEST_F(methods, a_frame_that_compiled_code_called_lies_below_its_arguments)
 	EXPECT_EQ(11, self->shown.line);
 	above[1]++;
 	EXPECT_EQ(NULL, shown(self, false));
+}
+
+TEST_F(methods, a_frame_that_a_signal_interrupted_has_no_line)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	make_frame(6);
+	outer_mark = SHSTK_MARK_PC;
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_STREQ("org.Some.work", self->shown.function);
+	EXPECT_EQ(0, self->shown.line);
+}
+
+TEST_F(methods, a_search_in_a_long_table_of_lines_is_a_look_up)
+{
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	memory.constant.words = sizeof(memory.constant) / 8;
+	make_frame(6);
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_EQ(11, self->shown.line);
+	refuses = true;
+	ASSERT_NE(NULL, shown(self, false));
+	EXPECT_EQ(0, self->shown.line);
+}
+
+/* Shows all methods of a process. Returns how many have a line. */
+static unsigned int show_many(FIXTURE_DATA(methods) * self)
+{
+	unsigned int nr = 0;
+
+	for (unsigned int i = 0; i < MANY; i++) {
+		memory.more[i].constant = &memory.constant;
+		frame[8 - 3] = (uint64_t)&memory.more[i];
+		nr += shown(self, false) && self->shown.line == 11;
+	}
+	return nr;
+}
+
+TEST_F(methods, lines_of_many_processes_take_bounded_memory)
+{
+	struct java_methods *others[16];
+
+	make(17, before_20 + 1, sizeof(before_20) - 1);
+	memory.constant.words = sizeof(memory.constant) / 8;
+	make_frame(6);
+	for (unsigned int i = 0; i < 16; i++) {
+		show_many(self);
+		others[i] = self->methods;
+		self->methods = java_methods_create();
+		ASSERT_NE(NULL, self->methods);
+	}
+	EXPECT_EQ(0, show_many(self));
+	EXPECT_STREQ("org.Some.work", self->shown.function);
+	for (unsigned int i = 0; i < 16; i++)
+		java_methods_destroy(others[i]);
+	the_time += 2 * SECOND;
+	EXPECT_EQ(MANY, show_many(self));
 }
 
 TEST_F(methods, a_native_method_has_no_line)

@@ -197,6 +197,7 @@ void java_method_deinit(struct java_method *method)
 {
 	free(method->lines);
 	method->lines = NULL;
+	method->lines_size = 0;
 }
 
 /* ---- Lines ---- */

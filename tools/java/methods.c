@@ -25,6 +25,8 @@
 #define KEPT 2048 /* methods that are kept, a power of two */
 #define PLACES 512 /* places in compiled code that are kept, a power of two */
 #define MAX_BYTES (8u << 20) /* of methods, in a process */
+#define MAX_LINES (64u << 20) /* bytes of tables of lines, in all processes */
+#define SHORT_TABLE 1024 /* bytes of a table of lines that is searched in about a microsecond */
 #define FRESH 1000000000 /* ns for which a method is kept */
 #define ASK_AGAIN 10000000 /* ns until the interpreter is looked for again */
 #define ARGUMENTS 258 /* words that arguments may take, with what aligns them */
@@ -72,6 +74,9 @@ struct java_methods *java_methods_create(void)
 	return calloc(1, sizeof(struct java_methods));
 }
 
+/* Bytes of all tables of lines that are kept. */
+static size_t bytes_of_lines;
+
 static size_t size_of(const struct java_method *method)
 {
 	return sizeof(*method) + method->lines_size;
@@ -81,6 +86,7 @@ static void forget(struct java_methods *m, struct kept_method *k)
 {
 	if (k->it) {
 		m->bytes -= size_of(k->it);
+		bytes_of_lines -= k->it->lines_size;
 		java_method_deinit(k->it);
 		free(k->it);
 	}
@@ -151,14 +157,19 @@ static int read_method(const struct vmstructs *vm, uint64_t address, struct java
 	return err;
 }
 
+/* If the tables of lines of all processes take too much memory, the method is kept without its lines. */
 static void keep(struct java_methods *m, struct kept_method *k, const struct kept_method *new)
 {
 	forget(m, k);
 	if (new->it && m->bytes + size_of(new->it) > MAX_BYTES)
 		forget_all(m);
 	*k = *new;
-	if (new->it)
-		m->bytes += size_of(new->it);
+	if (!new->it)
+		return;
+	if (bytes_of_lines + new->it->lines_size > MAX_LINES)
+		java_method_deinit(new->it);
+	m->bytes += size_of(new->it);
+	bytes_of_lines += new->it->lines_size;
 }
 
 /*
@@ -185,6 +196,24 @@ static const struct java_method *find_method(struct java_methods *m, struct jit 
 	return k->it;
 }
 
+/*
+ * Returns the line of the bytecode at an offset; 0: none is known. A long table, which another process may
+ * have made so that each search takes long, is searched within a look-up.
+ */
+static unsigned int find_line(struct jit *jit, const struct java_method *method, uint32_t at)
+{
+	struct jit_look_up look_up;
+	unsigned int ret;
+
+	if (method->lines_size <= SHORT_TABLE)
+		return java_method_line(method, at);
+	if (!jit_begin_look_up(jit, &look_up))
+		return 0;
+	ret = java_method_line(method, at);
+	jit_end_look_up(jit, &look_up);
+	return ret;
+}
+
 /* ---- Frames of the interpreter ---- */
 
 /* Finds the method of a frame that is being made: it is in a register. */
@@ -204,14 +233,17 @@ static int64_t offset_of(const struct java_method *method, uint64_t bytecode)
 
 /*
  * Returns the line at which a frame is, whose word for the present bytecode is @bytecode; 0: none is
- * known. The innermost one has stored there where it called last; a register has where it is now.
+ * known. The innermost one has stored there where it called last; a register has where it is now. What that
+ * register had where a signal interrupted an outer one is not known.
  */
-static unsigned int line_of(const struct java_method *method, const struct java_stack *s,
-			    unsigned int i, uint64_t bytecode)
+static unsigned int line_of(struct jit *jit, const struct java_method *method,
+			    const struct java_stack *s, unsigned int i, uint64_t bytecode)
 {
 	const int64_t at = offset_of(method, i ? bytecode : s->regs->r[R13]);
 
-	return at < 0 ? 0 : java_method_line(method, (uint32_t)at);
+	if (at < 0 || (i && s->native.marks[i] & SHSTK_MARK_PC))
+		return 0;
+	return find_line(jit, method, (uint32_t)at);
 }
 
 /*
@@ -275,7 +307,7 @@ static const struct java_method *interpreted(struct java_methods *m, struct jit 
 		method = fp ? method_at(m, jit, s, fp, &bytecode) : NULL;
 	}
 	if (method)
-		*line = line_of(method, s, i, bytecode);
+		*line = line_of(jit, method, s, i, bytecode);
 	return method;
 }
 
@@ -334,7 +366,7 @@ static bool add_scope(struct java_methods *m, struct jit *jit, struct languages 
 	if (!method || (method->code_size && scope->at >= method->code_size))
 		return false;
 	pc = languages_named(all, &java, method->name, method->file,
-			     java_method_line(method, scope->at));
+			     find_line(jit, method, scope->at));
 	return pc && add_entry(to, pc, SHSTK_MARK_PC);
 }
 
