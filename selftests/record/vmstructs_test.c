@@ -75,4 +75,53 @@ TEST(tables_without_an_end_are_read_by_few_calls)
 	EXPECT_LT(1000, reads);
 }
 
+/* The memory of a process with a table of two members, at the address where it is here. */
+static struct {
+	uint64_t table;
+	uint64_t entries[3][6];
+	int32_t version;
+	char texts[4][32];
+} tables;
+
+static int read_tables(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	const uint64_t start = (uint64_t)&tables;
+
+	(void)arg;
+	if (addr < start || addr - start > sizeof(tables) || size > sizeof(tables) - (addr - start))
+		return -EFAULT;
+	memcpy(buf, (const void *)addr, size);
+	return 0;
+}
+
+/* Makes a table with HotSpot's version, and with a member of CodeCache. Returns the release of Java. */
+static int release(int version, const char *heaps)
+{
+	const struct vm_memory memory = { read_tables, NULL };
+	const struct vm_tables at = { (uint64_t)&tables.table, (uint64_t)&tables.table };
+	struct vmstructs vm;
+
+	tables.table = (uint64_t)tables.entries;
+	tables.version = version;
+	strcpy(tables.texts[0], "CodeCache");
+	strcpy(tables.texts[1], heaps);
+	strcpy(tables.texts[2], "Abstract_VM_Version");
+	strcpy(tables.texts[3], "_vm_major_version");
+	for (unsigned int i = 0; i < 2; i++) {
+		tables.entries[i][0] = (uint64_t)tables.texts[2 * i];
+		tables.entries[i][1] = (uint64_t)tables.texts[2 * i + 1];
+		tables.entries[i][3] = 1;
+		tables.entries[i][5] = (uint64_t)&tables.version;
+	}
+	vmstructs_read(&memory, &at, &vm);
+	return vm.version;
+}
+
+TEST(java_8_is_not_taken_for_java_25)
+{
+	EXPECT_EQ(8, release(25, "_heap"));
+	EXPECT_EQ(25, release(25, "_heaps"));
+	EXPECT_EQ(17, release(17, "_heaps"));
+}
+
 TEST_HARNESS_MAIN

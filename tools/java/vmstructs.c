@@ -13,6 +13,7 @@
 #define MAX_ENTRIES 8192 /* maximum of entries of a table; there are about 3500 */
 #define CHUNK 64 /* entries that are read at once */
 #define PAGE 4096
+#define OWN_NUMBER_OF_8 25 /* HotSpot's version in Java 8 */
 
 /* An entry of gHotSpotVMStructs. The layout is the same in all releases. */
 struct vmstructs_entry {
@@ -228,14 +229,17 @@ static void find_sizes(struct vmstructs *vm, uint64_t table)
 	}
 }
 
-/* Sets the release of Java, if it is known. */
+/* Sets the release of Java, if it is known. Before Java 9, HotSpot has numbers of its own. */
 static void find_version(struct vmstructs *vm)
 {
 	const struct vm_place *p = &vm->places[VM_VERSION];
-	int32_t version;
+	uint32_t version;
 
-	if (p->known && !vm_read(vm, p->at, &version, sizeof(version)))
-		vm->version = version;
+	if (!p->known || vm_read(vm, p->at, &version, sizeof(version)))
+		return;
+	if (!vm->places[VM_HEAPS].known)
+		version -= OWN_NUMBER_OF_8 - 8;
+	vm->version = (int)version;
 }
 
 int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *tables,
