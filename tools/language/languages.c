@@ -320,8 +320,7 @@ static const struct bpf_loaded *program_of(const struct languages *all, unsigned
 	return all->by_native[number] ? &all->native : all->program;
 }
 
-/* Keeps why functions of an interpreter are not shown, unless there is a reason already. */
-static void refuse(struct languages *all, const struct reason *why)
+void languages_refuse(struct languages *all, const struct reason *why)
 {
 	if (!all->refused)
 		all->why = *why;
@@ -336,7 +335,7 @@ static bool may_be_lent(struct languages *all, const struct interpreter *it)
 	if (!it->found.target.native)
 		return true;
 	because(&why, "the broker reads no frames on the native stack; root may record them");
-	refuse(all, &why);
+	languages_refuse(all, &why);
 	return false;
 }
 
@@ -352,7 +351,7 @@ static void tell(struct languages *all, int pid, int number)
 		return;
 	because(&why, "the broker reads no frames of interpreters%s%s",
 		err == -EOPNOTSUPP ? "" : ": ", err == -EOPNOTSUPP ? "" : strerror(-err));
-	refuse(all, &why);
+	languages_refuse(all, &why);
 }
 
 /* Tells the BPF program how frames are found. Returns false if there is no such program. */
@@ -367,7 +366,7 @@ static bool set_program_target(struct languages *all, unsigned int number,
 		return may_be_lent(all, it);
 	program = load_reader(all, native);
 	if (!program) {
-		refuse(all, &all->unloaded);
+		languages_refuse(all, &all->unloaded);
 		return false;
 	}
 	all->by_native[number] = program == &all->native;
@@ -840,13 +839,6 @@ void languages_count_named(struct languages *all, bool placed)
 {
 	all->counts.samples++;
 	all->counts.placed += placed;
-}
-
-void languages_refuse(struct languages *all, const struct reason *why)
-{
-	if (!all->refused)
-		all->why = *why;
-	all->refused = true;
 }
 
 /* ---- Frames ---- */
