@@ -169,6 +169,13 @@ $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
 
+# Samples that wait for several threads, with a stand-in for unwinding, and with ThreadSanitizer.
+$(RECORD_B)/ahead_test: selftests/record/ahead_test.c tools/convert/ahead.c tools/shortened.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) $(tsan_FLAGS) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $<
+
+CHECK	+= $(RECORD_B)/ahead_test
+
 # A ring that grows, with events of this machine.
 $(RECORD_B)/grow_test: selftests/record/grow_test.c tools/perf/rings.c \
 		$(addprefix $(B)/tools/perf/,borrow.o borrow_reply.o event.o regs.o)

@@ -135,9 +135,13 @@ static void *work(void *arg)
 	return NULL;
 }
 
-/* The recorder's signals are for its first thread. */
+/*
+ * The recorder's signals are for its first thread. Those of a thread's own faults come nevertheless: the
+ * recorder survives that a file is shortened which is mapped here (shortened.h).
+ */
 static int start(struct worker *w, size_t max)
 {
+	static const int faults[] = { SIGBUS, SIGFPE, SIGILL, SIGSEGV };
 	sigset_t all, old;
 	int err;
 
@@ -149,6 +153,8 @@ static int start(struct worker *w, size_t max)
 	pthread_cond_init(&w->more, NULL);
 	pthread_cond_init(&w->progress, NULL);
 	sigfillset(&all);
+	for (size_t i = 0; i < sizeof(faults) / sizeof(*faults); i++)
+		sigdelset(&all, faults[i]);
 	pthread_sigmask(SIG_SETMASK, &all, &old);
 	err = pthread_create(&w->thread, NULL, work, w);
 	pthread_sigmask(SIG_SETMASK, &old, NULL);
