@@ -25,6 +25,7 @@
 
 #define CHILD 100000000 /* no process has this number */
 #define OTHER (CHILD + 1) /* no thread of that process has this number */
+#define GONE (CHILD + 2) /* a process of whose end no record tells */
 #define LATE 150000 /* us after which the recorder looks into /proc again */
 #define DEPTH 12 /* number of calls of the stack that is sampled */
 #define CUT 192 /* bytes of a copy that is too small for the stack */
@@ -133,6 +134,23 @@ static int child(record_fn fn, void *arg)
 	return ret ? ret : sample_of(CHILD, OTHER, false, sizeof(stack), fn, arg);
 }
 
+/*
+ * Lets another child end, of which no record tells; its number becomes that of a thread of a process of
+ * which is known only that this thread makes a child.
+ */
+static int number_again(record_fn fn, void *arg)
+{
+	int ret = begin_or_end(PERF_RECORD_FORK, GONE, getpid(), fn, arg);
+
+	ret = ret ? ret : sample_of(GONE, GONE, false, sizeof(stack), fn, arg);
+	if (ret)
+		return ret;
+	put_pair(GONE + 1, GONE + 2);
+	put_pair(GONE + 1, GONE);
+	put(the_time);
+	return hand_out(PERF_RECORD_FORK, 0, GONE + 2, GONE, fn, arg);
+}
+
 int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, void *arg)
 {
 	const int pid = getpid();
@@ -145,6 +163,7 @@ int __wrap_perf_rings_read(struct perf_rings *rings, bool all, record_fn fn, voi
 	ret = ret ? ret : sample_of(pid, pid, true, sizeof(stack), fn, arg);
 	for (int i = 0; i < 3 && !ret; i++)
 		ret = child(fn, arg);
+	ret = ret ? ret : number_again(fn, arg);
 	return ret ? ret : sample_of(pid, pid, false, CUT, fn, arg);
 }
 

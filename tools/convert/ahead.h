@@ -5,7 +5,7 @@
  *
  * Unwinding is what most of the time goes into where stacks are copied, and needs nothing of other
  * samples. So it is done by several threads. All else is done by one thread, the converter's, in the
- * order of the samples: the profile is the same, however many threads there are.
+ * order of the samples of each process: the profile is the same, however many threads there are.
  *
  *	converter's thread                    a thread of this file
  *	ahead_add(): copies the sample ---->  unwinds the copy

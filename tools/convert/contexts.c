@@ -435,6 +435,14 @@ int contexts_take(struct contexts *all, int tid, uint64_t time, const void *reco
 	return m->record.size <= size ? keep(all, tid, time, m, m->record.size) : 1;
 }
 
+bool contexts_have(const struct contexts *all, int tid)
+{
+	struct kept_context *k;
+
+	HASH_FIND_INT(all->kept, &tid, k);
+	return k;
+}
+
 void contexts_lost(struct contexts *all)
 {
 	struct kept_context *k, *next;

@@ -54,6 +54,9 @@ void context_watch_free(struct context_watch *watch);
  */
 int contexts_take(struct contexts *all, int tid, uint64_t time, const void *record, size_t size);
 
+/* Returns whether a context of the thread was taken, and no sample yet. */
+bool contexts_have(const struct contexts *all, int tid);
+
 /* Tells that records were lost: the sample of a context that was taken may be one of them. */
 void contexts_lost(struct contexts *all);
 

@@ -135,6 +135,14 @@ static int settle_process(struct converter *c, int pid)
 	return c->ahead ? settle(c, population_find_process(&c->all, pid)) : 0;
 }
 
+/* Does the same if the thread is now one of process @pid, but was known as another one's. */
+static int settle_moved(struct converter *c, int pid, int tid)
+{
+	const struct task *t = c->ahead ? population_find_task(&c->all, tid) : NULL;
+
+	return t && t->process->pid != pid ? settle(c, t->process) : 0;
+}
+
 int convert_read(struct converter *c, int tid)
 {
 	return settle_thread(c, tid);
@@ -238,6 +246,8 @@ int convert_fork(struct converter *c, const struct perf_fork *f)
 	err = settle_process(c, f->pid);
 	if (!err)
 		err = settle_thread(c, f->tid);
+	if (!err)
+		err = settle_moved(c, f->parent, f->from);
 	if (!err)
 		err = population_fork(&c->all, f);
 	t = err || f->pid == f->parent ? NULL : population_find_task(&c->all, f->tid);
@@ -616,7 +626,9 @@ static bool may_wait(const struct converter *c, int which, const struct perf_sam
 {
 	return c->opts.threads > 1 && c->first.proc && !c->all.writer && which != PERF_OFF &&
 	       stacks_are_copied(&c->stacks) && !sample->walked &&
-	       sample->abi == PERF_SAMPLE_REGS_ABI_64 && sample->stack_size && !(more && more->nr);
+	       sample->abi == PERF_SAMPLE_REGS_ABI_64 && sample->stack_size &&
+	       !(more && more->nr) &&
+	       !(c->opts.contexts && contexts_have(c->opts.contexts, sample->tid));
 }
 
 /* Starts the threads, if that was not done yet. Returns whether there are any. */
@@ -639,12 +651,9 @@ static bool is_native(const struct process *p)
 static int let_wait(struct converter *c, int which, const struct perf_sample *sample)
 {
 	struct ahead_sample s = { .which = which, .time = c->all.time, .sample = *sample };
-	struct task *t = population_find_task(&c->all, sample->tid);
-	int err = 0;
+	int err = settle_moved(c, sample->pid, sample->tid);
+	struct task *t = err ? NULL : population_task(&c->all, sample->pid, sample->tid);
 
-	if (t && t->process->pid != sample->pid)
-		err = settle(c, t->process);
-	t = err ? NULL : population_task(&c->all, sample->pid, sample->tid);
 	if (!t)
 		return err ? err : -ENOMEM;
 	if (!is_native(t->process) || !have_threads(c))

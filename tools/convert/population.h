@@ -252,8 +252,8 @@ int population_fork(struct population *all, const struct perf_fork *f);
 
 /*
  * Makes room before a record is taken. If there are too many processes or threads, because records
- * of their ends were lost, the ones that are known for longest are forgotten, once none of their samples waits. One that still lives
- * is looked for in /proc when it is seen again.
+ * of their ends were lost, the ones that are known for longest are forgotten, once none of their
+ * samples waits. One that still lives is looked for in /proc when it is seen again.
  */
 void population_make_room(struct population *all);
 
