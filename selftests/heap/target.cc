@@ -520,13 +520,14 @@ static int deeper(void)
 	return 0;
 }
 
-/* Neither is there room to shorten a stack where all memory is locked. */
+/* A stack that is deeper than there is room for. */
 static int deepest(void)
 {
 	descend(20000);
 	return 0;
 }
 
+/* Neither is there room to shorten a stack where all memory is locked. */
 static int deeper_locked(void)
 {
 	/* It may be forbidden, but the agent takes notice of it before. */

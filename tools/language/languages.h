@@ -36,7 +36,7 @@ struct language_counts {
 
 /* What is said of stacks that are too deep for their functions, to be printed behind their number. */
 #define LANGUAGES_TOO_DEEP \
-	"are too deep to show the functions of their programs (of PHP and Python more than 8192 frames): they show the interpreter's own"
+	"are too deep to show the functions of their programs (of JavaScript more than 512 frames, of others more than 8192): they show the interpreter's own"
 
 /*
  * Begins with no process. @program: a BPF program that reads frames among other things and was
