@@ -70,10 +70,13 @@ static __always_inline void begin_for(struct language_run *run)
 	clear(l->words, sizeof(l->words) / 8);
 }
 
-/* Returns a number that no other function of the lease gets. */
+/*
+ * Returns a number that no other function gets, of this lease or of another one: a recorder that opens
+ * its events anew has another lease, and still knows the functions of the one before.
+ */
 static __always_inline u64 new_id(struct language_run *run)
 {
-	return LANGUAGE_NO_FUNCTION + 1 + __sync_fetch_and_add(&run->lease->nr_functions, 1);
+	return ((u64)run->number << 32) + __sync_fetch_and_add(&run->lease->nr_functions, 1);
 }
 
 /*
