@@ -5,7 +5,7 @@
  * more (or for one in STRIDE).
  *
  *  interleave STRIDE
- *  interleave STRIDE ends|twice|alone
+ *  interleave STRIDE ends|twice|alone|asked
  *
  * The handler of the program's signal has no SA_RESTART, so the call must end, whatever the order
  * of the signals. A call that has a signal mask while it waits must also end if the first signal
@@ -21,6 +21,9 @@
  *
  * With "alone": the child asks to be traced as programs do, from which moment the agent leaves it alone.
  * A handler runs at any instruction of the hook; its tracer sees no signal of the agent's.
+ *
+ * With "asked": a call is ended by a handler that runs in the agent's hook, and the agent's signal comes
+ * while the hook asks whether the call would wait.
  *
  * With a STRIDE above 1 only the children for the first call are such in which the agent has not
  * taken a sample yet; with 1 all are.
@@ -40,6 +43,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <sys/user.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -53,6 +57,8 @@
 
 static int pipes[2];
 static int feed[2]; /* its bytes end a call of kind FED */
+static int full[2]; /* sockets that take no more bytes */
+static char many[65536]; /* more than a call that sends them takes at once */
 static bool asks; /* children ask to be traced by the C library */
 static volatile int *result; /* result of the child's call, 0 before its end */
 static volatile sig_atomic_t handled;
@@ -108,6 +114,11 @@ static long in_sigwaitinfo(void)
 	return sigwaitinfo(&set, NULL);
 }
 
+static long in_send(void)
+{
+	return send(full[0], many, sizeof(many), 0);
+}
+
 static long in_full_poll(void)
 {
 	struct pollfd fd = { .fd = feed[0], .events = POLLIN };
@@ -142,6 +153,7 @@ static const struct call {
 		MASKED, /* blocks SIGUSR1, except while it waits */
 		FED, /* blocks all signals, and waits for bytes */
 		MADE, /* blocks the agent's signal while it waits; is made also where a handler ran */
+		ASKED, /* where a handler ran, it is made only if it need not wait */
 	} kind;
 } calls[] = {
 	{ "nanosleep", in_nanosleep, CLOSED },
@@ -150,6 +162,7 @@ static const struct call {
 	{ "sigsuspend", in_sigsuspend, MASKED },
 	{ "ppoll", in_ppoll, MASKED },
 	{ "sigwaitinfo", in_sigwaitinfo, MADE },
+	{ "send", in_send, ASKED },
 	{ "poll, all blocked", in_full_poll, FED },
 	{ "ppoll, all blocked", in_full_ppoll, FED },
 	{ "select, all blocked", in_full_select, FED },
@@ -618,6 +631,62 @@ static long every_second(const struct call *call, long stride)
 	return number;
 }
 
+/* Lets the child go on until it is in the kernel to make system call @nr. */
+static enum event step_into(struct run *r, long nr)
+{
+	enum event event = STEPPED;
+
+	do {
+		while (event == STEPPED && (r->signo || !is_about_to(r->pid, nr)))
+			event = step(r);
+		if (event != STEPPED)
+			return event;
+		ptrace(PTRACE_SYSCALL, r->pid, NULL, NULL);
+		event = await(r);
+	} while (event == STEPPED && r->signo);
+	return event;
+}
+
+/*
+ * Sends SIGUSR1 in the agent's hook of the call, and the agent's signal while the hook asks whether
+ * the call would wait. Returns whether the call ended.
+ */
+static int ended_in_question(const struct call *call)
+{
+	enum event event;
+	struct run r;
+	int ret;
+
+	start(&r, call);
+	event = step_over(&r, SYS_rt_sigprocmask);
+	post(&r, 0);
+	if (event == STEPPED)
+		event = step_over(&r, SYS_timer_settime);
+	if (event == STEPPED)
+		event = step_into(&r, SYS_ppoll);
+	if (event == STEPPED)
+		post(&r, 1);
+	ret = event == STEPPED && ends(&r, event);
+	stop(&r);
+	return ret;
+}
+
+static long every_question(const struct call *call)
+{
+	long number = 0;
+
+	if (call->kind != ASKED)
+		return 0;
+	meet_all_code();
+	for (; number < 4 && ended_in_question(call); number++)
+		;
+	if (number < 4) {
+		printf("%s: own signal before it, the agent's in a question: lost\n", call->name);
+		lost++;
+	}
+	return number;
+}
+
 /*
  * Sends SIGUSR1 @before instructions into the call, and lets the child go on for a moment. Returns 0
  * if it waited before that, -1 if it got another signal, otherwise 1.
@@ -666,7 +735,7 @@ static long every_order(const struct call *call, long stride)
 {
 	long number = 0;
 
-	if (call->kind == FED || call->kind == MADE)
+	if (call->kind == FED || call->kind == MADE || call->kind == ASKED)
 		return 0;
 	number = every_gap(call, 0, -1, 40, stride) + every_gap(call, 1, -1, 40, stride);
 	if (call->kind == OPEN)
@@ -693,6 +762,8 @@ static long test_call(const struct call *call, long stride, const char *what)
 		return every_order(call, stride);
 	if (!strcmp(what, "twice"))
 		return every_second(call, stride);
+	if (!strcmp(what, "asked"))
+		return every_question(call);
 	return asks ? every_alone(call, stride) : every_end(call, stride);
 }
 
@@ -706,8 +777,11 @@ int main(int argc, char **argv)
 	sigemptyset(&chld);
 	sigaddset(&chld, SIGCHLD);
 	sigprocmask(SIG_BLOCK, &chld, NULL);
-	if (pipe(pipes) || pipe(feed) || result == MAP_FAILED)
+	if (pipe(pipes) || pipe(feed) || result == MAP_FAILED ||
+	    socketpair(AF_UNIX, SOCK_STREAM, 0, full))
 		die("pipe");
+	while (send(full[0], many, sizeof(many), MSG_DONTWAIT) > 0)
+		;
 	asks = what && !strcmp(what, "alone");
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {

@@ -174,6 +174,12 @@ def second_handler_before_a_wait():
 
 
 @test
+def question_before_a_wait():
+    """a wait that a handler was to end is ended, also if the agent's signal comes before it begins"""
+    check(stepped('asked', '5000') == 4, 'few orders')
+
+
+@test
 def tracer_of_a_wait():
     """whoever traces a program that waits sees no signal of the agent's"""
     check(stepped('alone', '20000') > 5, 'few orders')

@@ -260,14 +260,15 @@ GENERAL_REGS_ONLY static void end_call(int flags, ucontext_t *uc)
 /*
  * The kernel has ended the call already if it never restarts it, or if it has moved something.
  * Otherwise it restarts the call, which is undone where the program's handler had no SA_RESTART.
- * With SA_RESTART the call goes on, with the agent's signal blocked.
+ * With SA_RESTART the call goes on, with the agent's signal blocked. Calls that this object makes
+ * before it are not that call.
  */
 GENERAL_REGS_ONLY void signals_knocked(void *context)
 {
 	ucontext_t *uc = context;
 	bool waits = may_restart(uc) && restarts(uc);
 
-	if (!waits && !was_ended(uc))
+	if (is_agent_code(CONTEXT_PC(uc)) || (!waits && !was_ended(uc)))
 		return;
 	local.knocking = false;
 	if (waits && local.handler_ends)

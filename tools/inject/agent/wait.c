@@ -441,15 +441,27 @@ static bool may_block(const struct sembuf *ops)
 }
 
 /*
+ * Returns whether a call would wait for @events. The agent's signal, which comes meanwhile
+ * (knock_begin()), ends even a question that does not wait.
+ */
+static bool would_wait(int fd, int events)
+{
+	struct pollfd poll = { .fd = fd, .events = (short)events };
+	long ret;
+
+	do
+		ret = sys6(SYS_ppoll, (long)&poll, 1, (long)&at_once, 0, 0, 0);
+	while (ret == -EINTR);
+	return !ret && !(sys2(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK);
+}
+
+/*
  * Returns whether a handler that ran before the call ends it: its action has no SA_RESTART, and the
  * call would wait for @events.
  */
 static bool ends(int fd, int events)
 {
-	struct pollfd poll = { .fd = fd, .events = (short)events };
-
-	return local.handler_ends && !sys6(SYS_ppoll, (long)&poll, 1, (long)&at_once, 0, 0, 0) &&
-	       !(sys2(SYS_fcntl, fd, F_GETFL) & O_NONBLOCK);
+	return local.handler_ends && would_wait(fd, events);
 }
 
 /* Returns @flags for a call that a handler has ended: what is there is all that it gets. */
