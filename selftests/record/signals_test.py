@@ -48,6 +48,14 @@ def full_mask_is_handed_on():
 
 
 @test
+def children_more_often_than_periods():
+    """a program with all signals blocked that executes others in children all the time is sampled"""
+    result = record(TARGET, 'spawns', STATIC, options=['--wall', '-F', '10'])
+    check(result.status == 0, f'{result.status} {result.err}')
+    check(seconds(result, 'do_spawns', 'burn') > 0.4, str(result.stacks))
+
+
+@test
 def handler_with_full_mask():
     """a handler that blocks every signal is sampled as other code is"""
     result = record(TARGET, 'handler', '1.5')

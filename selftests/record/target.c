@@ -302,6 +302,7 @@ static const struct {
 	{ "masks", 0, do_masks },
 	{ "mask", 0, do_mask },
 	{ "hands-on", 2, do_hands_on },
+	{ "spawns", 1, do_spawns },
 	{ "guarded", 1, do_guarded },
 	{ "soon", 1, do_soon },
 #if defined(__x86_64__)

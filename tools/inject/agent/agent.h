@@ -71,6 +71,7 @@
  * @program: it is the first thread of a program: the loader used its time before the agent's start.
  * @tried: the agent has tried to open @event.
  * @asks: the timer's next signal is that of the first tick in this thread, at which no period ends.
+ * @paused: its timer was stopped while a program is executed.
  * @start: this thread's CPU clock where the first period began, in ns.
  * @first: length of the first period, in ns.
  * @system: time in the kernel at the last sample or at the timer's last signal, in ns.
@@ -116,6 +117,7 @@ struct agent_thread {
 	bool program;
 	bool tried;
 	bool asks;
+	bool paused;
 	uint8_t rounds;
 	uint64_t start;
 	uint64_t first;
@@ -467,7 +469,7 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
 void agent_retime(struct agent_thread *t, int signo);
 /* Returns the interval of the thread's timer, in ns. */
 uint64_t agent_interval(const struct agent_thread *t);
-/* Stops the calling thread's timer, and lets it go on where it was stopped. */
+/* Stops the calling thread's timer, and begins its interval anew if it was stopped. */
 void agent_pause(struct agent_thread *t);
 void agent_go_on(struct agent_thread *t);
 /* Makes the calling thread's timer signal at the first tick that finds the thread. */

@@ -89,7 +89,7 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer)
 
 uint64_t agent_interval(const struct agent_thread *t)
 {
-	return by_tick(t) && agent.tick < agent.period ? agent.tick : agent.period;
+	return by_tick(t) && agent.tick < agent.period ? agent.tick : t->stretch * agent.period;
 }
 
 /* Makes the thread's timer signal after @rest ns, and then at each interval. */
@@ -141,12 +141,15 @@ void agent_pause(struct agent_thread *t)
 {
 	const struct itimerspec never = { .it_value = { 0 } };
 
+	t->paused = true;
 	sys4(SYS_timer_settime, t->timer, 0, &never, NULL);
 }
 
 void agent_go_on(struct agent_thread *t)
 {
-	set_timer(t, agent_interval(t));
+	if (t->paused)
+		set_timer(t, agent_interval(t));
+	t->paused = false;
 }
 
 /*
