@@ -27,13 +27,13 @@
 #define BATCH 16 /* functions that are read by one system call */
 #define BATCHES 4
 #define WINDOW (PEEK_PAGE + LANGUAGE_FRAME_BYTES)
-#define CODE_BYTES (PYTHON_LINETABLE + 8) /* of a code object, as far as is known of all versions */
+#define CODE_BYTES (PYTHON_TYPE + 8 * LANGUAGE_CODE_WORDS) /* of a code object, at most */
 #define PLACES 16 /* threads that read at the same time */
 
 /**
  * struct workplace - what is read
  * @windows: memory of the process, from the beginning of a page to the end of what was looked for in it.
- * @codes: code objects.
+ * @codes: code objects, each of code_bytes().
  * @behind: of 3.11, what else the functions are known by: hash of the name; length and beginning of the
  *	table of lines.
  * @at: addresses of the code objects of the frames, each once.
@@ -43,7 +43,7 @@
  */
 struct workplace {
 	uint8_t windows[WINDOWS][WINDOW];
-	uint8_t codes[BATCH][CODE_BYTES];
+	uint8_t codes[BATCH * CODE_BYTES];
 	struct {
 		uint64_t hash;
 		uint64_t words[(PYTHON_BYTES - PYTHON_LENGTH) / 8 + 1];
@@ -217,6 +217,19 @@ static const void *look(struct python_view *view, uint64_t at, size_t size)
 
 /* ---- Functions ---- */
 
+/* Returns how much of a code object is read: no more than what comes before its instructions. */
+static size_t code_bytes(void)
+{
+	return python.version->instructions < CODE_BYTES ? python.version->instructions :
+							   CODE_BYTES;
+}
+
+/* Returns the code object that was read as number @i. */
+static const uint8_t *code_read(const struct reading *r, unsigned int i)
+{
+	return r->place->codes + i * code_bytes();
+}
+
 /*
  * Tells the recorder what a function is; @words: its code object. Returns false if it cannot be told now:
  * there must be room for the sample, too, and a sample tells of LANGUAGE_NEW functions at most.
@@ -236,7 +249,7 @@ static bool introduce(struct reading *r, const struct python_key *key, const uin
 	record->record = (struct rec_record){ .size = size, .type = REC_CODE };
 	record->code.kind = LANGUAGE_CODE;
 	record->code.id = id;
-	memcpy(record->code.words, words + PYTHON_TYPE, CODE_BYTES - PYTHON_TYPE);
+	memcpy(record->code.words, words + PYTHON_TYPE, code_bytes() - PYTHON_TYPE);
 	python_copy_texts(python.version, key, table, &record->code);
 	ring_commit(r->t, size);
 	return true;
@@ -259,7 +272,7 @@ static uint64_t identify(struct reading *r, const struct python_key *key, const 
 /* Returns what the function whose code object was read as number @i is known by. */
 static struct python_key key_of(const struct reading *r, unsigned int i, uint64_t code)
 {
-	const uint8_t *words = r->place->codes[i];
+	const uint8_t *words = code_read(r, i);
 
 	return (struct python_key){
 		.code = code,
@@ -302,7 +315,7 @@ static uint64_t identify_read(struct reading *r, unsigned int i, uint64_t code)
 		key.table_length = r->place->behind[i].words[0];
 		key.table_begin = r->place->behind[i].words[(PYTHON_BYTES - PYTHON_LENGTH) / 8];
 	}
-	return identify(r, &key, r->place->codes[i]);
+	return identify(r, &key, code_read(r, i));
 }
 
 /*
@@ -315,11 +328,11 @@ static bool identify_batch(struct reading *r, const uint64_t *at, uint64_t *id, 
 	bool all = true;
 
 	for (unsigned int i = 0; i < nr; i++)
-		from[i] = piece(at[i], CODE_BYTES);
+		from[i] = piece(at[i], code_bytes());
 	if (!gather(r->place->codes, from, nr))
 		return false;
 	for (unsigned int i = 0; i < nr; i++) {
-		id[i] = python_word(r->place->codes[i], PYTHON_TYPE) == python.code_type;
+		id[i] = python_word(code_read(r, i), PYTHON_TYPE) == python.code_type;
 		all &= id[i];
 	}
 	if (python.version->minor == 11 && !(all && read_behind(r, at, nr)))
