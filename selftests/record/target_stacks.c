@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* target_stacks.c - stacks of the target that are small, deep, or without unwind information. */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,13 +29,18 @@ static NOINLINE void interrupted_here(void)
  */
 int do_tiny_altstack(char **arg)
 {
-	size_t page = sysconf(_SC_PAGESIZE), size = sysconf(_SC_MINSIGSTKSZ);
-	char *below = mmap(NULL, page + size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	size_t page = sysconf(_SC_PAGESIZE), size = sysconf(_SC_MINSIGSTKSZ), most = 4 * size;
+	char *below = mmap(NULL, page + most, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	stack_t stack = { .ss_sp = below + page, .ss_size = size };
 
-	if (below == MAP_FAILED || mprotect(below + page, size, PROT_READ | PROT_WRITE) ||
-	    sigaltstack(&stack, NULL))
+	if (below == MAP_FAILED || mprotect(below + page, most, PROT_READ | PROT_WRITE))
 		return 1;
+	/* The kernel refuses less than 2 KiB, also where its frame needs less. */
+	while (sigaltstack(&stack, NULL)) {
+		stack.ss_size += 64;
+		if (errno != ENOMEM || stack.ss_size > most)
+			return 1;
+	}
 	burn(atof(arg[0]));
 	return 0;
 }
