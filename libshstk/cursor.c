@@ -6,7 +6,6 @@
 
 /* The number of words behind the end of a stack that are searched for a return address. */
 #define BEHIND_END 8
-/* The number of probed returns of one stack for which the caller is searched. */
 
 /*
  * Returns true if the stack goes on at @sp although the return address in front of it is 0. The
