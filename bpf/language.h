@@ -323,7 +323,7 @@ enum language_record {
 enum language_end {
 	LANGUAGE_WHOLE, /* at the end of all lists */
 	LANGUAGE_UNREADABLE, /* where no memory is */
-	LANGUAGE_DEEP, /* where there was no room for more */
+	LANGUAGE_DEEP, /* where there was no room for more, or no time */
 };
 
 #define LANGUAGE_NO_FUNCTION 1 /* no function has this number */

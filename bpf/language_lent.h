@@ -15,6 +15,8 @@
 #ifndef BPF_LANGUAGE_LENT_H
 #define BPF_LANGUAGE_LENT_H
 
+#define LENT_TIME 5000000 /* ns after which no more frames of a sample are read */
+#define LENT_LOOKS 16 /* frames between two looks at the clock */
 #define DUMPABLE_MASK 3 /* of the flags of an address space */
 #define DUMPABLE_BY_USER 1
 
@@ -60,14 +62,27 @@ static __always_inline u64 output_of(const struct language_run *run)
 	return LEASE_OUTPUT(LEASE_SLOT(run->number), bpf_get_smp_processor_id() % LEASE_CPUS);
 }
 
-/* Removes what another user's sample left, as a target may have words be passed on that were not read. */
+/*
+ * Removes what another user's sample left, as a target may have words be passed on that were not read,
+ * and looks at the clock.
+ */
 static __always_inline void begin_for(struct language_run *run)
 {
 	struct language_walk *l = run->l;
 
+	l->until = bpf_ktime_get_ns() + LENT_TIME;
 	l->identity.lease = run->number;
 	clear(l->frame, sizeof(l->frame) / 8);
 	clear(l->words, sizeof(l->words) / 8);
+}
+
+/*
+ * Returns whether reading has taken so long that it is to end. A table may have each frame take many
+ * times as long as one of an interpreter does. @n: number of frames of a list that were read.
+ */
+static __always_inline bool is_late(const struct language_walk *l, u32 n)
+{
+	return n % LENT_LOOKS == 0 && bpf_ktime_get_ns() >= l->until;
 }
 
 /*

@@ -65,6 +65,7 @@ struct language_bytes {
  * @live: see &struct language_live.
  * @coroutine: the last frame was that of this coroutine's object; 0: it was another one.
  * @task_name: address of the name of the task that runs; 0: none is known.
+ * @until: CLOCK_MONOTONIC in ns, from which on no more frames are read (language_lent.h).
  * @task_passed: the frame that runs a task was passed.
  * @entered: behind the last frame of a function, the interpreter was entered.
  * @met: functions that this sample copied.
@@ -85,6 +86,9 @@ struct language_walk {
 	u64 live;
 	u64 coroutine;
 	u64 task_name;
+#ifdef LANGUAGE_LENT
+	u64 until;
+#endif
 	u32 task_passed;
 	u32 entered;
 	u32 met;
@@ -621,9 +625,12 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	u64 n = l->moment.nr_marks + l->moment.nr_frames;
 	u64 code, instruction;
 
-	(void)i;
 	if (!l->at)
 		return 1;
+	if (is_late(l, i)) {
+		l->moment.end = LANGUAGE_DEEP;
+		return 1;
+	}
 	KNOWN(n);
 	if (n >= LANGUAGE_ENTRIES || l->moment.nr_frames >= LANGUAGE_FRAMES) {
 		l->moment.end = LANGUAGE_DEEP;
@@ -675,10 +682,9 @@ static long pass_deep_frame(u32 i, struct language_run *run)
 	struct language_outer *e;
 	u64 kind;
 
-	(void)i;
 	if (!l->at || !d)
 		return 1;
-	if (d->nr >= LANGUAGE_DEEPEST) {
+	if (d->nr >= LANGUAGE_DEEPEST || is_late(l, i)) {
 		l->moment.end = LANGUAGE_DEEP;
 		return 1;
 	}

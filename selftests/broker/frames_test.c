@@ -565,7 +565,8 @@ int main(int argc, char **argv)
 		"each field of requests about processes has its bounds");
 	verdict(!as(FIRST, wrong_sizes, NULL), "a request of another size ends the connection");
 	verdict(!as(FIRST, is_read, NULL), "frames and functions are read as the user says");
-	verdict(!as(FIRST, is_read_twice, NULL), "each lease gets each function, by a number of its own");
+	verdict(!as(FIRST, is_read_twice, NULL),
+		"each lease gets each function, by a number of its own");
 	verdict(!as(FIRST, ends_with_none, NULL),
 		"none is read of a process that has none any more");
 	test_others();
