@@ -50,6 +50,8 @@ struct context {
 	uint64_t memory;
 	uint64_t words;
 	uint64_t frame;
+	uint64_t others[15];
+	uint64_t machine;
 };
 
 const char ruby_version[16] = "3.1.2";
@@ -84,8 +86,9 @@ static void in_a_row(void)
 	}
 	frames[FRAMES - 2].flags = (uintptr_t)&flags[1];
 	frames[FRAMES - 1].flags = (uintptr_t)&flags[2];
-	main_context = (struct context){ (uintptr_t)frames - 8, sizeof(frames) / 8 + 1,
-					 (uintptr_t)&frames[FRAMES - 3] };
+	main_context.memory = (uintptr_t)frames - 8;
+	main_context.words = sizeof(frames) / 8 + 1;
+	main_context.frame = (uintptr_t)&frames[FRAMES - 3];
 	context = main_context;
 }
 
@@ -158,6 +161,7 @@ int main(int argc, char **argv)
 {
 	if (argc < 2)
 		return 1;
+	main_context.machine = (uintptr_t)argv[0];
 	in_a_row();
 	thread[THREAD_CONTEXT] = (uintptr_t)&main_context;
 	machine[MAIN_THREAD] = (uintptr_t)thread;

@@ -11,7 +11,7 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import TMP, Process, check, main, run, test    # noqa: E402
+from harness import SHSTK, TMP, Process, check, main, run, stack_lines, test    # noqa: E402
 from ruby_judge import RubyJudge    # noqa: E402
 from ruby_program import write    # noqa: E402
 from told import await_file, await_reading, read_told, trace    # noqa: E402
@@ -29,7 +29,30 @@ def command(word):
     return *RUBY.split(), '-W0', os.path.join(TMP, 'functions.rb'), word
 
 
-add_tests(command, RubyJudge)
+RUN = add_tests(command, RubyJudge)
+SWITCHES = """
+def produce = Enumerator.new { |y| loop { y << 1 } }
+def consume(e) = 1000.times { e.next }
+e = produce
+consume(e) while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < 2
+"""
+
+
+@test
+def switched():
+    """where fibers are switched all the time, functions are only in stacks of their own fiber"""
+    check(RUN.judged, 'nothing is recorded')
+    done = run(SHSTK, 'record', '-F', '1999', '-o', '-', '--format=folded', '--', *RUBY.split(), '-W0', '-e',
+               SWITCHES)
+    outside = inside = 0
+    for stack, value in stack_lines(done.stdout):
+        names = stack.split(';')
+        of_main, of_fiber = 'consume' in names, 'in produce' in stack
+        check(not (of_main and of_fiber), stack)
+        check(of_main == ('_start' in names) or not (of_main or of_fiber), stack)
+        outside += value * of_main
+        inside += value * of_fiber
+    check(outside and inside, done.stderr)
 
 
 def stack_of(kind):

@@ -127,6 +127,8 @@ struct language_frame {
  * @nr: number of frames.
  * @left_out: index of a frame that stands for others that are not known; 0: there is none.
  * @base_word: the word of the base that was passed on.
+ * @inner_sp: stack pointer of the innermost native frame.
+ * @outer_sp: stack pointer of the outermost one.
  * @unsure: the lists may be in the middle of a change.
  */
 struct language_frames {
@@ -136,6 +138,8 @@ struct language_frames {
 	unsigned int nr;
 	unsigned int left_out;
 	uint64_t base_word;
+	uint64_t inner_sp;
+	uint64_t outer_sp;
 	bool unsure;
 };
 

@@ -185,7 +185,11 @@ unsigned int place_frames(const struct native_stack *native, const struct langua
 	};
 
 	frames->unsure = is_unsure(native, found);
-	if (!native->nr || !frames->nr || !language->sound(found->version, frames))
+	if (!native->nr || !frames->nr)
+		return 0;
+	frames->inner_sp = native->sps[0];
+	frames->outer_sp = native->sps[native->nr - 1];
+	if (!language->sound(found->version, frames))
 		return 0;
 	for (unsigned int i = 0; i < native->nr; i++)
 		if (!place_entry(&p, i))

@@ -2,6 +2,10 @@
 /* frame.c - what a frame of Ruby is. */
 #include "tools/language/ruby/ruby.h"
 
+#define NEAR (64u << 20) /* bytes from where a native stack begins to the end of its row, at most */
+#define FIBER_ROOM 4096 /* bytes between that and the outermost native frame of a fiber, at most */
+#define MAIN_ROOM (8u << 20) /* the same of the main thread: arguments and environment lie there */
+
 /* Returns whether a frame only stands behind all others. That of the main thread has a function. */
 static bool is_outermost(const struct language_frame *frame)
 {
@@ -32,6 +36,22 @@ static bool is_called(const struct language_frame *frame, const struct language_
 	       !(caller->entry->flags & RUBY_FRAME_C);
 }
 
+/*
+ * Returns whether the frames are of the native stack on which the thread is: where fibers are switched, it is
+ * on the next one's stack already, and still has the context of the one before. Behind where the stack of a
+ * thread or fiber begins, its row of frames lies; that of the main thread lies elsewhere. The outermost native
+ * frames of a thread lie behind the row.
+ */
+static bool is_of_stack(const struct language_frames *f)
+{
+	const uint64_t last = f->frames[f->nr - 1].entry->addr, begin = f->base_word;
+
+	if (last - begin < NEAR && f->outer_sp > last)
+		return f->inner_sp < begin;
+	return f->outer_sp <= begin &&
+	       begin - f->outer_sp < (last - begin < NEAR ? FIBER_ROOM : MAIN_ROOM);
+}
+
 /* The row of frames ends with one that is none of a function. */
 bool ruby_sound(const void *version, const struct language_frames *frames)
 {
@@ -41,5 +61,5 @@ bool ruby_sound(const void *version, const struct language_frames *frames)
 	for (unsigned int i = 0; i + 1 < frames->nr; i++)
 		if (!is_called(&f[i], &f[i + 1]))
 			return false;
-	return frames->nr && is_outermost(&f[frames->nr - 1]);
+	return frames->nr && is_outermost(&f[frames->nr - 1]) && is_of_stack(frames);
 }

@@ -151,6 +151,7 @@ static uint32_t bit(uint32_t word)
 static void set_target(const struct ruby_version *v, struct language_target *t)
 {
 	t->by_variable = 1;
+	t->base_word_at = RUBY_CONTEXT_MACHINE;
 	t->frames = (struct language_chain){ 1, { RUBY_CONTEXT_FRAME }, 0 };
 	t->stack =
 		(struct language_stack){ v->frame_bytes, RUBY_CONTEXT_STACK, RUBY_CONTEXT_WORDS };

@@ -48,6 +48,7 @@ struct ruby_version {
 #define RUBY_CONTEXT_STACK 0 /* in an execution context: the memory of frames and values */
 #define RUBY_CONTEXT_WORDS 8 /* its number of words */
 #define RUBY_CONTEXT_FRAME 16 /* the address of the innermost frame */
+#define RUBY_CONTEXT_MACHINE 144 /* the address at which its native stack begins */
 #define RUBY_FRAME_INSTRUCTION 0 /* in a frame: the instruction that is next */
 #define RUBY_FRAME_FUNCTION 16
 #define RUBY_FRAME_VARIABLES 32 /* the address of its flags, behind its variables */
