@@ -9,13 +9,14 @@ import atexit
 import contextlib
 import functools
 import os
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TOP, os.path.join(TOP, 'broker')]
 from harness import (   # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, check, main, one_line, run, stack_lines, test)
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, one_line, run, stack_lines, test)
 from judge import Judge    # noqa: E402
 import lending    # noqa: E402
 from truth_runs import SAMPLES, Judged, add_tests, lines_of, record    # noqa: E402
@@ -40,6 +41,13 @@ for i in range(2):
         os._exit(0)
 for i in range(2): os.wait()
 """
+# Interpreters, and programs that call inner() in outer() for half a second.
+OTHERS = (
+    ('php', '-r', 'function inner() { $s = 0; for ($i = 0; $i < 3000; $i++) $s += $i % 7; return $s; }'
+     'function outer() { while (getrusage()["ru_utime.tv_usec"] < 500000) inner(); } outer();'),
+    ('ruby', '-e', 'def inner() = 3000.times.sum { _1 % 7 }\n'
+     'def outer() = (inner while Process.clock_gettime(Process::CLOCK_PROCESS_CPUTIME_ID) < 0.5)\nouter'),
+)
 
 
 @functools.lru_cache(maxsize=None)
@@ -69,7 +77,6 @@ def command(word):
 
 
 RUN = add_tests(command, Judge, Lent)
-
 
 @test
 def part():
@@ -137,6 +144,24 @@ def children():
     done = shstk_record('--', PYTHON, '-c', FORKS)
     shown, whole = shows(done, 'outer', 'inner')
     check(shown > whole / 2, done.stdout + done.stderr)
+
+
+@test
+def others():
+    """functions of PHP and Ruby programs are shown, too"""
+    judged = 0
+    for name, *program in OTHERS:
+        if not shutil.which(name):
+            continue
+        done = shstk_record('--', name, *program)
+        if 'are not shown: ' in done.stderr and 'not permitted' not in done.stderr:
+            print('#', one_line(done.stderr))   # another version than those that are known
+            continue
+        shown, whole = shows(done, 'outer', 'inner')
+        check(shown > whole / 2, done.stdout + done.stderr)
+        judged += 1
+    if not judged:
+        raise Skip('no PHP and no Ruby of a known version is installed')
 
 
 @test
