@@ -257,12 +257,13 @@ static bool next_line(struct java_numbers *rest, uint32_t *at, uint32_t *line)
 
 unsigned int java_method_line(const struct java_method *method, uint32_t at)
 {
-	struct java_numbers rest = { method->lines, method->lines + method->lines_size,
-				     method->without_0 };
 	uint32_t start = 0, line = 0, best = 0, ret = 0;
+	struct java_numbers rest;
 
 	if (at >= method->code_size || !method->lines)
 		return 0;
+	rest = (struct java_numbers){ method->lines, method->lines + method->lines_size,
+				      method->without_0 };
 	while (next_line(&rest, &start, &line)) {
 		if (start > at || start < best)
 			continue;
