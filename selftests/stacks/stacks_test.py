@@ -25,6 +25,7 @@ from harness import (  # noqa: E402
 
 CHAIN = ['inner', 'middle', 'outer', 'main']
 TRIES = 10      # of trace
+SAYS = 'fflush', '_IO_fflush', 'puts', '_IO_puts'
 
 
 class Target:
@@ -55,13 +56,18 @@ def out_of_time(thread):
     return thread['error'] or thread['end'] == 'memory not readable'
 
 
+def says_ready(thread):
+    """Is a thread still in the call that told that the program is ready?"""
+    return any(frame['function'] in SAYS for frame in thread['frames'])
+
+
 def threads_of(pid, *options):
     """Returns what trace prints of the threads of a process."""
     for _ in range(TRIES):
         done = shstk('trace', '-p', str(pid), '--json', *options)
         check(done.stdout, f'trace: {done.stderr}')
         threads = json.loads(done.stdout)['threads']
-        if not any(out_of_time(thread) for thread in threads):
+        if not any(out_of_time(thread) or says_ready(thread) for thread in threads):
             break
         time.sleep(0.1)
     return threads
