@@ -81,3 +81,15 @@ class Judge:
 class PartJudge(Judge):
     """The frames of a greenlet end where it began, as those of sys._getframe() do."""
     whole = False
+
+
+class OwnerJudge(Judge):
+    """Also knows which function each line is of."""
+
+    def __init__(self, folder):
+        self.owner = {}
+        super().__init__(folder)
+
+    def take_lines(self, name, lines):
+        for line in range(lines[0], lines[1] + 1):
+            self.owner[line] = name

@@ -3,19 +3,11 @@
 
 import re
 
-from judge import Judge
+from judge import OwnerJudge
 
 
-class PhpJudge(Judge):
+class PhpJudge(OwnerJudge):
     file_name = 'functions.php'
-
-    def __init__(self, folder):
-        self.owner = {}
-        super().__init__(folder)
-
-    def take_lines(self, name, lines):
-        for line in range(lines[0], lines[1] + 1):
-            self.owner[line] = name
 
     def frames(self, words):
         """As of Python: what is in a function, such as a closure, has the function's name before it."""

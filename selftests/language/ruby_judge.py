@@ -1,19 +1,11 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Judges the stacks that truth.c printed of ruby_program.py."""
 
-from judge import Judge
+from judge import OwnerJudge
 
 
-class RubyJudge(Judge):
+class RubyJudge(OwnerJudge):
     file_name = 'functions.rb'
-
-    def __init__(self, folder):
-        self.owner = {}
-        super().__init__(folder)
-
-    def take_lines(self, name, lines):
-        for line in range(lines[0], lines[1] + 1):
-            self.owner[line] = name
 
     def frames(self, words):
         """As of Python: what is in a function, such as a block, has the function's name before it. Code
