@@ -115,44 +115,19 @@ $(FUZZ_B)/cache_seed: $(FUZZ_B)/kernel_rules_seed
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/cache_fuzz $(FUZZ_B)/cache_seed
 
-# python_fuzz gets what a BPF program copied of functions of Python.
-$(FUZZ_B)/python_fuzz: selftests/fuzz/python_fuzz.c tools/language/python/function.c \
-		tools/language/python/versions.c selftests/fuzz/function_fuzz.h
+# python_fuzz gets what a BPF program copied of functions of Python; likewise the others.
+FUZZ_LANGUAGES	:= python php ruby
+$(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_fuzz): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/language/%/function.c \
+		tools/language/%/versions.c selftests/fuzz/function_fuzz.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^)
 
-$(FUZZ_B)/python_seed: selftests/fuzz/python_seed.py
+$(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_seed): $(FUZZ_B)/%_seed: selftests/fuzz/%_seed.py
 	@mkdir -p $(@D)
 	$(Q)$< $@
 
-fuzz selftests/fuzz/run: | $(FUZZ_B)/python_fuzz $(FUZZ_B)/python_seed
-
-# php_fuzz gets the same of functions of PHP.
-$(FUZZ_B)/php_fuzz: selftests/fuzz/php_fuzz.c tools/language/php/function.c \
-		tools/language/php/versions.c selftests/fuzz/function_fuzz.h
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(filter %.c,$^)
-
-$(FUZZ_B)/php_seed: selftests/fuzz/php_seed.py
-	@mkdir -p $(@D)
-	$(Q)$< $@
-
-fuzz selftests/fuzz/run: | $(FUZZ_B)/php_fuzz $(FUZZ_B)/php_seed
-
-# ruby_fuzz gets the same of functions of Ruby.
-$(FUZZ_B)/ruby_fuzz: selftests/fuzz/ruby_fuzz.c tools/language/ruby/function.c \
-		tools/language/ruby/versions.c selftests/fuzz/function_fuzz.h
-	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -o $@ $(filter %.c,$^)
-
-$(FUZZ_B)/ruby_seed: selftests/fuzz/ruby_seed.py
-	@mkdir -p $(@D)
-	$(Q)$< $@
-
-fuzz selftests/fuzz/run: | $(FUZZ_B)/ruby_fuzz $(FUZZ_B)/ruby_seed
+fuzz selftests/fuzz/run: | $(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_fuzz) $(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_seed)
 
 # v8_fuzz gets the same of functions of V8, and of its machine code.
 $(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,calls frame function positions \
