@@ -5,6 +5,16 @@
 #ifndef TOOLS_PROC_PATH_H
 #define TOOLS_PROC_PATH_H
 
+#include <string.h>
+
+/* Returns the name of a file, which is behind the last slash of its path. */
+static inline const char *path_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
 /**
  * find_program() - find a program as execvp(3) does
  * @name: name or path.

@@ -11,13 +11,6 @@
 #include "tools/proc/path.h"
 #include "tools/proc/script.h"
 
-static const char *name_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 char *script_interpreter(int fd, char **word)
 {
 	char line[PATH_MAX], *start, *arg, *save;
@@ -31,14 +24,19 @@ char *script_interpreter(int fd, char **word)
 	start = strtok_r(line + 2, " \t", &save);
 	if (!start)
 		return NULL;
-	if (strcmp(name_of(start), "env"))
+	if (strcmp(path_name(start), "env"))
 		return strdup(start);
 	do {
 		arg = strtok_r(NULL, " \t", &save);
 	} while (arg && (*arg == '-' || strchr(arg, '=')));
 	if (arg)
 		*word = strdup(arg);
-	return strdup(start);
+	start = strdup(start);
+	if (!start) {
+		free(*word);
+		*word = NULL;
+	}
+	return start;
 }
 
 /*

@@ -67,13 +67,6 @@ static bool gains_capabilities(const char *path)
 	return getuid() && getxattr(path, "security.capability", NULL, 0) > 0;
 }
 
-static const char *name_of(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /*
  * Returns why the agent cannot enter the valid ELF program @o, as the rest of a sentence, or NULL.
  */
@@ -85,10 +78,11 @@ static const char *object_reason(const char *path, int fd, const struct object *
 		return "is a program for another CPU: cannot be recorded";
 	/* The dynamic loader itself has no interpreter either. */
 	if (!o->interp)
-		return strncmp(name_of(path), "ld-linux", 8) ?
+		return strncmp(path_name(path), "ld-linux", 8) ?
 			       "is statically linked: the agent cannot be preloaded" :
 			       NULL;
-	if (strncmp(name_of(o->interp), "ld-linux", 8) && strncmp(name_of(o->interp), "ld-musl", 7))
+	if (strncmp(path_name(o->interp), "ld-linux", 8) &&
+	    strncmp(path_name(o->interp), "ld-musl", 7))
 		return "uses another C library than glibc or musl";
 	/* Go's position-independent programs name a loader, but do not use a C library. */
 	return golang_kind(fd) == GOLANG_ALONE ?
