@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What is written for people: every document builds without a warning, another one
-names it, and the files of the tree that it names are there. Prints KTAP.
+names it, and the files of the tree that it names are there, as are the programs of the tree that
+build files run. Prints KTAP.
 """
 
 import glob
@@ -23,6 +24,8 @@ except ImportError:
 PATH = re.compile(r'`((?:kmod|uapi|libshstk|bindings|tools|selftests|Documentation|LICENSES|\.ci)'
                   r'/[\w./-]+)`')
 LINK = re.compile(r'\]\(([^)#:]+)\)')      # Markdown's, within the tree
+# A program of the tree that a recipe of make begins with.
+RUN = re.compile(r'^\t-?\$\(Q\)((?:\.ci|tools|selftests|packaging)/[\w./-]+)(?=\s)', re.M)
 MANUAL = re.compile(r'\.[1-8]\.rst$')
 PICTURE = re.compile(r'^\.\. image::.*?^$', re.M | re.S)    # left out of manual pages, as make does
 
@@ -78,6 +81,20 @@ def dangling(names):
                 yield f'{page}: {path} is not there'
 
 
+def build_files():
+    """The files that make reads."""
+    found = glob.glob('**/*.mk', recursive=True)
+    return ['Makefile'] + sorted(path for path in found if not path.startswith('build/'))
+
+
+def not_programs(names):
+    """Programs that recipes run and that are not there, or are no programs."""
+    for page in names:
+        for path in sorted(set(RUN.findall(read(page)))):
+            if not os.path.isfile(path) or not os.access(path, os.X_OK):
+                yield f'{page}: {path} is not a program'
+
+
 def none(found):
     """Fail the test with each line of what was found."""
     lines = list(found)
@@ -110,6 +127,13 @@ def documents_are_listed():
 def files_are_there():
     """files that documents name are there"""
     none(dangling(pages()))
+
+
+@test
+def recipes_run_programs():
+    """what recipes of make run of this tree are programs"""
+    check(any(RUN.findall(read(page)) for page in build_files()), 'no recipe runs a program')
+    none(not_programs(build_files()))
 
 
 if __name__ == '__main__':

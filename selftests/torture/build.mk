@@ -28,7 +28,7 @@ CHECK	+= selftests/torture/torture_test.py
 
 .PHONY: torture run-torture
 torture:
-	$(Q).ci/packages --install build check bench
+	$(Q).ci/packages-install build check bench
 	$(Q)$(MAKE) --no-print-directory run-torture
 run-torture: $(TORTURE)/torture $(TORTURE)/torture-libc $(TORTURE)/plugin.so
 	-$(Q)$(MAKE) --no-print-directory $(TORTURE)/torture-libunwind
