@@ -11,7 +11,9 @@
  *  mutexes condition KIND        as owner, but in pthread_cond_wait()
  *  mutexes futex                 one waits at a word that is no mutex but looks like one
  *
- * KIND is plain, recursive, checked, adaptive, robust or inherit.
+ * KIND is one or several, with + between them, of plain, recursive, checked, adaptive, robust, inherit
+ * and shared; or it is rwlock, for read-write locks: all write, but the one that waits with "owner" and
+ * the third one with "deadlock" read.
  */
 #include <errno.h>
 #include <linux/futex.h>
@@ -28,6 +30,8 @@
 #define noinline __attribute__((noinline, noclone))
 
 static pthread_mutex_t locks[2];
+static pthread_rwlock_t rwlocks[2] = { PTHREAD_RWLOCK_INITIALIZER, PTHREAD_RWLOCK_INITIALIZER };
+static bool rw;
 static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
 static pthread_barrier_t both;
 static volatile unsigned long count;
@@ -39,7 +43,7 @@ static struct {
 	int lock, count, owner, users, kind, rest[5];
 } __attribute__((aligned(8))) no_mutex = { .lock = 2, .users = 1 };
 
-static int set_kind(const char *kind, pthread_mutexattr_t *attr)
+static int set_one(const char *kind, pthread_mutexattr_t *attr)
 {
 	static const struct {
 		const char *name;
@@ -60,15 +64,39 @@ static int set_kind(const char *kind, pthread_mutexattr_t *attr)
 		return pthread_mutexattr_setrobust(attr, PTHREAD_MUTEX_ROBUST);
 	if (!strcmp(kind, "inherit"))
 		return pthread_mutexattr_setprotocol(attr, PTHREAD_PRIO_INHERIT);
-	return EINVAL;
+	if (!strcmp(kind, "shared"))
+		return pthread_mutexattr_setpshared(attr, PTHREAD_PROCESS_SHARED);
+	rw = !strcmp(kind, "rwlock");
+	return rw ? 0 : EINVAL;
+}
+
+static int set_kind(char *kinds, pthread_mutexattr_t *attr)
+{
+	int err = 0;
+
+	for (char *kind = strtok(kinds, "+"); kind && !err; kind = strtok(NULL, "+"))
+		err = set_one(kind, attr);
+	return err;
 }
 
 static noinline void lock(int i)
 {
-	if (in_an_hour.tv_sec)
+	if (rw)
+		pthread_rwlock_wrlock(&rwlocks[i]);
+	else if (in_an_hour.tv_sec)
 		pthread_mutex_timedlock(&locks[i], &in_an_hour);
 	else
 		pthread_mutex_lock(&locks[i]);
+	__asm__ volatile("");
+}
+
+static noinline void lock_to_read(int i)
+{
+	if (!rw) {
+		lock(i);
+		return;
+	}
+	pthread_rwlock_rdlock(&rwlocks[i]);
 	__asm__ volatile("");
 }
 
@@ -94,7 +122,10 @@ static void *crossing(void *arg)
 	int first = arg == &locks[1];
 
 	prctl(PR_SET_NAME, "worker");
-	pthread_mutex_lock(&locks[first]);
+	if (rw)
+		pthread_rwlock_wrlock(&rwlocks[first]);
+	else
+		pthread_mutex_lock(&locks[first]);
 	pthread_barrier_wait(&both);
 	lock(!first);
 	return NULL;
@@ -103,7 +134,7 @@ static void *crossing(void *arg)
 static void *waiter(void *arg)
 {
 	prctl(PR_SET_NAME, "worker");
-	lock(0);
+	lock_to_read(0);
 	return arg;
 }
 
@@ -167,7 +198,10 @@ static void cross(void)
 
 static void own(void *(*function)(void *))
 {
-	pthread_mutex_lock(&locks[0]);
+	if (rw)
+		pthread_rwlock_wrlock(&rwlocks[0]);
+	else
+		pthread_mutex_lock(&locks[0]);
 	start(function, NULL);
 	run();
 }

@@ -657,7 +657,13 @@ def equal_stacks():
 
 def is_named(thread):
     """Returns whether the names in a stack tell that the thread locks a mutex."""
-    return any('pthread_mutex' in name for name in names_of(thread))
+    return any('pthread_mutex' in name or 'pthread_rwlock' in name for name in names_of(thread))
+
+
+def is_lost(thread):
+    """Returns whether the kernel refused a mutex to the thread, and it is not known which."""
+    waits = thread['waits_for'] or {}
+    return waits.get('refused') and not waits['mutex']
 
 
 def waiters(pid, function, number):
@@ -669,7 +675,8 @@ def waiters(pid, function, number):
         threads = threads_of(pid, '--source=unwind')
         found = [thread for thread in threads
                  if function in names_of(thread) and thread['state'] == 'sleeping' and
-                 (not is_named(thread) or (thread['waits_for'] or {}).get('certain'))]
+                 (not is_named(thread) or is_lost(thread) or
+                  (thread['waits_for'] or {}).get('certain'))]
         return len(found) == number and (threads, found)
 
     return wait_for(look, f'no {number} threads sleep in {function}')
@@ -684,8 +691,17 @@ def owner_of(thread):
     if not is_named(thread):
         check(not waits, f'{thread}')
         raise Skip('pthread_mutex_lock() has no name here')
-    check(waits and waits['certain'], f'{thread}')
+    check(waits and waits['certain'] or is_lost(thread), f'{thread}')
+    if not waits['owner']:
+        raise Skip('no frame of the C library points to the mutex that the kernel refused')
     return waits['owner']
+
+
+def deadlocked(pid, kind):
+    """Returns the threads of a program in a deadlock, once all of them wait."""
+    if kind == 'rwlock':
+        return waiters(pid, 'lock', 2)[1] + waiters(pid, 'lock_to_read', 1)[1]
+    return waiters(pid, 'lock', 3)[1]
 
 
 def check_deadlock(threads):
@@ -709,7 +725,7 @@ def deadlock():
     """a thread that waits for a mutex names its owner, and a cycle of owners is a deadlock"""
     for kind in 'plain', 'recursive', 'checked', 'adaptive':
         with Target('mutexes', 'deadlock', kind) as pid:
-            members = check_deadlock(waiters(pid, 'lock', 3)[1])
+            members = check_deadlock(deadlocked(pid, kind))
             text = wait_for(lambda: three_owners(pid), 'no three owners are named')
             for one, two in list(members), list(members)[::-1]:
                 check(f'  deadlock: {one} waits for {two}, {two} for {one}\n' in text, text)
@@ -719,16 +735,31 @@ def deadlock():
 @test
 def deadlock_of_one():
     """a thread that locks a mutex twice waits for itself"""
-    with Target('mutexes', 'self', 'plain') as pid:
-        thread, = waiters(pid, 'twice', 1)[1]
-        check(owner_of(thread) == thread['tid'] and thread['waits_for']['deadlock'], f'{thread}')
+    for kind in 'plain', 'shared', 'robust', 'inherit', 'inherit+robust':
+        with Target('mutexes', 'self', kind) as pid:
+            thread, = waiters(pid, 'twice', 1)[1]
+            check(owner_of(thread) == thread['tid'] and thread['waits_for']['deadlock'],
+                  f'{kind} {thread}')
 
 
 @test
-def robust_deadlock():
-    """the same of robust mutexes"""
-    with Target('mutexes', 'deadlock', 'robust') as pid:
-        check_deadlock(waiters(pid, 'lock', 3)[1])
+def deadlock_of_other_mutexes():
+    """the same of mutexes that are robust, shared by processes, or inherit priorities"""
+    for kind in 'robust', 'shared', 'robust+shared', 'inherit', 'inherit+robust', 'inherit+shared':
+        with Target('mutexes', 'deadlock', kind) as pid:
+            found = deadlocked(pid, kind)
+            check_deadlock(found)
+            check(sum(thread['waits_for']['refused'] for thread in found) == ('inherit' in kind),
+                  f'{kind} {found}')
+
+
+@test
+def deadlock_of_rwlocks():
+    """the same of read-write locks, whose writers wait for each other, and a reader for one"""
+    with Target('mutexes', 'deadlock', 'rwlock') as pid:
+        found = deadlocked(pid, 'rwlock')
+        check_deadlock(found)
+        check(all(thread['waits_for']['kind'] == 'read-write lock' for thread in found), f'{found}')
 
 
 @test
@@ -747,9 +778,10 @@ def no_deadlock():
 @test
 def running_owner():
     """the owner of a mutex is named while it runs, and is not said to wait"""
-    for kind in 'plain', 'inherit':
+    for kind in ('plain', 'inherit', 'inherit+robust', 'inherit+recursive', 'inherit+checked',
+                 'shared', 'rwlock'):
         with Target('mutexes', 'owner', kind) as pid:
-            threads, found = waiters(pid, 'lock', 1)
+            threads, found = waiters(pid, 'lock_to_read', 1)
             check(owner_of(found[0]) == pid, f'{found}')
             check(not found[0]['waits_for']['deadlock'], f'{found}')
             check([thread['waits_for'] for thread in threads if thread['tid'] == pid] == [None],
@@ -762,9 +794,10 @@ def mutex_of_a_condition():
     def look():
         return [thread for thread in threads_of(pid, '--source=unwind') if thread['waits_for']]
 
-    with Target('mutexes', 'condition', 'plain') as pid:
-        thread, = wait_for(look, 'no thread waits for a mutex')
-        check(thread['waits_for']['owner'] == pid, f'{thread}')
+    for kind in 'plain', 'inherit', 'inherit+robust', 'shared':
+        with Target('mutexes', 'condition', kind) as pid:
+            thread, = wait_for(look, 'no thread waits for a mutex')
+            check(thread['waits_for']['owner'] == pid, f'{kind} {thread}')
 
 
 @test
@@ -790,10 +823,12 @@ def check_same(found, path):
 @test
 def deadlock_in_a_core():
     """the same deadlock in a core file"""
-    with tempfile.TemporaryDirectory(dir=TMP) as folder:
-        with Target('mutexes', 'deadlock', 'plain', cwd=folder, preexec_fn=may_leave_core) as pid:
-            found = waiters(pid, 'lock', 3)[1]
-            check_same(found, leave_core(pid, folder))
+    for kind in 'plain', 'inherit', 'rwlock':
+        with tempfile.TemporaryDirectory(dir=TMP) as folder:
+            with Target('mutexes', 'deadlock', kind, cwd=folder,
+                        preexec_fn=may_leave_core) as pid:
+                found = deadlocked(pid, kind)
+                check_same(found, leave_core(pid, folder))
 
 
 @test

@@ -612,7 +612,7 @@ static void find_mutex(struct dump *d, const struct core_thread *from, struct mu
 	opts.depth = MUTEX_FRAMES;
 	opts.fold = opts.compare = false;
 	begin(from, &t);
-	if (!mutex_word(d->core->arch, &t, &word))
+	if (!mutex_word(d->core->arch, &t, read_memory, d, &word))
 		return;
 	if (!trace_take(&opts, d->space, &t, read_memory, d))
 		mutex_find(d->core->arch, d->proc, &t, read_memory, d, w);

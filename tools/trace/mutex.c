@@ -5,7 +5,12 @@
  * A waiting thread is in the system call futex(2), whose first argument is the address of the word
  * that it waits at. The word belongs to a mutex if the C library's function that locks a mutex made
  * the call. The address of the word tells the layout of the mutex: glibc's mutex begins with the
- * word, musl's has it after 4 bytes, and both mutexes lie at multiples of 8.
+ * word, musl's has it after 4 bytes, and both mutexes lie at multiples of 8. Read-write locks are
+ * found in the same way.
+ *
+ * If the kernel finds that a thread would wait for itself, at a mutex that inherits priorities, or
+ * that the owner has died, the C library lets the thread wait for ever at a word on its own stack.
+ * Such a thread is called refused here. Its mutex is found if the innermost frames still point to it.
  */
 #include <linux/futex.h>
 #include <stdio.h>
@@ -16,16 +21,28 @@
 
 #define FUTEX_LOCK_PI2_OP 13 /* newer than some headers */
 #define MEMBERS_SHOWN 8
+#define REFUSED_STACK 512 /* bytes of the frames between the system call and the caller of libc */
 
 /* glibc's pthread_mutex_t in words: lock, count, owner, users, kind. */
 #define GLIBC_LOCKED 2 /* locked, and threads wait */
 #define GLIBC_KINDS 3u /* timed, recursive, checked, adaptive */
 #define GLIBC_ROBUST 0x10u
+#define GLIBC_INHERIT 0x20u
 #define GLIBC_FLAGS 0x380u /* shared between processes; lock elision allowed or forbidden */
+
+/*
+ * glibc's pthread_rwlock_t in words: readers, writers, two words at which threads wait, two of
+ * padding, the writer that has it. Values at which threads wait for the former two are at most
+ * GLIBC_RWLOCK_USED; other values belong to the first word.
+ */
+#define GLIBC_RWLOCK_WAITS 8 /* bytes before the words at which threads wait */
+#define GLIBC_RWLOCK_USED 3u
+#define GLIBC_RWLOCK_WRITER 4 /* words from the first one at which threads wait to the writer */
 
 /* musl's pthread_mutex_t in words: kind, lock. */
 #define MUSL_KINDS 3u /* normal, recursive, checked */
 #define MUSL_ROBUST 4u
+#define MUSL_INHERIT 8u
 #define MUSL_FLAGS 0x88u /* shared between processes, or inherits priorities */
 
 /* The kernel's errors for system calls that are restarted after a signal: first and last. */
@@ -45,11 +62,20 @@ static const struct abi {
 	[SHSTK_ARCH_RISCV] = { 98, 128, { 10, 11, 12, 13 }, 0x73, 4 },
 };
 
+/**
+ * struct futex_wait - the arguments of futex(2)
+ * @word: address of the word at which the thread waits.
+ * @op: the operation, without its flags.
+ * @value: the value that the word had.
+ * @timed: the thread waits for a limited time.
+ * @refused: the kernel refused the mutex: the thread waits for ever, at a word on its stack.
+ */
 struct futex_wait {
 	uint64_t word;
 	unsigned int op;
 	uint32_t value;
 	bool timed;
+	bool refused;
 };
 
 static const struct abi *abi_of(int arch)
@@ -59,12 +85,29 @@ static const struct abi *abi_of(int arch)
 	return known ? &abis[arch] : NULL;
 }
 
-/* Returns true if a thread may be in futex(2), by its registers alone. */
-static bool may_wait(const struct abi *abi, const struct trace_thread *t, struct futex_wait *ret)
+static bool is_locking(const struct futex_wait *wait)
 {
+	return wait->op == FUTEX_LOCK_PI || wait->op == FUTEX_LOCK_PI2_OP;
+}
+
+static uint64_t stack_pointer(int arch, const struct trace_thread *t)
+{
+	static const uint8_t numbers[] = {
+		[SHSTK_ARCH_X86] = 7,
+		[SHSTK_ARCH_ARM64] = 31,
+		[SHSTK_ARCH_RISCV] = 2,
+	};
+
+	return t->regs.r[numbers[arch]];
+}
+
+/* Returns true if a thread may be in futex(2), by its registers alone. */
+static bool may_wait(int arch, const struct trace_thread *t, struct futex_wait *ret)
+{
+	const struct abi *abi = abi_of(arch);
 	const uint64_t *r = t->regs.r;
 
-	if (!t->sampled || (t->call != abi->futex && t->call != abi->restart))
+	if (!abi || !t->sampled || (t->call != abi->futex && t->call != abi->restart))
 		return false;
 	*ret = (struct futex_wait){
 		.word = r[abi->args[0]],
@@ -72,19 +115,95 @@ static bool may_wait(const struct abi *abi, const struct trace_thread *t, struct
 		.value = r[abi->args[2]],
 		.timed = r[abi->args[3]],
 	};
-	return !(ret->word & 3) && (ret->op == FUTEX_WAIT || ret->op == FUTEX_WAIT_BITSET ||
-				    ret->op == FUTEX_LOCK_PI || ret->op == FUTEX_LOCK_PI2_OP);
+	if (ret->word & 3 ||
+	    !(ret->op == FUTEX_WAIT || ret->op == FUTEX_WAIT_BITSET || is_locking(ret)))
+		return false;
+	ret->refused = !is_locking(ret) && !ret->timed && !ret->value &&
+		       ret->word - stack_pointer(arch, t) < REFUSED_STACK;
+	return true;
 }
 
-bool mutex_word(int arch, const struct trace_thread *t, uint64_t *ret)
+/* Returns the owner of a mutex that inherits priorities and is locked; 0 if this is none. */
+static uint32_t owner_of_inheriting(const uint32_t *word)
 {
-	const struct abi *abi = abi_of(arch);
+	uint32_t owner = word[0] & FUTEX_TID_MASK, kind = word[4] & ~GLIBC_FLAGS & ~GLIBC_ROBUST;
+
+	if (owner && word[2] == owner && kind & GLIBC_INHERIT &&
+	    (kind & ~GLIBC_INHERIT) <= GLIBC_KINDS)
+		return owner;
+	kind = word[0] & ~MUSL_FLAGS & ~MUSL_ROBUST;
+	return word[0] & MUSL_INHERIT && kind < MUSL_KINDS ? word[1] & FUTEX_TID_MASK : 0;
+}
+
+/**
+ * struct pointed - the mutexes to which the frames of a refused thread point
+ * @others: address of one that another thread has, or 0.
+ * @own: address of one that the thread itself has, or 0.
+ * @many: another thread has more than one of them.
+ */
+struct pointed {
+	uint64_t others;
+	uint64_t own;
+	bool many;
+};
+
+static void take_mutex(uint64_t at, int tid, shstk_read_fn read, void *arg, struct pointed *p)
+{
+	uint32_t word[MUTEX_SIZE / 4], owner;
+
+	if (at == p->others || at == p->own || read(arg, at, word, sizeof(word)))
+		return;
+	owner = owner_of_inheriting(word);
+	if (owner == (uint32_t)tid) {
+		p->own = at;
+	} else if (owner) {
+		p->many |= p->others != 0;
+		p->others = at;
+	}
+}
+
+/*
+ * Takes a word of the registers or of the stack, which may point to a mutex, or into it: compilers keep
+ * the address of the kind, which is read several times, and of the pointers to the next mutex.
+ */
+static void take_pointer(uint64_t at, int tid, shstk_read_fn read, void *arg, struct pointed *p)
+{
+	static const uint8_t offsets[] = { 0, 16, 24, 32 };
+
+	if (at < 4096 || at & 7)
+		return;
+	for (size_t i = 0; i < sizeof(offsets); i++)
+		take_mutex(at - offsets[i], tid, read, arg, p);
+}
+
+/*
+ * Returns the address of the mutex that a refused thread asked for, or 0. The frames of its callers
+ * may keep pointers to mutexes that it has. If they point to several that others have, none is
+ * returned.
+ */
+static uint64_t find_refused(int arch, const struct trace_thread *t, shstk_read_fn read, void *arg)
+{
+	uint64_t sp = stack_pointer(arch, t), at;
+	struct pointed p = { .others = 0 };
+
+	for (unsigned int i = 0; i < 32; i++)
+		if (t->regs.known & 1u << i)
+			take_pointer(t->regs.r[i], t->tid, read, arg, &p);
+	for (unsigned int i = 0; i < REFUSED_STACK; i += 8)
+		if (!read(arg, sp + i, &at, sizeof(at)))
+			take_pointer(at, t->tid, read, arg, &p);
+	return p.many ? 0 : p.others ? p.others : p.own;
+}
+
+bool mutex_word(int arch, const struct trace_thread *t, shstk_read_fn read, void *arg,
+		uint64_t *ret)
+{
 	struct futex_wait wait;
 
-	if (!abi || !may_wait(abi, t, &wait))
+	if (!may_wait(arch, t, &wait))
 		return false;
-	*ret = wait.word & ~7ull;
-	return true;
+	*ret = wait.refused ? find_refused(arch, t, read, arg) : wait.word & ~7ull;
+	return *ret;
 }
 
 /*
@@ -106,7 +225,7 @@ static bool is_in_call(int arch, const struct abi *abi, const struct trace_threa
 	return !read(arg, at, &insn, abi->size) && insn == abi->insn;
 }
 
-enum caller { CALLER_OTHER, CALLER_CONDITION, CALLER_MUTEX };
+enum caller { CALLER_OTHER, CALLER_CONDITION, CALLER_MUTEX, CALLER_RWLOCK };
 
 /*
  * Returns which kind of function @name is. glibc's names of its public functions begin with "__",
@@ -123,6 +242,7 @@ static enum caller caller_of(const char *name)
 		{ "pthread_mutex_clocklock", CALLER_MUTEX },
 		{ "pthread_mutex_cond_lock", CALLER_MUTEX },
 		{ "pthread_cond_", CALLER_CONDITION },
+		{ "pthread_rwlock_", CALLER_RWLOCK },
 	};
 
 	name += strspn(name, "_");
@@ -194,39 +314,77 @@ static bool read_musl(const struct futex_wait *wait, const uint32_t *word, uint3
 	       (kind & MUSL_KINDS) < 3;
 }
 
+/*
+ * Gets the writer that has a read-write lock: 0 if readers have it, or if it is of musl, which does
+ * not keep it. Moves @at, the address of the word, to the beginning of the lock.
+ */
+static bool read_rwlock(const struct futex_wait *wait, const uint32_t *word, uint64_t *at,
+			uint32_t *owner)
+{
+	bool glibc = wait->value <= GLIBC_RWLOCK_USED;
+
+	*owner = glibc ? word[GLIBC_RWLOCK_WRITER] : 0;
+	*at -= glibc ? GLIBC_RWLOCK_WAITS : 0;
+	return !is_locking(wait);
+}
+
 static bool read_mutex(const struct futex_wait *wait, const uint32_t *word, uint32_t *owner)
 {
 	bool musl = wait->word & 4;
 
 	/* For these operations, the kernel defines the contents of the word. */
-	if (wait->op == FUTEX_LOCK_PI || wait->op == FUTEX_LOCK_PI2_OP) {
+	if (is_locking(wait)) {
 		*owner = word[musl] & FUTEX_TID_MASK;
 		return true;
 	}
 	return musl ? read_musl(wait, word, owner) : read_glibc(wait, word, owner);
 }
 
+/* Gets what the lock at @w->mutex says of its owner. Returns false if it is none. */
+static bool read_lock(const struct futex_wait *wait, enum caller caller, shstk_read_fn read,
+		      void *arg, struct mutex_waiter *w)
+{
+	uint32_t word[MUTEX_SIZE / 4], owner = 0;
+	bool known = true;
+
+	if (read(arg, w->mutex, word, sizeof(word)))
+		return false;
+	if (wait->refused)
+		owner = owner_of_inheriting(word);
+	else if (caller == CALLER_RWLOCK)
+		known = read_rwlock(wait, word, &w->mutex, &owner);
+	else
+		known = read_mutex(wait, word, &owner);
+	w->owner = (int)owner;
+	return known && owner <= INT32_MAX;
+}
+
 void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread *t,
 		shstk_read_fn read, void *arg, struct mutex_waiter *ret)
 {
-	const struct abi *abi = abi_of(arch);
 	const struct trace_stack *s = trace_shown(t);
-	uint32_t word[MUTEX_SIZE / 4], owner;
-	bool guessed = false;
+	struct mutex_waiter found = *ret;
+	bool guessed = false, known;
 	enum caller caller;
 	struct futex_wait wait;
 
-	if (!abi || !may_wait(abi, t, &wait) || !is_in_call(arch, abi, t, read, arg) ||
-	    read(arg, wait.word & ~7ull, word, sizeof(word)) || !read_mutex(&wait, word, &owner))
+	if (!may_wait(arch, t, &wait) || !is_in_call(arch, abi_of(arch), t, read, arg))
 		return;
 	caller = s->taken ? find_caller(proc, s, &guessed) : CALLER_OTHER;
-	if (caller == CALLER_OTHER || owner > INT32_MAX)
+	if (caller == CALLER_OTHER)
 		return;
-	ret->waits = true;
-	ret->certain = caller == CALLER_MUTEX && !guessed;
-	ret->timed = wait.timed;
-	ret->mutex = wait.word & ~7ull;
-	ret->owner = (int)owner;
+	known = mutex_word(arch, t, read, arg, &found.mutex) &&
+		read_lock(&wait, caller, read, arg, &found);
+	if (!known && !(wait.refused && caller == CALLER_MUTEX))
+		return;
+	if (!known)
+		found.mutex = found.owner = 0;
+	found.waits = true;
+	found.refused = wait.refused;
+	found.rwlock = caller == CALLER_RWLOCK;
+	found.certain = caller != CALLER_CONDITION && !guessed;
+	found.timed = wait.timed;
+	*ret = found;
 }
 
 /* ---- Owners and cycles ---- */
@@ -245,10 +403,27 @@ struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int tid)
 	return bsearch(&key, list, nr, sizeof(*list), by_tid);
 }
 
+/*
+ * Returns whether a refused thread seems to have asked for a mutex of its own, but others wait for it:
+ * then it may have asked for one of theirs.
+ */
+static bool is_doubtful(const struct mutex_waiter *list, size_t nr, const struct mutex_waiter *w)
+{
+	if (!w->refused || w->owner != w->tid)
+		return false;
+	for (size_t i = 0; i < nr; i++)
+		if (&list[i] != w && list[i].waits && list[i].owner == w->tid)
+			return true;
+	return false;
+}
+
 static void find_owner(struct mutex_waiter *list, size_t nr, struct mutex_waiter *w)
 {
-	struct mutex_waiter *owner = w->owner ? mutex_waiter(list, nr, w->owner) : NULL;
+	struct mutex_waiter *owner;
 
+	if (is_doubtful(list, nr, w))
+		w->mutex = w->owner = 0;
+	owner = w->owner ? mutex_waiter(list, nr, w->owner) : NULL;
 	w->foreign = w->owner && !owner;
 	w->certain &= owner && owner->stopped && w->stopped;
 	if (owner && owner->waits && !owner->timed && !w->timed)
@@ -341,11 +516,20 @@ static void print_cycle(const struct mutex_waiter *waiter)
 	putchar('\n');
 }
 
+static const char *lock_name(const struct mutex_waiter *w)
+{
+	return w->rwlock ? "read-write lock" : "mutex";
+}
+
 void mutex_print(const struct mutex_waiter *w)
 {
 	if (!w || !w->waits)
 		return;
-	printf("  waits%s for mutex 0x%llx", w->timed ? ", for a limited time," : "",
+	if (!w->mutex) {
+		puts("  waits for ever: the kernel refused a mutex, because the thread would wait for itself, or because the mutex's owner has ended");
+		return;
+	}
+	printf("  waits%s for %s 0x%llx", w->timed ? ", for a limited time," : "", lock_name(w),
 	       (unsigned long long)w->mutex);
 	if (!w->owner)
 		puts(", whose owner is not known");
@@ -364,13 +548,18 @@ void mutex_put(struct json *json, const struct mutex_waiter *w)
 		return;
 	}
 	shstk_json_open(json, "waits_for", '{');
-	shstk_json_address(json, "mutex", w->mutex);
+	shstk_json_string(json, "kind", lock_name(w));
+	if (w->mutex)
+		shstk_json_address(json, "mutex", w->mutex);
+	else
+		shstk_json_null(json, "mutex");
 	if (w->owner && !w->foreign)
 		shstk_json_int(json, "owner", w->owner);
 	else
 		shstk_json_null(json, "owner");
 	shstk_json_bool(json, "certain", w->certain);
 	shstk_json_bool(json, "timed", w->timed);
+	shstk_json_bool(json, "refused", w->refused);
 	shstk_json_bool(json, "deadlock", w->cycle);
 	shstk_json_close(json);
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * mutex.h - which threads wait for a mutex, which thread owns it, and who waits for each other.
+ * mutex.h - which threads wait for a mutex or a read-write lock, which thread owns it, and who waits
+ * for each other.
  *
  * All facts are what the C library keeps in the mutex. glibc keeps the owner of all kinds of
  * mutexes except those with a priority ceiling, which are not supported here. musl keeps no owner
- * in a PTHREAD_MUTEX_NORMAL.
+ * in a PTHREAD_MUTEX_NORMAL. glibc keeps the writer of a read-write lock; nobody keeps its readers.
  */
 #ifndef TOOLS_TRACE_MUTEX_H
 #define TOOLS_TRACE_MUTEX_H
@@ -21,7 +22,10 @@
  * @waits: it waits for a mutex. The members below are valid only then.
  * @certain: everything that is said could be verified.
  * @timed: it waits for a limited time only.
- * @mutex: address of the mutex.
+ * @rwlock: what is called a mutex here is a read-write lock.
+ * @refused: the kernel refused the mutex, which inherits priorities, because the thread would wait for
+ *	itself, or because the owner has ended. The thread waits for ever.
+ * @mutex: address of the mutex. 0: of one that was refused it is not known.
  * @owner: ID of the thread that has the mutex, as the mutex says; 0 if it does not say.
  * @foreign: the process has no thread @owner.
  * @next: the owner, if it waits, too, and neither of the two waits for a limited time; or NULL. Set
@@ -35,6 +39,8 @@ struct mutex_waiter {
 	bool waits;
 	bool certain;
 	bool timed;
+	bool rwlock;
+	bool refused;
 	uint64_t mutex;
 	int owner;
 	bool foreign;
@@ -43,14 +49,17 @@ struct mutex_waiter {
 };
 
 /**
- * mutex_word() - get the address of the mutex that a thread may wait for
+ * mutex_word() - get the address of what must be read of the mutex that a thread may wait for
  * @arch: enum shstk_arch.
  * @thread: the thread; its registers and its system call are used.
- * @ret: receives the address; MUTEX_SIZE bytes belong to the mutex.
+ * @read: reads the program's memory, as it is while the thread is stopped.
+ * @arg: passed to @read.
+ * @ret: receives the address of MUTEX_SIZE bytes.
  *
  * Return: true if the thread may wait for a mutex.
  */
-bool mutex_word(int arch, const struct trace_thread *thread, uint64_t *ret);
+bool mutex_word(int arch, const struct trace_thread *thread, shstk_read_fn read, void *arg,
+		uint64_t *ret);
 
 /**
  * mutex_find() - find out whether a thread waits for a mutex, and who owns the mutex

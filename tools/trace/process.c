@@ -303,11 +303,12 @@ static void plan_stack(const struct trace *t, struct traced_thread *thread)
 	set_copy_end(copy, range->end, little ? TOUCHED : MAX_COPY);
 }
 
-static void plan_mutex(struct traced_thread *thread)
+static void plan_mutex(const struct trace *t, struct traced_thread *thread)
 {
 	struct copy *copy = &thread->mutex;
+	int pid = t->number;
 
-	if (!mutex_word(OWN_ARCH, &thread->trace, &copy->start))
+	if (!mutex_word(OWN_ARCH, &thread->trace, shstk_read_process, &pid, &copy->start))
 		return;
 	copy->data = thread->mutex_data;
 	copy->end = copy->start + MUTEX_SIZE;
@@ -630,7 +631,7 @@ static void stop_all(struct trace *t)
 			thread->in_time = true;
 			plan_shadow(t, thread);
 			plan_stack(t, thread);
-			plan_mutex(thread);
+			plan_mutex(t, thread);
 		}
 	}
 }
