@@ -13,7 +13,9 @@ SOURCE = os.path.join(TOP, 'selftests', 'examples', 'hooks')
 # The header that each hook needs, and Debian's package of it.
 NEEDS = {'jemalloc.c': ('jemalloc/jemalloc.h', 'libjemalloc-dev'),
          'abseil.cc': ('absl/debugging/stacktrace.h', 'libabsl-dev'),
-         'boost.hpp': ('boost/stacktrace.hpp', 'libboost-stacktrace-dev')}
+         'boost.hpp': ('boost/stacktrace.hpp', 'libboost-stacktrace-dev'),
+         # folly is no Debian package: the test's program calls the hook as folly does.
+         'folly.cc': ('unwind.h', 'g++')}
 
 
 def environment():

@@ -128,6 +128,16 @@ def traces_of_boost():
     equal(own(found['hook']), own(found['libgcc']), 'with the hook')
 
 
+@test
+def traces_for_folly():
+    """the functions that folly looks for give the frames that the compiler's unwinder finds"""
+    found = traces(hooked('folly.cc', 'folly_traces.cc'))
+    check(len(own(found['libgcc'])) >= 32, found['libgcc'])
+    equal(own(found['hook']), own(found['libgcc']), 'trace')
+    equal(found['five'], found['hook'][:5], 'trace of five entries')
+    equal(found['none'], [], 'trace without room')
+
+
 def linked(name, *more):
     """Path of idle.c as a program."""
     out = os.path.join(TMP, name)
