@@ -6,8 +6,8 @@
 # Runs in a guest whose system is Debian's with systemd. shstk, its services and the modules are
 # where a package would put them. shstkd.service is started, restarted, killed and stopped by
 # systemctl, and shstk records under systemd-run, and systemd-run itself; then shstkd-profile.service
-# records all processes, for a server that is not there and for one that is; and shstk-broker.socket serves
-# an ordinary user.
+# records all processes, for a server that is not there and for one that is, and hangs; and
+# shstk-broker.socket serves an ordinary user.
 # systemd runs in its own process namespace, because process 1 is the guest's init.
 
 target=$1
@@ -210,6 +210,12 @@ log_has() # TEXT
 	grep -qF -e "$1" out
 }
 
+log_matches() # PATTERN
+{
+	inside journalctl --no-pager -q -u shstkd-profile >out 2>&1
+	grep -qE -e "$1" out
+}
+
 got=/var/tmp/got
 
 # serve: takes requests at port 4318 of this machine, and makes a file of the body of each.
@@ -266,6 +272,11 @@ watchdog_hears() # AFTER
 	[ "$(prop shstkd-profile WatchdogTimestampMonotonic)" -gt "$1" ]
 }
 
+was_started_again()
+{
+	[ "$(prop shstkd-profile NRestarts)" -gt 0 ] && prop_is shstkd-profile ActiveState active
+}
+
 conf=/etc/shstk/profile.conf
 inside systemd-analyze verify --man=no shstkd-profile.service >out 2>&1 && [ ! -s out ]
 point $? 'nothing is wrong in shstkd-profile.service'
@@ -314,10 +325,21 @@ await sends_more 0
 done_by $? 'a server that takes requests gets them'
 await whole_stacks_arrive
 done_by $? 'nearly all stacks of a program that arrive begin at its first frame'
+# The first ones were copied: files have no tables then. Each profile's end says how many were walked.
+await log_matches ' [1-9][0-9]* of [0-9]+ stacks were walked in the kernel'
+done_by $? 'and they are walked in the kernel'
 await shows_in_status 'Status: "[1-9][0-9]* samples.*; 0 requests wait, 0 KiB"'
 done_by $? 'systemctl status shows samples, and that nothing waits'
 await watchdog_hears "$(prop shstkd-profile WatchdogTimestampMonotonic)"
 done_by $? 'the watchdog hears of it all the time'
+ctl kill -s STOP --kill-whom=main shstkd-profile >out 2>&1
+# The watchdog waits for five minutes, and systemd for one more.
+await was_started_again || await was_started_again
+done_by $? 'where it hangs, systemd ends it and starts it again'
+log_has 'Watchdog timeout'
+done_by $? 'because of the watchdog'
+await sends_more "$(requests)"
+done_by $? 'and the server gets requests again'
 kill $server
 ctl stop shstkd-profile >out 2>&1 && prop_is shstkd-profile Result success
 done_by $? 'it stops'
