@@ -10,7 +10,10 @@
 
 only=
 case "$1" in shadow | refusals | brief) only=$1 && shift ;; esac
+rounds=3 churned=50
 if [ $# -gt 0 ]; then
+	# An emulator takes ten times as long for a probe.
+	rounds=2 churned=8
 	mkdir -p /t/probed && cd /t/probed || exit 1
 	for file in "$@"; do
 		[ ! -f "$file" ] || cp "$file" "$(basename "$file" | sed 's/^[0-9]*-//')"
@@ -43,7 +46,7 @@ begin()
 	mkfifo orders
 	: >answers
 	# shellcheck disable=SC2086 # a command and its options
-	env ${preload:+LD_PRELOAD="$preload"} $under ./"$1" steady <orders >answers 2>crashed &
+	env ${preload:+LD_PRELOAD="$preload"} $under ./"$1" steady $churned <orders >answers 2>crashed &
 	started=$!
 	exec 8>orders
 	asked=0
@@ -356,9 +359,9 @@ refusals()
 
 all()
 {
-	rounds steady 3
-	rounds steady-static 3
-	shadowed 3
+	rounds steady $rounds
+	rounds steady-static 1
+	shadowed 1
 	for library in libjemalloc.so.2 libtcmalloc_minimal.so.4 libmimalloc.so.2; do
 		preloaded $library
 	done

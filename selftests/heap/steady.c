@@ -5,7 +5,8 @@
  *
  *   +  allocate some blocks, in each of several functions and threads, and keep them
  *   -  free all that is kept
- *   ~  allocate and free a lot, and change what is kept by realloc()
+ *   ~  allocate and free a lot, and change what is kept by realloc(); its second argument says how
+ *      much, in multiples of what '+' does
  *   r  allocate some blocks in a deep recursion, and keep them
  *   f  let a child do so, whose allocations do not count
  *   x  execute this program again, which answers
@@ -40,6 +41,7 @@ static struct {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static size_t nr, blocks, bytes;
+static int churned = 50;
 
 static void count(int i, int sign)
 {
@@ -107,7 +109,7 @@ static void *allocate(void *arg)
  */
 static void *churn(void *arg)
 {
-	for (int i = 0; i < 50 * TIMES; i++) {
+	for (int i = 0; i < churned * TIMES; i++) {
 		void *p = malloc(100 + i % TIMES), *q = realloc(NULL, 64);
 
 		q = realloc(q, 3000);
@@ -265,6 +267,8 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
+	if (argc > 2)
+		churned = atoi(argv[2]);
 	answer();
 	while (read(0, &order, 1) == 1) {
 		obey(order, argv);
