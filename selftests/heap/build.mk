@@ -21,6 +21,9 @@ $(HEAP_B)/own_stripped: selftests/heap/own_allocator.c
 $(HEAP_B)/interceptors: selftests/heap/interceptors.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -rdynamic -o $@ $< -ldl
+$(HEAP_B)/neighbour: selftests/heap/neighbour.c tools/inject/heap/region.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(HEAP_TEST_FLAGS) -I. -o $@ $<
 # Programs that are recorded with probes while they run.
 HEAP_STEADY	:= $(addprefix $(HEAP_B)/,steady steady-static steady-stripped)
 $(HEAP_STEADY): selftests/heap/steady.c
@@ -64,7 +67,7 @@ $(HEAP_B)/plugin.so: selftests/heap/plugin.cc
 		-static-libgcc -o $@ $<
 
 selftests/heap/heap_test.py: | $(HEAP_B)/target $(HEAP_B)/own $(HEAP_B)/host \
-	$(HEAP_B)/plugin.so $(HEAP_B)/interceptors $(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
+	$(HEAP_B)/plugin.so $(HEAP_B)/interceptors $(HEAP_B)/neighbour $(HEAP_B)/own_hidden $(HEAP_B)/own_stripped \
 	$(HEAP_B)/plugin-deep-lazy.so $(HEAP_B)/plugin-deep-now.so $(HEAP_B)/plugin-deep-direct.so \
 	$(HEAP_B)/plugin-one.so $(HEAP_B)/plugin-two.so $(B)/selftests/record/target-musl all
 

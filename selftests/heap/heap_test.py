@@ -130,6 +130,11 @@ def peaks_of_threads_beside_much_are_right_to_a_thousandth():
 
 
 @test
+def a_program_that_writes_to_the_shared_memory_ends_no_other():
+    Run(os.path.join(HERE, 'neighbour')).stacks('alloc_objects')
+
+
+@test
 def libraries_that_call_past_the_agent_are_named():
     said = '1 program loaded libraries with RTLD_DEEPBIND'
     for job, wanted in ('deepbind', True), ('plugins', False):

@@ -555,8 +555,11 @@ void context_find(void);
  */
 uint32_t context_labels(char *to);
 
-/* Sets the size of a sample whose marks are followed by @labels bytes of labels. */
-void sample_set_labels(struct rec_sample *s, uint32_t labels);
+/*
+ * Sets the size of a sample with @nr entries, whose marks are followed by @labels bytes of labels, and
+ * returns it.
+ */
+uint32_t sample_set_labels(struct rec_sample *s, uint32_t nr, uint32_t labels);
 void sample_put(struct agent_thread *t, uint32_t size);
 uint64_t sample_late(struct agent_thread *t, uint64_t periods);
 /*

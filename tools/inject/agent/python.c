@@ -128,30 +128,6 @@ void frames_fork_child(void)
 	memset(functions, 0, sizeof(functions));
 }
 
-/* Reads the pieces of memory that @from names to @to, one after the other: all or nothing. */
-static bool gather(void *to, const struct iovec *from, unsigned int nr)
-{
-	struct iovec all = { to, 0 };
-	uint8_t *at = to;
-	long ret;
-
-	for (unsigned int i = 0; i < nr; i++)
-		all.iov_len += from[i].iov_len;
-	ret = sys6(SYS_process_vm_readv, agent.pid, (long)&all, 1, (long)from, nr, 0);
-	if (ret >= 0 || ret == -EFAULT)
-		return ret == (long)all.iov_len;
-	/* A filter of system calls, or an emulator, prevents it. */
-	for (unsigned int i = 0; i < nr; at += from[i++].iov_len)
-		if (!peek(at, from[i].iov_base, from[i].iov_len))
-			return false;
-	return true;
-}
-
-static struct iovec piece(uint64_t at, size_t size)
-{
-	return (struct iovec){ (void *)at, size };
-}
-
 /* ---- Which frames the thread has ---- */
 
 /**
@@ -172,22 +148,22 @@ static bool find_state(struct found_state *ret)
 	const struct python_version *v = python.version;
 	struct iovec from[3] = {
 		/* In front of the key a word says whether there is one. */
-		piece(python.runtime + v->key - 4, 8),
-		piece(python.runtime + v->finalizing, 8),
+		peek_piece(python.runtime + v->key - 4, 8),
+		peek_piece(python.runtime + v->finalizing, 8),
 	};
 	uint32_t words[4];
 	uint64_t thread, state;
 
-	if (!gather(words, from, 2) || !words[0] || words[1] >= 32 || words[2] || words[3])
+	if (!peek_pieces(words, from, 2) || !words[0] || words[1] >= 32 || words[2] || words[3])
 		return false;
 	__asm__("mov %%fs:0, %0" : "=r"(thread));
 	state = *(const uint64_t *)(thread + PYTHON_FIRST_VALUE + words[1] * 16ull);
 	if (!state)
 		return false;
-	from[0] = piece(state + v->state_frames, 8);
-	from[1] = piece(state + v->state_thread, 8);
-	from[2] = piece(state + v->state_top, 8);
-	return gather(ret, from, 3) && ret->frames && ret->thread == thread;
+	from[0] = peek_piece(state + v->state_frames, 8);
+	from[1] = peek_piece(state + v->state_thread, 8);
+	from[2] = peek_piece(state + v->state_top, 8);
+	return peek_pieces(ret, from, 3) && ret->frames && ret->thread == thread;
 }
 
 /*
@@ -198,7 +174,7 @@ static const void *look(struct python_view *view, uint64_t at, size_t size)
 {
 	struct reading *r = (struct reading *)view;
 	const uint64_t begin = at & ~(uint64_t)(PEEK_PAGE - 1), end = at + size;
-	struct iovec from = piece(begin, end - begin);
+	struct iovec from = peek_piece(begin, end - begin);
 	unsigned int i;
 
 	for (i = 0; i < WINDOWS; i++)
@@ -208,7 +184,7 @@ static const void *look(struct python_view *view, uint64_t at, size_t size)
 		return NULL;
 	i = r->next++ % WINDOWS;
 	r->begin[i] = r->end[i] = 0;
-	if (!gather(r->place->windows[i], &from, 1))
+	if (!peek_pieces(r->place->windows[i], &from, 1))
 		return NULL;
 	r->begin[i] = begin;
 	r->end[i] = end;
@@ -295,11 +271,11 @@ static bool read_behind(struct reading *r, const uint64_t *at, unsigned int nr)
 		for (unsigned int k = 0; k < half; k++) {
 			const struct python_key key = key_of(r, i + k, at[i + k]);
 
-			from[2 * k] = piece(key.name + PYTHON_HASH, 8);
-			from[2 * k + 1] =
-				piece(key.table + PYTHON_LENGTH, sizeof(r->place->behind->words));
+			from[2 * k] = peek_piece(key.name + PYTHON_HASH, 8);
+			from[2 * k + 1] = peek_piece(key.table + PYTHON_LENGTH,
+						     sizeof(r->place->behind->words));
 		}
-		if (!gather(&r->place->behind[i], from, 2 * half))
+		if (!peek_pieces(&r->place->behind[i], from, 2 * half))
 			return false;
 	}
 	return true;
@@ -328,8 +304,8 @@ static bool identify_batch(struct reading *r, const uint64_t *at, uint64_t *id, 
 	bool all = true;
 
 	for (unsigned int i = 0; i < nr; i++)
-		from[i] = piece(at[i], code_bytes());
-	if (!gather(r->place->codes, from, nr))
+		from[i] = peek_piece(at[i], code_bytes());
+	if (!peek_pieces(r->place->codes, from, nr))
 		return false;
 	for (unsigned int i = 0; i < nr; i++) {
 		id[i] = python_word(code_read(r, i), PYTHON_TYPE) == python.code_type;

@@ -57,24 +57,30 @@ void sample_fill(struct rec_sample *s, int type, int n, const uint8_t *marks, ui
 	s->late = 0;
 }
 
-void sample_set_labels(struct rec_sample *s, uint32_t labels)
+uint32_t sample_set_labels(struct rec_sample *s, uint32_t nr, uint32_t labels)
 {
+	const uint32_t size = rec_sample_size(nr, labels);
+
 	s->labels = labels;
-	s->record.size = rec_sample_size(s->nr, labels);
+	s->record.size = size;
+	return size;
 }
 
-/* Adds the labels of the goroutine and of the trace; the record has room for them. */
-static void add_labels(struct rec_sample *s)
+/*
+ * Adds the labels of the goroutine and of the trace behind the @nr entries; the record has room for
+ * them. Returns the bytes of the record.
+ */
+static uint32_t add_labels(struct rec_sample *s, uint32_t nr)
 {
-	char *to = (char *)&s->pcs[s->nr] + s->nr;
+	char *to = (char *)&s->pcs[nr] + nr;
 	uint32_t labels;
 
 	if (!agent.header->labels || agent.sandboxed)
-		return;
-	labels = shstk_golabels(s->pcs, s->nr, to, REC_MAX_LABELS);
+		return rec_sample_size(nr, 0);
+	labels = shstk_golabels(s->pcs, nr, to, REC_MAX_LABELS);
 	if (labels <= REC_MAX_LABELS - CONTEXT_ROOM)
 		labels += context_labels(to + labels);
-	sample_set_labels(s, labels);
+	return sample_set_labels(s, nr, labels);
 }
 
 void sample_put(struct agent_thread *t, uint32_t size)
@@ -253,17 +259,20 @@ static bool take_stack(struct agent_thread *t, struct captured *to, const void *
 /* Adds what Python ran behind the first @size bytes of a record. Returns the bytes with it. */
 static uint32_t add_frames(const struct captured *stack, uint32_t size)
 {
-	const uint32_t sps = stack->nr * sizeof(*stack->sps);
+	const uint32_t sps = stack->nr * sizeof(*stack->sps), bytes = sps + stack->frames.bytes;
 	char *to = (char *)stack->s + size;
 
 	memmove(to, stack->sps, sps);
 	memmove(to + sps, stack->frames.moment, stack->frames.bytes);
-	stack->s->frames = sps + stack->frames.bytes;
-	stack->s->record.size = size + stack->s->frames;
-	return size + sps + stack->frames.bytes;
+	stack->s->frames = bytes;
+	stack->s->record.size = size + bytes;
+	return size + bytes;
 }
 
-/* Fills in the record of a stack that was captured. Returns its bytes. */
+/*
+ * Fills in the record of a stack that was captured. Returns its bytes. Others can write to it, so
+ * nothing that bounds what is written is read back from there.
+ */
 static uint32_t fill_captured(const struct captured *stack, uint64_t periods)
 {
 	struct rec_sample *s = stack->s;
@@ -272,12 +281,8 @@ static uint32_t fill_captured(const struct captured *stack, uint64_t periods)
 	sample_fill(s, REC_SAMPLE, stack->nr, stack->marks, periods, &stack->info);
 	s->folded = stack->folded;
 	s->frames = stack->frames.unknown ? REC_FRAMES_UNKNOWN : 0;
-	add_labels(s);
-	size = s->record.size;
-	/* Others can write where the size was read. */
-	if (!stack->sps || size > rec_sample_room(agent.max_depth))
-		return size;
-	return add_frames(stack, size);
+	size = add_labels(s, stack->nr);
+	return stack->sps ? add_frames(stack, size) : size;
 }
 
 /*

@@ -141,8 +141,7 @@ static void settle(struct agent_thread *t, uint64_t periods)
 	sample_fill(s, REC_SAMPLE, n, marks, periods, &info);
 	s->late = late;
 	s->folded = head.folded;
-	sample_set_labels(s, labels);
-	sample_put(t, s->record.size);
+	sample_put(t, sample_set_labels(s, n, labels));
 }
 
 /*

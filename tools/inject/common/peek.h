@@ -9,6 +9,7 @@
 #ifndef INJECT_PEEK_H
 #define INJECT_PEEK_H
 
+#include <errno.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -49,6 +50,33 @@ static inline bool peek(void *to, const void *from, size_t n)
 		return false;
 	memcpy(to, from, n);
 	return true;
+}
+
+/*
+ * Copies the pieces of memory that @from names to @to, one after the other, each at most a page: all
+ * or nothing.
+ */
+static inline bool peek_pieces(void *to, const struct iovec *from, unsigned int nr)
+{
+	struct iovec all = { to, 0 };
+	uint8_t *at = to;
+	long ret;
+
+	for (unsigned int i = 0; i < nr; i++)
+		all.iov_len += from[i].iov_len;
+	ret = sys6(SYS_process_vm_readv, sys0(SYS_getpid), (long)&all, 1, (long)from, nr, 0);
+	if (ret >= 0 || ret == -EFAULT)
+		return ret == (long)all.iov_len;
+	/* A filter of system calls, or an emulator, prevents it. */
+	for (unsigned int i = 0; i < nr; at += from[i++].iov_len)
+		if (!peek(at, from[i].iov_base, from[i].iov_len))
+			return false;
+	return true;
+}
+
+static inline struct iovec peek_piece(uint64_t at, size_t size)
+{
+	return (struct iovec){ (void *)at, size };
 }
 
 /*

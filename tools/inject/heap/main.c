@@ -139,9 +139,18 @@ static void begin_image(int fd, long pid)
 	atomic_store(&heap.unshared->on, 1);
 }
 
+/*
+ * Reads the header once: any program that is recorded may change it from then on. Returns false if it
+ * is not a plausible header.
+ */
+static bool read_header(long fd, uint64_t cookie, struct heap_header *h)
+{
+	return sys4(SYS_pread64, fd, h, sizeof(*h), 0) == (long)sizeof(*h) && plausible(h, cookie);
+}
+
 void heap_attach(const char *env)
 {
-	struct heap_header *h;
+	struct heap_header *h, is;
 	uint64_t cookie;
 	long fd = open_memory(env, &cookie, NULL), pid;
 
@@ -154,12 +163,12 @@ void heap_attach(const char *env)
 		heap.ticks_end = 1;
 	pid = sys0(SYS_getpid);
 	h = map(fd, sizeof(*h), PROT_READ | PROT_WRITE, MAP_SHARED, 0);
-	if (h && plausible(h, cookie) && !foreign_pid(pid) && make_own()) {
+	if (h && read_header(fd, cookie, &is) && !foreign_pid(pid) && make_own()) {
 		heap.header = h;
-		heap.sample = h->sample;
-		heap.max_depth = h->max_depth;
-		heap.deepest = h->deepest > h->max_depth ? h->deepest : h->max_depth;
-		heap.per_thread = h->per_thread;
+		heap.sample = is.sample;
+		heap.max_depth = is.max_depth;
+		heap.deepest = is.deepest > is.max_depth ? is.deepest : is.max_depth;
+		heap.per_thread = is.per_thread;
 		begin_image(fd, pid);
 	} else if (h) {
 		sys2(SYS_munmap, h, sizeof(*h));

@@ -2,6 +2,7 @@
 /* python.c - the functions of Python that a thread is in when it allocates. See python.h. */
 #include <string.h>
 
+#include "../common/peek.h"
 #include "../common/python.h"
 #include "heap.h"
 #include "python.h"
@@ -183,19 +184,37 @@ static uint64_t identify(uint64_t code)
 	return id;
 }
 
-/* Gives frames the numbers of their functions. */
-static void identify_all(struct language_entry *frames, uint32_t nr)
-{
-	for (uint32_t i = 0; i < nr; i++) {
-		const uint64_t object = frames[i].id;
+#define BATCH 16 /* functions that are looked at by one system call */
 
-		if (!object)
+/*
+ * Gives frames the numbers of their functions. The frames lie where others can write: their addresses
+ * are read once, and may be anything.
+ */
+static void identify_batch(struct language_entry *frames, uint32_t nr)
+{
+	uint64_t objects[BATCH], types[BATCH];
+	struct iovec from[BATCH];
+	uint32_t some = 0;
+
+	for (uint32_t i = 0; i < nr; i++) {
+		objects[i] = python_word(&frames[i], offsetof(struct language_entry, id));
+		if (objects[i])
+			from[some++] = peek_piece(objects[i] + PYTHON_TYPE, sizeof(*types));
+	}
+	if (heap.sandboxed || heap.filtered || !peek_pieces(types, from, some))
+		memset(types, 0, sizeof(types));
+	some = 0;
+	for (uint32_t i = 0; i < nr; i++)
+		if (!objects[i])
 			frames[i].id = LANGUAGE_NO_FUNCTION;
 		else
-			frames[i].id = word(object + PYTHON_TYPE) == python.code_type ?
-					       identify(object) :
-					       0;
-	}
+			frames[i].id = types[some++] == python.code_type ? identify(objects[i]) : 0;
+}
+
+static void identify_all(struct language_entry *frames, uint32_t nr)
+{
+	for (uint32_t i = 0; i < nr; i += BATCH)
+		identify_batch(frames + i, nr - i < BATCH ? nr - i : BATCH);
 }
 
 /* The memory is sure to be there. */

@@ -314,16 +314,20 @@ static uint64_t frames_bytes(const struct stack *s)
 				  0;
 }
 
-/* Writes the entries of a stack, and what the interpreter ran. */
+/*
+ * Writes the entries of a stack, and what the interpreter ran. Others can write there, too: nothing is
+ * read back.
+ */
 static void write_stack(const struct stack *s, struct heap_trace *t)
 {
 	struct language_moment *moment = (struct language_moment *)&t->pcs[2 * s->nr];
+	const uint64_t frames = frames_bytes(s);
 
 	t->nr = s->nr;
-	t->frames = frames_bytes(s);
+	t->frames = frames;
 	memcpy(t->pcs, s->pcs, s->nr * sizeof(*s->pcs));
-	memcpy((uint8_t *)&t->pcs[s->nr] + t->frames, s->marks, s->nr);
-	if (!t->frames)
+	memcpy((uint8_t *)&t->pcs[s->nr] + frames, s->marks, s->nr);
+	if (!frames)
 		return;
 	memcpy(&t->pcs[s->nr], s->sps, s->nr * sizeof(*s->sps));
 	python_write(s->frames, moment);
