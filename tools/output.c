@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -378,16 +379,62 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 	return ok;
 }
 
-void output_report_missing(const struct shstk_symbols *symbols)
+void caution_of(struct shstk_profile *profile, const char *fmt, ...)
+{
+	char *text = NULL;
+	va_list ap;
+	int len;
+
+	va_start(ap, fmt);
+	len = vasprintf(&text, fmt, ap);
+	va_end(ap);
+	if (len < 0) {
+		complain("out of memory: a line about what is missing is left out");
+		return;
+	}
+	complain("%s", text);
+	if (profile)
+		shstk_profile_caution(profile, text);
+	free(text);
+}
+
+static void report_lost(const struct shstk_symbols *symbols, struct shstk_profile *profile)
+{
+	const char *name, *debug;
+	size_t nr = shstk_symbols_lost(symbols, &name, &debug);
+	char others[64] = "";
+
+	if (nr > 1)
+		snprintf(others, sizeof(others), " and of %zu other file%s", nr - 1,
+			 nr == 2 ? "" : "s");
+	if (nr)
+		caution_of(
+			profile,
+			"lines, inlined functions and some names of %s%s are not shown: the debug file %s, which it names (.gnu_debuglink), is not there or not of this file",
+			name, others, debug);
+}
+
+void output_report_missing(const struct shstk_symbols *symbols, struct shstk_profile *profile)
 {
 	const char *first = NULL;
 	size_t nr = shstk_symbols_missing(symbols, &first);
 
-	read_limit_report(symbols);
+	read_limit_report(symbols, profile);
+	report_lost(symbols, profile);
 	if (nr)
-		complain(
+		caution_of(
+			profile,
 			"inlined functions of %zu source file%s are not shown: their description is in .dwo files, and %s is not there or not of this program; put them back, or make a .dwp file beside the program by dwp(1)",
 			nr, nr == 1 ? "" : "s", first ? first : "the first one");
+}
+
+void output_name(const struct output *o, const struct shstk_symbols *symbols,
+		 struct shstk_profile *profile)
+{
+	if (!o->nr && !o->top)
+		return;
+	shstk_profile_look_up(profile);
+	output_report_missing(symbols, profile);
 }
 
 /*

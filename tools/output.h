@@ -163,11 +163,29 @@ void output_keep_drop(struct output *o);
 bool output_write(struct output *o, struct shstk_profile *profile, const char *title);
 
 /**
+ * caution_of() - print a line as complain() does, and keep it in a profile as a caution
+ * @profile: the profile; NULL: the line is only printed.
+ * @fmt: format as for printf(3).
+ */
+void caution_of(struct shstk_profile *profile, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/**
  * output_report_missing() - say whether inlined functions are missing and what would show them, and
  * which files were too expensive to read
  * @symbols: the source of the names, after all names were looked up.
+ * @profile: keeps the same as cautions; NULL: nothing is kept.
  */
-void output_report_missing(const struct shstk_symbols *symbols);
+void output_report_missing(const struct shstk_symbols *symbols, struct shstk_profile *profile);
+
+/**
+ * output_name() - look up all names, before the profile is written, and say and keep what is missing
+ * @o: the outputs. If there is none, nothing is looked up.
+ * @symbols: the source of the names.
+ * @profile: the profile.
+ */
+void output_name(const struct output *o, const struct shstk_symbols *symbols,
+		 struct shstk_profile *profile);
 
 /**
  * output_stamp() - put a time into the names of all files, before their suffixes

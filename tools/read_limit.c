@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/output.h"
 #include "tools/read_limit.h"
 #include "tools/shstk.h"
 
@@ -58,7 +59,7 @@ static const char *what_of(unsigned int what)
 								   "time";
 }
 
-void read_limit_report(const struct shstk_symbols *symbols)
+void read_limit_report(const struct shstk_symbols *symbols, struct shstk_profile *profile)
 {
 	unsigned int what;
 	const char *name;
@@ -66,10 +67,11 @@ void read_limit_report(const struct shstk_symbols *symbols)
 
 	for (i = 0; (name = shstk_symbols_excess(symbols, i, &what)); i++)
 		if (i < MAX_NAMED)
-			complain(
+			caution_of(
+				profile,
 				"%s takes too much %s to read: some of its lines, inlined functions, names or allocations are left out; raise the limit by --read-limit=SIZE,SECONDS",
 				name, what_of(what));
 	if (i > MAX_NAMED)
-		complain("%zu other files take too much memory or time to read, too",
-			 i - MAX_NAMED);
+		caution_of(profile, "%zu other files take too much memory or time to read, too",
+			   i - MAX_NAMED);
 }

@@ -191,6 +191,15 @@ static int open_by_link(const struct shstk_debugplace *place, const char *path, 
 	return fd;
 }
 
+const char *shstk_debugfile_promised(Elf *elf)
+{
+	GElf_Word crc;
+	const char *link = dwelf_elf_gnu_debuglink(elf, &crc);
+	size_t digits = link ? strspn(link, "0123456789abcdef") : 0;
+
+	return link && (digits < 32 || strcmp(link + digits, ".debug")) ? link : NULL;
+}
+
 int shstk_debugfile_open(const struct shstk_debugplace *place, const char *path, Elf *elf)
 {
 	const void *id;

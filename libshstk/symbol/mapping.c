@@ -398,6 +398,25 @@ size_t shstk_symbols_missing(const struct shstk_symbols *symbols, const char **f
 	return nr;
 }
 
+size_t shstk_symbols_lost(const struct shstk_symbols *symbols, const char **name,
+			  const char **debug)
+{
+	const char *lost, *of_object;
+	struct object_entry *entry;
+	size_t nr = 0;
+
+	*name = *debug = NULL;
+	for (entry = symbols->objects; entry; entry = entry->hh.next) {
+		lost = shstk_object_lost(entry->object, &of_object);
+		nr += lost != NULL;
+		if (!lost || *debug)
+			continue;
+		*name = of_object;
+		*debug = lost;
+	}
+	return nr;
+}
+
 void shstk_symmap_build_id(struct shstk_symbols *symbols, const struct shstk_symmap *pub)
 {
 	struct shstk_map *map = (struct shstk_map *)pub;

@@ -83,6 +83,7 @@ struct named_symbol {
  * @known_file: what tells it from other files.
  * @debug_fd: descriptor of the separate debug file, or -1.
  * @debug: the separate debug file, or NULL.
+ * @lost: name of the separate debug file that was not found (shstk_debugfile_promised()), or NULL.
  * @mini_image: unpacked .gnu_debugdata, or NULL.
  * @mini: the ELF file in @mini_image, or NULL.
  * @symtab: function symbols.
@@ -117,6 +118,7 @@ struct shstk_object {
 	struct shstk_known_file known_file;
 	int debug_fd;
 	Elf *debug;
+	const char *lost;
 	void *mini_image;
 	Elf *mini;
 	struct shstk_symtab symtab;
@@ -305,6 +307,8 @@ bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t
 
 static void open_debug(struct shstk_object *object)
 {
+	const char *lost;
+
 	if (!object->path ||
 	    (shstk_elf_has(object->elf, ".debug_info") && shstk_elf_has(object->elf, ".symtab")))
 		return;
@@ -313,6 +317,8 @@ static void open_debug(struct shstk_object *object)
 		object->debug_fd = shstk_debugfile_fetch(object->elf);
 	if (object->debug_fd >= 0)
 		object->debug = shstk_elf_begin(object->debug_fd);
+	else if ((lost = shstk_debugfile_promised(object->elf)))
+		object->lost = shstk_pool_text(object->pool, lost, strlen(lost));
 }
 
 static void load_symbols(struct shstk_object *object)
@@ -442,6 +448,13 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct s
 size_t shstk_object_missing(const struct shstk_object *object, const char **first)
 {
 	return object->dwarf ? shstk_dwarf_missing(object->dwarf, first) : 0;
+}
+
+const char *shstk_object_lost(const struct shstk_object *object, const char **name)
+{
+	if (object->lost)
+		*name = object->name;
+	return object->lost;
 }
 
 /* Reads the object's names of an address. Returns NULL when memory runs out. */

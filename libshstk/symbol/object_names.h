@@ -60,6 +60,11 @@ bool shstk_object_address(struct shstk_object *object, uint64_t offset, uint64_t
 /* Returns how many units lack their .dwo file, as shstk_dwarf_missing() does. */
 size_t shstk_object_missing(const struct shstk_object *object, const char **first);
 /*
+ * Returns the name of the debug file that the object's .gnu_debuglink names and that was not found, or
+ * NULL. Writes the object's own name to @name then.
+ */
+const char *shstk_object_lost(const struct shstk_object *object, const char **name);
+/*
  * Reads the names for @nr different addresses by up to @threads threads, where that is worth it, so
  * that shstk_object_resolve() finds them at once.
  */

@@ -804,6 +804,13 @@ const struct shstk_symbol *shstk_location_symbol(const struct shstk_profile *pro
 	return shstk_symbols_lookup(profile->symbols, location->map, location->pc, location->how);
 }
 
+void shstk_profile_look_up(struct shstk_profile *profile)
+{
+	shstk_profile_prepare(profile);
+	for (size_t i = 0; i < profile->nr_locations; i++)
+		shstk_location_symbol(profile, profile->locations[i]);
+}
+
 unsigned int shstk_shown_type(const struct shstk_profile *profile,
 			      const struct shstk_write_opts *opts)
 {

@@ -235,6 +235,14 @@ int shstk_profile_comment(struct shstk_profile *profile, const char *text);
 int shstk_profile_caution(struct shstk_profile *profile, const char *text);
 
 /**
+ * shstk_profile_look_up() - look up the names of all stacks now
+ * @profile: the profile.
+ *
+ * Writing it looks them up, too. Before that, what cannot be named may be told as a caution.
+ */
+void shstk_profile_look_up(struct shstk_profile *profile);
+
+/**
  * shstk_profile_keep_times() - keep the times of samples from now on
  * @profile: the profile, without samples.
  * @most: how many samples may have a time; SIZE_MAX: all of them. When there are more, their times

@@ -441,6 +441,20 @@ const struct shstk_symbol *shstk_symbols_lookup(struct shstk_symbols *symbols,
 size_t shstk_symbols_missing(const struct shstk_symbols *symbols, const char **first);
 
 /**
+ * shstk_symbols_lost() - count files whose separate debug file was not found
+ * @symbols: the store.
+ * @name: receives the name of the first such file, or NULL.
+ * @debug: receives the name of its debug file, which its .gnu_debuglink has, or NULL.
+ *
+ * Debug files whose name is made of a build id are not counted: files of distributions' packages name
+ * such, and most systems do not have them.
+ *
+ * Return: number of files.
+ */
+size_t shstk_symbols_lost(const struct shstk_symbols *symbols, const char **name,
+			  const char **debug);
+
+/**
  * enum shstk_excess - a resource that a file would have taken more of than it may
  * @SHSTK_EXCESS_MEMORY: memory.
  * @SHSTK_EXCESS_TIME: CPU time.

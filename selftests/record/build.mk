@@ -127,7 +127,7 @@ $(RECORD_B)/split: selftests/record/split.c
 		$(abspath $<) && rm -f split.dwo && $(CC) -o split split.o
 selftests/record/top_test.py: | $(RECORD_B)/target $(RECORD_B)/split $(RECORD_B)/long_names all
 
-selftests/record/sums_test.py: | $(RECORD_B)/sums all
+selftests/record/sums_test.py: | $(RECORD_B)/split $(RECORD_B)/sums all
 
 $(RECORD_B)/wakers: selftests/record/wakers.c
 	@mkdir -p $(@D)

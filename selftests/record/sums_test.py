@@ -12,6 +12,7 @@ import gzip
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -126,6 +127,48 @@ def losses_in_every_output():
     check([value for frames, value in folded(paths[0]) if frames[0].startswith('[caution]')]
           == [0], 'folded stacks')
     check(found[1] in json.loads(read(paths[3]))['cautions'], 'JSON')
+
+
+def check_in_all(begin, *command):
+    """Records a command, and checks that a line that begins so is printed and in each output."""
+    options, paths = outputs('missing')
+    kept, again = (os.path.join(TMP, name) for name in ('missing.shstk', 'missing.again.txt'))
+    done = run(SHSTK, 'record', '--via=agent', f'--output={kept}', *options, '--', *command)
+    check(done.returncode == 0 and done.stderr.count(begin) == 1, done.stderr)
+    done = run(SHSTK, 'report', f'--output={again}', kept)
+    check(done.returncode == 0, done.stderr)
+    for path in [*paths, again]:
+        text = read(path)
+        # Tables break lines.
+        check(begin in re.sub(r'\s+', ' ', text), f'{path}: {text[:400]}')
+
+
+@test
+def missing_descriptions():
+    """a .dwo file that is missing is said in each output"""
+    check_in_all('inlined functions of 1 source file are not shown', os.path.join(HERE, 'split'))
+
+
+@test
+def missing_debug_files():
+    """a debug file that .gnu_debuglink names, and that is gone or another's, is, too"""
+    if not shutil.which('objcopy'):
+        raise Skip('objcopy is not installed')
+    program, debug = (os.path.join(TMP, name) for name in ('linked', 'linked.debug'))
+    for options in (['--only-keep-debug', SUMS, debug],
+                    ['--strip-all', f'--add-gnu-debuglink={debug}',
+                     '--remove-section=.note.gnu.build-id', SUMS, program]):
+        done = run('objcopy', *options)
+        check(done.returncode == 0, done.stderr)
+    command = [program, 'cpu', '0.1']
+    begin = 'lines, inlined functions and some names of linked are not shown: the debug file'
+    done = run(SHSTK, 'record', '--via=agent', '-o', f'{program}.folded', '--', *command)
+    check(done.returncode == 0 and begin not in done.stderr, done.stderr)
+    with open(debug, 'ab') as file:
+        file.write(b'not the same')
+    check_in_all(begin, *command)
+    os.unlink(debug)
+    check_in_all(begin, *command)
 
 
 def next_part(recorder, name):

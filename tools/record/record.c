@@ -335,11 +335,14 @@ static int finish(struct recording *r, struct top *top, bool ended, const struct
 	r->backend->report_gaps(r, ended, usage);
 	if (o->push.to)
 		pusher_watch(&r->pusher);
+	if (!o->live)
+		output_name(&o->output, r->symbols, r->profile);
 	r->unwritten |= !series_push(r);
 	if (o->live ? top_end(top, r) : !output_write(&o->output, r->profile, record_title(o)))
 		return EXIT_OWN;
 	note_memory(r);
-	output_report_missing(r->symbols);
+	if (o->live)
+		output_report_missing(r->symbols, NULL);
 	if (!o->quiet)
 		r->backend->report(r, ended, usage);
 	return ret || r->unwritten ? EXIT_OWN : 0;

@@ -180,11 +180,12 @@ static void wait_writer(struct recording *r)
 static void write_part(struct recording *r)
 {
 	const struct record_opts *o = r->opts;
-	bool ok = output_write(&r->opts->output, r->profile, record_title(o));
 	char *names = output_names(&o->output);
+	bool ok;
 
+	output_name(&o->output, r->symbols, r->profile);
+	ok = output_write(&r->opts->output, r->profile, record_title(o));
 	ok &= series_push(r);
-	output_report_missing(r->symbols);
 	if (ok && !o->quiet && names && *names)
 		complain("%s", names + strspn(names, " "));
 	free(names);

@@ -766,7 +766,7 @@ int trace_core_threads(const struct trace_opts *opts, struct core *core,
 		out->tail(core, opts->json);
 	}
 	if (!err)
-		output_report_missing(d.symbols);
+		output_report_missing(d.symbols, NULL);
 	images_deinit(&d.images);
 	images_deinit(&d.given);
 	interpreted_deinit(&d.interpreted);

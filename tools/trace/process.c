@@ -966,7 +966,7 @@ int trace_process(const struct trace_opts *opts)
 	else if (!err)
 		complain("process %d: not every stack could be taken as asked, see above", t.pid);
 	if (!err)
-		output_report_missing(t.symbols);
+		output_report_missing(t.symbols, NULL);
 	cleanup(&t);
 	return status;
 }

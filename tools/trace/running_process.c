@@ -176,7 +176,7 @@ int trace_running(const struct trace_opts *o)
 	else
 		complain("process %d: not every stack could be taken as asked, see above", o->pid);
 	if (symbols)
-		output_report_missing(symbols);
+		output_report_missing(symbols, NULL);
 	free(t.threads);
 	free(t.entries);
 	shstk_symbols_destroy(symbols);

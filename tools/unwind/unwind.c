@@ -329,9 +329,9 @@ static int write_profile(struct unwind *u)
 {
 	note(u);
 	report_gaps(u);
+	output_name(&u->output, u->symbols, u->profile);
 	if (!output_write(&u->output, u->profile, u->pd->path))
 		return -EIO;
-	output_report_missing(u->symbols);
 	report_done(u);
 	return 0;
 }
