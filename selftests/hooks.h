@@ -6,12 +6,14 @@
 #ifndef SELFTESTS_HOOKS_H
 #define SELFTESTS_HOOKS_H
 
+#include <spawn.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 /**
  * struct hook - a function of the object
@@ -22,6 +24,36 @@ struct hook {
 	const char *name;
 	void (*call)(void);
 };
+
+/* Functions of newer C libraries, of which the objects have hooks everywhere. */
+typedef int spawn_function(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
+			   const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
+spawn_function pidfd_spawn, pidfd_spawnp;
+
+static inline void hooks_spawn(spawn_function *call, const char *path, char *const argv[],
+			       char *const envp[])
+{
+	int fd;
+
+	if (!call(&fd, path, NULL, NULL, argv, envp))
+		waitid(P_PIDFD, (id_t)fd, NULL, WEXITED);
+}
+
+static inline void hooks_popen(void)
+{
+	FILE *out = popen("true", "r");
+
+	if (out)
+		pclose(out);
+}
+
+static inline void hooks_wordexp(void)
+{
+	wordexp_t found;
+
+	if (!wordexp("$(echo a)", &found, 0))
+		wordfree(&found);
+}
 
 /* Runs @run, which does not return, in a child. Returns whether the child ended with status 0. */
 static inline bool hook_survives(const struct hook *hook, void (*run)(const struct hook *hook))

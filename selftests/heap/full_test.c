@@ -303,6 +303,7 @@ static void align(void)
 	HOOK(execlp, execlp(program(), "true", "a", NULL))                                  \
 	HOOK(execv, execv(program(), words))                                                \
 	HOOK(execve, execve(program(), words, variables))                                   \
+	HOOK(execveat, execveat(AT_FDCWD, program(), words, variables, 0))                  \
 	HOOK(execvp, execvp(program(), words))                                              \
 	HOOK(execvpe, execvpe(program(), words, variables))                                 \
 	HOOK(fexecve, fexecve(open(program(), O_RDONLY), words, variables))                 \
@@ -315,6 +316,9 @@ static void align(void)
 	HOOK(mprotect, use_reserved())                                                      \
 	HOOK(mremap, map_and_unmap(mmap))                                                   \
 	HOOK(munmap, map_and_unmap(mmap))                                                   \
+	HOOK(pidfd_spawn, hooks_spawn(pidfd_spawn, program(), words, variables))            \
+	HOOK(pidfd_spawnp, hooks_spawn(pidfd_spawnp, program(), words, variables))          \
+	HOOK(popen, program(); hooks_popen())                                               \
 	HOOK(posix_memalign, align())                                                       \
 	HOOK(posix_spawn, spawn(false))                                                     \
 	HOOK(posix_spawnp, spawn(true))                                                     \
@@ -328,7 +332,9 @@ static void align(void)
 	HOOK(setrlimit, limit_addresses())                                                  \
 	HOOK(setrlimit64, setrlimit64(RLIMIT_CORE, &no_core64))                             \
 	HOOK(syscall, syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))                  \
-	HOOK(valloc, free(valloc(12)))
+	HOOK(system, program(); if (system("true") < 0) _exit(107))                         \
+	HOOK(valloc, free(valloc(12)))                                                      \
+	HOOK(wordexp, program(); hooks_wordexp())
 
 /* clang-format off */
 #define FUNCTION(name, ...) static void call_##name(void) { __VA_ARGS__; }

@@ -416,6 +416,7 @@ static int own_select(bool with_mask)
 	HOOK(execlp, execlp(program(), "true", "a", NULL))                                       \
 	HOOK(execv, execv(program(), words))                                                     \
 	HOOK(execve, execve(program(), words, variables))                                        \
+	HOOK(execveat, execveat(AT_FDCWD, program(), words, variables, 0))                       \
 	HOOK(execvp, execvp(program(), words))                                                   \
 	HOOK(execvpe, execvpe(program(), words, variables))                                      \
 	HOOK(fexecve, fexecve(open(program(), O_RDONLY), words, variables))                      \
@@ -426,7 +427,10 @@ static int own_select(bool with_mask)
 	HOOK(msgsnd, wait_for_message())                                                         \
 	HOOK(nanosleep, nanosleep(&soon, &rest))                                                 \
 	HOOK(pause, pause())                                                                     \
+	HOOK(pidfd_spawn, hooks_spawn(pidfd_spawn, program(), words, variables))                 \
+	HOOK(pidfd_spawnp, hooks_spawn(pidfd_spawnp, program(), words, variables))               \
 	HOOK(poll, poll(&pollfd, 1, 2))                                                          \
+	HOOK(popen, program(); hooks_popen())                                                    \
 	HOOK(posix_spawn, spawn(false))                                                          \
 	HOOK(posix_spawnp, spawn(true))                                                          \
 	HOOK(ppoll, ppoll(&pollfd, 1, &soon, &none))                                             \
@@ -473,6 +477,7 @@ static int own_select(bool with_mask)
 	HOOK(sleep, sleep(1))                                                                    \
 	HOOK(ssignal, ssignal(SIGUSR1, on_alarm); raise(SIGUSR1))                                \
 	HOOK(syscall, syscall(SYS_getpid); syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0))  \
+	HOOK(system, program(); if (system("true") < 0) _exit(107))                              \
 	HOOK(sysv_signal, sysv_signal(SIGUSR1, on_alarm); raise(SIGUSR1))                        \
 	HOOK(thrd_create, run_thrd())                                                            \
 	HOOK(thrd_sleep, thrd_sleep(&soon, &rest))                                               \
@@ -482,6 +487,7 @@ static int own_select(bool with_mask)
 	HOOK(wait4, child(); wait4(-1, &status, 0, &usage))                                      \
 	HOOK(waitid, wait_for_child())                                                           \
 	HOOK(waitpid, child(); waitpid(-1, &status, 0))                                          \
+	HOOK(wordexp, program(); hooks_wordexp())                                                \
 	HOOK(write, if (write(ends[1], bytes, 1) != 1) _exit(105))                               \
 	HOOK(writev, if (writev(ends[1], &piece, 1) != 1) _exit(106))
 

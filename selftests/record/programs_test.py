@@ -152,7 +152,10 @@ def root_folder_of_its_own():
     other = os.path.join(HERE, 'plugin-one.so')
     os.makedirs(root + os.path.dirname(other), exist_ok=True)
     shutil.copy(other, root + other)
-    for way in (('chroot', root, '/bin/sh', '-c', 'echo "$LD_PRELOAD"'), (TARGET, 'root', root)):
+    ways = [('chroot', root, '/bin/sh', '-c', 'echo "$LD_PRELOAD"')] + [
+        (TARGET, 'root', root, how)
+        for how in ('exec', 'execveat', 'number', 'system', 'popen', 'wordexp')]
+    for way in ways:
         command = ('unshare', '-r', *way) if os.geteuid() else way
         plain = subprocess.run(command, capture_output=True, text=True, check=False,
                                timeout=LIMIT)

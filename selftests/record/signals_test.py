@@ -35,14 +35,16 @@ def all_signals_blocked():
 
 @test
 def full_mask_is_handed_on():
-    """a program that executes another one with all signals blocked: that has them all blocked"""
+    """a program that executes another one with all signals blocked, or ignored: that has them so, too"""
     every = sum(1 << (n - 1) for n in range(signal.SIGRTMIN, signal.SIGRTMAX + 1))
+    ways = ('exec', TARGET), ('number', STATIC), ('vfork', STATIC), ('spawn', TARGET), (
+        'system', TARGET), ('popen', STATIC)
     for options in [], ['--wall']:
-        for how in 'exec', 'vfork', 'spawn':
-            for program in TARGET, STATIC:
-                result = record(TARGET, 'hands-on', how, program, options=options)
+        for how, program in ways:
+            for what in 'mask', 'ignored':
+                result = record(TARGET, 'hands-on', how, program, what, options=options)
                 check(result.status == 0 and int(result.out, 16) == every,
-                      f'{how} {program} {options}: {result.status} {result.out} {result.err}')
+                      f'{how} {program} {what} {options}: {result.status} {result.out} {result.err}')
                 # It is still sampled where the call has failed or was a child's.
                 check(seconds(result, 'do_hands_on', 'burn') > 0.05, str(result.stacks))
 

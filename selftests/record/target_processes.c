@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* target_processes.c - what the target does with processes, files and its own rights. */
 #include <dlfcn.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <linux/filter.h>
 #include <link.h>
@@ -22,6 +23,7 @@
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 #include "target.h"
 
@@ -386,13 +388,45 @@ int do_vfork_filter(char **arg)
 	return after_vfork(arg, true);
 }
 
-/* root FOLDER: gives up new privileges, as sandboxes do, and executes a shell with this root. */
+/* Has the C library execute a shell with a command that prints a line. Returns 0, or another number. */
+static int run_shell(const char *how, const char *command)
+{
+	char line[4096], words[4096];
+	wordexp_t found;
+	FILE *out;
+
+	if (!strcmp(how, "system"))
+		return system(command);
+	if (!strcmp(how, "wordexp")) {
+		snprintf(words, sizeof(words), "\"$(%s)\"", command);
+		return wordexp(words, &found, WRDE_SHOWERR) || found.we_wordc != 1 ||
+		       puts(found.we_wordv[0]) < 0;
+	}
+	out = popen(command, "r");
+	if (!out || !fgets(line, sizeof(line), out))
+		return 1;
+	fputs(line, stdout);
+	return pclose(out);
+}
+
+/*
+ * root FOLDER HOW: gives up new privileges, as sandboxes do, and executes a shell with this root, which
+ * says what is preloaded.
+ */
 int do_root(char **arg)
 {
+	static const char command[] = "echo \"$LD_PRELOAD\"";
+	char *argv[] = { "sh", "-c", (char *)command, NULL };
+
 	if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || chroot(arg[0]) || chdir("/"))
 		return 1;
-	execl("/bin/sh", "sh", "-c", "echo \"$LD_PRELOAD\"", NULL);
-	return 2;
+	if (!strcmp(arg[1], "exec"))
+		execv("/bin/sh", argv);
+	if (!strcmp(arg[1], "execveat"))
+		execveat(AT_FDCWD, "/bin/sh", argv, environ, 0);
+	if (!strcmp(arg[1], "number"))
+		syscall(SYS_execve, "/bin/sh", argv, environ);
+	return run_shell(arg[1], command);
 }
 
 /* locks SECONDS: locks its memory and works, also in a thread and in a child. */

@@ -86,20 +86,65 @@ int do_spawns(char **arg)
 	return 0;
 }
 
-/* hands-on HOW PROGRAM: blocks all signals and executes the program, which prints its mask. */
+/* Has a shell execute the program. Returns its status. */
+static int hand_on_by_shell(const char *how, const char *program, const char *what)
+{
+	char command[256], line[64] = "";
+	FILE *out;
+
+	snprintf(command, sizeof(command), "exec %s %s", program, what);
+	if (!strcmp(how, "system"))
+		return system(command);
+	out = popen(command, "r");
+	if (!out || !fgets(line, sizeof(line), out))
+		return 1;
+	fputs(line, stdout);
+	return pclose(out);
+}
+
+/* ignored: prints which real-time signals are ignored, as a number. */
+int do_ignored(char **arg)
+{
+	struct sigaction act;
+	uint64_t mask = 0;
+
+	(void)arg;
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		if (!sigaction(signo, NULL, &act) && act.sa_handler == SIG_IGN)
+			mask |= (uint64_t)1 << (signo - 1);
+	printf("%" PRIx64 "\n", mask);
+	return 0;
+}
+
+/*
+ * hands-on HOW PROGRAM mask|ignored: blocks or ignores all signals and executes the program, which prints
+ * those that it has got.
+ */
 int do_hands_on(char **arg)
 {
-	char *argv[] = { arg[1], "mask", NULL };
+	char *argv[] = { arg[1], arg[2], NULL };
 	int status = 1, failed = 1;
 	sigset_t all;
 	pid_t pid;
 
 	sigfillset(&all);
-	sigprocmask(SIG_BLOCK, &all, NULL);
+	if (!strcmp(arg[2], "mask"))
+		sigprocmask(SIG_BLOCK, &all, NULL);
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX && strcmp(arg[2], "mask"); signo++)
+		signal(signo, SIG_IGN);
+	if (!strcmp(arg[0], "system") || !strcmp(arg[0], "popen")) {
+		status = hand_on_by_shell(arg[0], arg[1], arg[2]);
+		burn(0.1);
+		return status;
+	}
 	if (!strcmp(arg[0], "exec")) {
 		execv("/nowhere", argv);
 		burn(0.1);
 		execv(arg[1], argv);
+	} else if (!strcmp(arg[0], "number")) {
+		syscall(SYS_execveat, AT_FDCWD, "/nowhere", argv, environ, 0);
+		burn(0.1);
+		syscall(SYS_execve, arg[1], argv, environ);
 	} else if (!strcmp(arg[0], "vfork")) {
 		pid = vfork();
 		if (!pid) {

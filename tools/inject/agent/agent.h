@@ -708,6 +708,11 @@ bool signals_were_left(int signo);
  */
 bool signals_leave(void);
 /*
+ * Begins to have the kernel ignore the signals that are or were the agent's and that the program ignores,
+ * while a program is executed, which gets that; or ends it. The agent's signals do not come meanwhile.
+ */
+void signals_hand_on(bool on);
+/*
  * Handles a signal that was the agent's and that came for the program, which has no handler for it.
  * Returns true if its action is the default one, which the kernel now has; false if it is to be
  * ignored.

@@ -368,15 +368,16 @@ bool env_may_call(void)
 }
 
 /*
- * Blocks the agent's signal while a program is executed, if this program has blocked it: the mask is
+ * Blocks or ignores the agent's signal while a program is executed, if this program has done so: both is
  * handed on. None of the agent's may be pending in the next program, so the timer of @t stands still.
  * @t is NULL in a child of vfork() and in the parent of a child that is created: they have no signals
  * to hand on. If the call returns, env_call_returned() undoes this.
  */
-static void hand_on_mask(struct agent_thread *t)
+static void hand_on_signals(struct agent_thread *t)
 {
 	bool others;
 
+	signals_hand_on(true);
 	if (!local.blocked)
 		return;
 	change_agent_signal(SIG_BLOCK);
@@ -403,19 +404,21 @@ void env_before_exec(const char *path)
 		agent_settle(t, true);
 		event_end(t);
 	}
-	hand_on_mask(t);
+	hand_on_signals(t);
 }
 
 void env_before_spawn(void)
 {
 	if (agent.on && !in_sandbox())
-		hand_on_mask(NULL);
+		hand_on_signals(NULL);
 }
 
 void env_call_returned(void)
 {
 	struct agent_thread *t;
 
+	if (agent.on && !in_sandbox())
+		signals_hand_on(false);
 	if (!local.hands_on)
 		return;
 	local.hands_on = false;

@@ -534,6 +534,19 @@ static int set_handler(int signo, const struct sigaction *act, struct sigaction 
 	return ret;
 }
 
+/* Returns the action that has the agent's handler. */
+static struct sigaction front(void)
+{
+	struct sigaction action = {
+		.sa_sigaction = agent_handler,
+		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
+	};
+
+	/* The mask also has the signals that libc reserves, which sigfillset() leaves out. */
+	memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
+	return action;
+}
+
 /*
  * Sets the agent's handler as the kernel's action where the program has no handler. Called with the
  * lock.
@@ -541,12 +554,8 @@ static int set_handler(int signo, const struct sigaction *act, struct sigaction 
 static void keep_in_front(int signo, const struct sigaction *act)
 {
 	struct program_action now = { .handler = act->sa_sigaction, .flags = act->sa_flags };
-	struct sigaction real = {
-		.sa_sigaction = agent_handler,
-		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
-	};
+	const struct sigaction real = front();
 
-	memset(&real.sa_mask, 0xff, sizeof(real.sa_mask));
 	publish(&actions[signo], &now);
 	next_signal.sigaction(signo, &real, NULL);
 }
@@ -796,15 +805,10 @@ static bool (*is_usable)(int signo);
  */
 static int take_another(void)
 {
-	struct sigaction action = {
-		.sa_sigaction = agent_handler,
-		.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK,
-	};
+	const struct sigaction action = front();
 	struct sigaction old;
 	int signo;
 
-	/* The mask also has the signals that libc reserves, which sigfillset() leaves out. */
-	memset(&action.sa_mask, 0xff, sizeof(action.sa_mask));
 	for (int i = 0; (signo = candidate(i)); i++) {
 		if (was_left(signo) || next_signal.sigaction(signo, NULL, &old) ||
 		    old.sa_handler != SIG_DFL || !is_usable(signo))
@@ -887,6 +891,40 @@ bool signals_leave(void)
 	}
 	unlock(mask);
 	return ok;
+}
+
+/* Returns whether the program ignores a signal for which the kernel has the agent's handler. */
+static bool is_ignored(int signo)
+{
+	if (signo == agent.signo)
+		return believed_action.sa_handler == SIG_IGN;
+	return was_left(signo) && atomic_load_explicit(&actions[signo].handler,
+						       memory_order_relaxed) == (void *)SIG_IGN;
+}
+
+/* Changes the kernel's action, if it is @from, to @to. Called with the lock. */
+static void exchange_action(int signo, const struct sigaction *from, const struct sigaction *to)
+{
+	struct sigaction is;
+
+	if (!next_signal.sigaction(signo, NULL, &is) && is.sa_sigaction == from->sa_sigaction)
+		next_signal.sigaction(signo, to, NULL);
+}
+
+void signals_hand_on(bool on)
+{
+	const struct sigaction ours = front(), ignore = { .sa_handler = SIG_IGN };
+	ksigset ignored = 0, mask;
+
+	for (int signo = 1; signo < NR_SIGNALS; signo++)
+		ignored |= (ksigset)is_ignored(signo) << (signo - 1);
+	if (likely(!ignored))
+		return;
+	mask = lock();
+	for (int signo = 1; signo < NR_SIGNALS; signo++)
+		if (ignored >> (signo - 1) & 1)
+			exchange_action(signo, on ? &ours : &ignore, on ? &ignore : &ours);
+	unlock(mask);
 }
 
 bool signals_allow_default(int signo)

@@ -18,6 +18,10 @@
  *
  * If the object cannot be found any more, as in another root folder, the loader would complain.
  * Then the object is removed from LD_PRELOAD.
+ *
+ * system(), popen() and wordexp() execute a shell with the program's own environment, by functions of libc
+ * that cannot be hooked. There an object that is missing is removed from the variable in place, and
+ * nothing is put back.
  */
 #include <alloca.h>
 #include <dlfcn.h>
@@ -29,8 +33,11 @@
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <unistd.h>
+#include <wordexp.h>
 
 #include "../protocol.h"
 #include "buffer.h"
@@ -69,7 +76,22 @@ static struct {
 			   const posix_spawnattr_t *, char *const[], char *const[]);
 	int (*posix_spawnp)(pid_t *, const char *, const posix_spawn_file_actions_t *,
 			    const posix_spawnattr_t *, char *const[], char *const[]);
+	int (*pidfd_spawn)(int *, const char *, const posix_spawn_file_actions_t *,
+			   const posix_spawnattr_t *, char *const[], char *const[]);
+	int (*pidfd_spawnp)(int *, const char *, const posix_spawn_file_actions_t *,
+			    const posix_spawnattr_t *, char *const[], char *const[]);
+	pid_t (*pidfd_getpid)(int);
+	int (*system)(const char *);
+	FILE *(*popen)(const char *, const char *);
+	int (*wordexp)(const char *, wordexp_t *, int);
 } next_exec;
+
+/* Functions of glibc 2.34 and 2.39, which older headers do not declare. */
+int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags);
+int pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
+		const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
+int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
+		 const posix_spawnattr_t *attr, char *const argv[], char *const envp[]);
 
 #define RESOLVE(name) (*(void **)&next_exec.name = dlsym(RTLD_NEXT, #name))
 
@@ -80,6 +102,9 @@ void env_resolve(void)
 	RESOLVE(fexecve);
 	RESOLVE(posix_spawn);
 	RESOLVE(posix_spawnp);
+	RESOLVE(system);
+	RESOLVE(popen);
+	RESOLVE(wordexp);
 }
 
 #define NEXT(name) (next_exec.name ? next_exec.name : (env_resolve(), next_exec.name))
@@ -351,13 +376,19 @@ static const char *add_preload(struct built *b, const char *others)
 	return buffer_end_text(&b->texts) && !b->texts.cut ? text : NULL;
 }
 
-/* Builds an environment whose LD_PRELOAD lacks this object, which is at @at in @list. */
-static bool build_without(struct built *b, char *const envp[], const struct env_scan *l, char *list,
-			  char *at)
+/* Removes this object, which is at @at, from a list of objects. */
+static void cut_out(char *at)
 {
 	char *behind = at + strlen(object);
 
 	memmove(at, *behind ? behind + 1 : behind, strlen(*behind ? behind + 1 : behind) + 1);
+}
+
+/* Builds an environment whose LD_PRELOAD lacks this object, which is at @at in @list. */
+static bool build_without(struct built *b, char *const envp[], const struct env_scan *l, char *list,
+			  char *at)
+{
+	cut_out(at);
 	if (*list && !build_add(b, b->texts.bytes))
 		return false;
 	return build_add_others(b, envp, l);
@@ -447,6 +478,32 @@ static char *const *with_agent(const char *path, char *const envp[])
 HOOK_API int execve(const char *path, char *const argv[], char *const envp[])
 {
 	return EXECUTE(path, envp, NEXT(execve)(path, argv, env));
+}
+
+/* The function of libc is the system call. */
+static int call_execveat(int fd, const char *path, char *const argv[], char *const envp[],
+			 int flags)
+{
+	long ret = sys6(SYS_execveat, fd, (long)path, (long)argv, (long)envp, flags, 0);
+
+	errno = (int)-ret;
+	return -1;
+}
+
+HOOK_API int execveat(int fd, const char *path, char *const argv[], char *const envp[], int flags)
+{
+	return EXECUTE(path, envp, call_execveat(fd, path, argv, env, flags));
+}
+
+long env_execute(long path, long argv, long envp)
+{
+	return execve((const char *)path, (char *const *)argv, (char *const *)envp);
+}
+
+long env_execute_at(long fd, long path, long argv, long envp, long flags)
+{
+	return execveat((int)fd, (const char *)path, (char *const *)argv, (char *const *)envp,
+			(int)flags);
 }
 
 HOOK_API int execv(const char *path, char *const argv[])
@@ -562,4 +619,88 @@ HOOK_API int posix_spawnp(pid_t *pid, const char *file, const posix_spawn_file_a
 
 	pid = pid ? pid : &child;
 	return SPAWN(file, envp, *pid, NEXT(posix_spawnp)(pid, file, actions, attr, argv, env));
+}
+
+/* Makes such a call that stores a descriptor of the child. Where libc lacks it, the kernel may, too. */
+static int spawn_with_pidfd(__typeof__(&pidfd_spawn) call, int *pidfd, const char *path,
+			    const posix_spawn_file_actions_t *actions,
+			    const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	if (!next_exec.pidfd_getpid)
+		RESOLVE(pidfd_getpid);
+	if (!call || !next_exec.pidfd_getpid)
+		return ENOSYS;
+	return SPAWN(path, envp, env_may_call() ? next_exec.pidfd_getpid(*pidfd) : 0,
+		     call(pidfd, path, actions, attr, argv, env));
+}
+
+HOOK_API int pidfd_spawn(int *pidfd, const char *path, const posix_spawn_file_actions_t *actions,
+			 const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	if (!next_exec.pidfd_spawn)
+		RESOLVE(pidfd_spawn);
+	return spawn_with_pidfd(next_exec.pidfd_spawn, pidfd, path, actions, attr, argv, envp);
+}
+
+HOOK_API int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_actions_t *actions,
+			  const posix_spawnattr_t *attr, char *const argv[], char *const envp[])
+{
+	if (!next_exec.pidfd_spawnp)
+		RESOLVE(pidfd_spawnp);
+	return spawn_with_pidfd(next_exec.pidfd_spawnp, pidfd, file, actions, attr, argv, envp);
+}
+
+/* Removes this object from the program's LD_PRELOAD, in place, if the loader would not find it. */
+static void remove_missing(void)
+{
+	struct built b;
+	struct env_scan l;
+	char *list, *at;
+
+	if (!*object || !env_may_call() || is_there() || !scan(&l, environ) || !l.preload ||
+	    !build_begin(&b, &l))
+		return;
+	list = read_preload(&b, &l);
+	at = list ? find_object(list) : NULL;
+	if (at) {
+		cut_out(at);
+		poke(l.preload, b.texts.bytes, strlen(b.texts.bytes) + 1);
+	}
+	env_free();
+}
+
+static void before_shell(void)
+{
+	remove_missing();
+	env_before_spawn();
+}
+
+HOOK_API int system(const char *command)
+{
+	int ret;
+
+	before_shell();
+	ret = NEXT(system)(command);
+	env_call_returned();
+	return ret;
+}
+
+HOOK_API FILE *popen(const char *command, const char *mode)
+{
+	FILE *ret;
+
+	before_shell();
+	ret = NEXT(popen)(command, mode);
+	env_call_returned();
+	return ret;
+}
+
+HOOK_API int wordexp(const char *words, wordexp_t *to, int flags)
+{
+	int ret;
+
+	before_shell();
+	ret = NEXT(wordexp)(words, to, flags);
+	env_call_returned();
+	return ret;
 }

@@ -27,6 +27,10 @@ void env_expect_filters(unsigned int filters);
  */
 bool env_unfiltered(void);
 
+/* execve() and execveat() for programs that call syscall() (rawcall.c). The path is one more pointer. */
+long env_execute(long path, long argv, long envp);
+long env_execute_at(long fd, long path, long argv, long envp, long flags);
+
 /* Frees what the calling thread may keep between two calls. To be called when the thread ends. */
 void env_free(void);
 

@@ -79,6 +79,15 @@ static inline struct iovec peek_piece(uint64_t at, size_t size)
 	return (struct iovec){ (void *)at, size };
 }
 
+/* Writes @n bytes, if all of them can be written and no filter of system calls prevents it. */
+static inline bool poke(const void *to, const void *from, size_t n)
+{
+	struct iovec local = { (void *)from, n }, remote = { (void *)to, n };
+
+	return sys6(SYS_process_vm_writev, sys0(SYS_getpid), (long)&local, 1, (long)&remote, 1,
+		    0) == (long)n;
+}
+
 /*
  * Copies the start of a string, at most @size bytes. Returns how many bytes were copied, including
  * the zero at its end if it is among them, or -1 if one could not be read.

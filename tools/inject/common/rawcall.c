@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <sys/syscall.h>
 
+#include "env.h"
 #include "rawcall.h"
 #include "sandbox_hook.h"
 
@@ -66,5 +67,9 @@ long any_call(long nr, long a, long b, long c, long d, long e IN_REGISTERS(long 
 		note_call(nr, a, b);
 	if (nr == SYS_rt_sigaction)
 		return change_action(a, b, c, d);
+	if (nr == SYS_execve)
+		return env_execute(a, b, c);
+	if (nr == SYS_execveat)
+		return env_execute_at(a, b, c, d, e);
 	return next_syscall(nr, a, b, c, d, e IN_REGISTERS(f));
 }
