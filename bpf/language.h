@@ -14,7 +14,7 @@
 #include "context.h"
 
 /* Changes with each change of struct language_target and of the records, for users of the broker. */
-#define LANGUAGE_LAYOUT 2
+#define LANGUAGE_LAYOUT 3
 
 #define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */
@@ -35,6 +35,8 @@
 #define LANGUAGE_NEW 32 /* functions that one sample may copy */
 #define LANGUAGE_SHORT 512 /* a text has fewer bytes that are copied, a power of two */
 #define LANGUAGE_LONG 16384 /* the last text has fewer bytes that are copied, a power of two */
+#define LANGUAGE_MORE \
+	4096 /* further bytes behind the last text; maps of a CPU have values up to 32 KiB */
 #define LANGUAGE_TASK 128 /* the name of a task has fewer bytes that are copied, a power of two */
 #define LANGUAGE_TASK_ENTRIES 6 /* entries in whose place there is room for them */
 #define LANGUAGE_HOLDERS 2
@@ -410,7 +412,8 @@ struct language_moment {
  * @got: how many bytes could be copied of each text.
  * @words: words of the function's object, from @code_from on.
  * @shorts: all texts but the last. Only the first half has any; the rest is for the verifier.
- * @table: the last text, of which only the copied bytes are part of the record.
+ * @table: the last text, and what else a language has behind it. Only the copied bytes are part of the
+ *	record.
  */
 struct language_code {
 	__u32 size;
@@ -420,7 +423,7 @@ struct language_code {
 	__u32 got[LANGUAGE_TEXTS];
 	__u64 words[LANGUAGE_CODE_WORDS];
 	__u8 shorts[LANGUAGE_TEXTS - 1][2 * LANGUAGE_SHORT];
-	__u8 table[LANGUAGE_LONG + LANGUAGE_PAGE];
+	__u8 table[LANGUAGE_LONG + LANGUAGE_PAGE + LANGUAGE_MORE];
 };
 
 #endif /* BPF_LANGUAGE_H */

@@ -19,7 +19,12 @@
 #define NATIVE_PARTS 64 /* functions that machine code has inlined have fewer, and so have calls */
 #define NATIVE_PART_BYTES 16 /* bytes of an inlined call in the virtual machine's table */
 #define NATIVE_TABLE 4096 /* a table of positions has fewer bytes that are copied */
-#define NATIVE_TEXT 16384 /* a function's text, or machine code, has fewer bytes that are copied */
+#define NATIVE_TEXT 16384 /* a function's text has fewer bytes that are copied */
+#define NATIVE_CODE 8192 /* machine code has fewer bytes that are copied */
+#define NATIVE_RETURNS \
+	4096 /* a table of places to which calls return has fewer bytes that are copied */
+#define NATIVE_RETURN_BYTES 24 /* bytes of an element */
+#define NATIVE_STATES 8192 /* what the interpreter would go on with there: fewer bytes are copied */
 #define NATIVE_BEFORE (512u << 10) /* bytes of text that one sample may read to count lines */
 
 /* Indices of the words that are copied of a function. The first ones are what it is known by. */
@@ -60,6 +65,9 @@ enum native_code_word {
 	NATIVE_CODE_CALLS, /* bytes of the table of inlined calls */
 	NATIVE_CODE_BYTES, /* bytes of its code that are behind the table of positions */
 	NATIVE_CODE_EXITS, /* offset in it from which on it goes back to the interpreter */
+	NATIVE_CODE_RETURNS, /* bytes of the table of places to which calls return, which follows */
+	NATIVE_CODE_CHECKS, /* number of places before these that go back */
+	NATIVE_CODE_STATES, /* bytes of what the interpreter would go on with there, which follows */
 };
 
 /* What a record describes, and how a frame runs: the lower bits of its flags. */
@@ -122,6 +130,10 @@ struct native_types {
  * @data_shared: index of what its function shares with others.
  * @data_calls: index of the table of inlined calls.
  * @data_exits: index of the offset of the code that goes back to the interpreter.
+ * @data_states: index of the bytes that tell what the interpreter would go on with.
+ * @data_checks: index of the number of places that go back by themselves; the next one is the number of
+ *	calls that may have to when they return.
+ * @data_places: index of the first place that goes back; those of calls follow the other ones.
  * @string_next: in a string that only stands for another one, that one.
  * @string_resource: in a string outside the heap, the address of its characters.
  */
@@ -154,6 +166,9 @@ struct native_offsets {
 	__u32 data_shared;
 	__u32 data_calls;
 	__u32 data_exits;
+	__u32 data_states;
+	__u32 data_checks;
+	__u32 data_places;
 	__u32 string_next;
 	__u32 string_resource;
 };

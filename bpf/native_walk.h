@@ -445,6 +445,30 @@ static noinline bool describe_code(struct native_run *r, u64 function_id)
 	       type_of(n, table) == n->types.bytes;
 }
 
+/*
+ * Copies where calls of machine code return to, and what the interpreter would go on with there. Returns
+ * the number of bytes.
+ */
+static noinline u64 copy_returns(struct native_run *r, u8 *to)
+{
+	const struct native_offsets *o = &r->n->at;
+	u64 *w = r->run.l->words;
+	u64 data = w[NATIVE_CODE_DATA] + NATIVE_ELEMENTS;
+	u64 checks = number(data, 8 * o->data_checks), calls = number(data, 8 * o->data_checks + 8);
+	u64 states = member(data, 8 * o->data_states), got;
+
+	got = copy_bytes(to, data + 8 * o->data_places + NATIVE_RETURN_BYTES * checks,
+			 NATIVE_RETURN_BYTES * calls, NATIVE_RETURNS);
+	w[NATIVE_CODE_RETURNS] = got;
+	w[NATIVE_CODE_CHECKS] = checks;
+	got = MASKED(got, NATIVE_RETURNS);
+	w[NATIVE_CODE_STATES] = type_of(r->n, states) == r->n->types.bytes ?
+					copy_bytes(to + got, states + NATIVE_ELEMENTS,
+						   number(states, NATIVE_LENGTH), NATIVE_STATES) :
+					0;
+	return got + MASKED(w[NATIVE_CODE_STATES], NATIVE_STATES);
+}
+
 /* Tells what machine code is that was not met before. Returns its number, or 0. */
 static __always_inline u64 introduce_code(struct native_run *r, u64 function_id)
 {
@@ -477,8 +501,9 @@ static __always_inline u64 introduce_code(struct native_run *r, u64 function_id)
 	c->got[2] = got;
 	got = MASKED(got, NATIVE_TABLE);
 	w[NATIVE_CODE_BYTES] =
-		copy_bytes(c->table + got, w[NATIVE_CODE_START], w[NATIVE_CODE_SIZE], NATIVE_TEXT);
-	return end_code(r, c, got + MASKED(w[NATIVE_CODE_BYTES], NATIVE_TEXT));
+		copy_bytes(c->table + got, w[NATIVE_CODE_START], w[NATIVE_CODE_SIZE], NATIVE_CODE);
+	got += MASKED(w[NATIVE_CODE_BYTES], NATIVE_CODE);
+	return end_code(r, c, got + copy_returns(r, c->table + got));
 }
 
 /* Returns the number of the machine code that was found, or 0. */
@@ -597,7 +622,8 @@ static __always_inline void enter_code(struct native_run *r, struct language_ent
 	}
 	e->id = identify_code(r, e->id);
 	e->at = s->pc - s->code_start;
-	e->flags = NATIVE_MACHINE | (s->called ? NATIVE_RETURN : 0);
+	/* Code that has no frame may be the one that replaces the frame by those of the interpreter. */
+	e->flags = NATIVE_MACHINE | (s->called ? NATIVE_RETURN | (s->leaf ? NATIVE_BEHIND : 0) : 0);
 }
 
 /* Fills in the entry of a frame of the language. Returns false if it is none. */

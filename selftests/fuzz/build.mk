@@ -131,7 +131,7 @@ fuzz selftests/fuzz/run: | $(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_fuzz) $(FUZZ_LANGUAGES
 
 # v8_fuzz gets the same of functions of V8, and of its machine code.
 $(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,calls frame function positions \
-		versions) selftests/fuzz/function_fuzz.h $(B)/lib/fuzz/libshstk.a
+		states versions) selftests/fuzz/function_fuzz.h $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^)

@@ -32,8 +32,12 @@ def main():
     ids, calls = struct.pack('<Q', 9), struct.pack('<QiI', 6, 0, 0)
     # test %eax,%eax; jne; call; jmp; call; ret, of which the last one goes back to the interpreter.
     code = bytes.fromhex('85c0 7507 e800000000 eb05 ffd1 9090 c3')
-    words = [64, 3, 128, 0, 192, 256, len(code), 3, 1, 1, 16, len(code), len(code) - 1]
-    write(sys.argv[2], words, (ids, calls, positions), positions + code)
+    # A state of V8 11.3 of two functions, and one that takes the first of these from it.
+    states = bytes([2, 0, 4, 4, 24, 10, 2, 8, 24, 6, 0, 4, 2, 12, 4, 4, 37, 25, 2, 4, 0])
+    returns = b''.join(struct.pack('<6I', 0, 0, 0, at, 0, pc) for at, pc in ((0, 9), (12, 13)))
+    words = [64, 3, 128, 0, 192, 256, len(code), 3, 1, 1, 16, len(code), len(code) - 1, len(returns), 2,
+             len(states)]
+    write(sys.argv[2], words, (ids, calls, positions), positions + code + returns + states)
 
 
 main()

@@ -32,7 +32,7 @@ struct block_marks {
 	const uint8_t *code;
 	size_t size;
 	size_t exits;
-	uint8_t begins[NATIVE_TEXT / 8];
+	uint8_t begins[NATIVE_CODE / 8];
 };
 
 static void mark(struct block_marks *b, uint64_t at)
@@ -114,7 +114,7 @@ void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t e
 		.exits = exits < size ? exits : size,
 	};
 
-	if (!b.machine->decode || size >= NATIVE_TEXT || !all_have_positions(c) || !mark_blocks(&b))
+	if (!b.machine->decode || size >= NATIVE_CODE || !all_have_positions(c) || !mark_blocks(&b))
 		return;
 	find_returns(&b, c);
 }

@@ -35,6 +35,13 @@ static const struct v8_position *find_position(const struct v8_code *c, int64_t 
 	return lo ? &c->positions[lo - 1] : NULL;
 }
 
+int32_t v8_character(const struct v8_code *c, int64_t at)
+{
+	const struct v8_position *p = find_position(c, at);
+
+	return p ? p->at : -1;
+}
+
 /* Returns the position of the call that returns to an offset, or NULL. */
 static const struct v8_position *find_call(const struct v8_code *c, int64_t at)
 {
@@ -67,6 +74,20 @@ static unsigned int expand_call(const struct v8_code *c, const struct v8_positio
 	return nr;
 }
 
+/* Finds the functions of machine code where a call returns, the innermost first. Returns their number. */
+static unsigned int expand_return(const struct v8_code *c, const struct v8_return *r,
+				  struct language_part *parts)
+{
+	for (unsigned int i = 0; i < r->nr; i++) {
+		const struct v8_frame *f = &c->frames[r->first + r->nr - 1 - i];
+
+		parts[i] = (struct language_part){ f->function, -1 };
+		if (f->bytecode >= 0)
+			parts[i].at = V8_BYTECODE - f->bytecode;
+	}
+	return r->nr;
+}
+
 /*
  * Finds the functions of machine code. Where it is not known which of the inlined ones runs, the code
  * itself stands for it, and its own function is the caller.
@@ -74,9 +95,14 @@ static unsigned int expand_call(const struct v8_code *c, const struct v8_positio
 static unsigned int expand_machine(const struct v8_code *c, const struct language_entry *e,
 				   struct language_part *parts, unsigned int max)
 {
-	const struct v8_position *p = e->flags & NATIVE_RETURN ? find_call(c, e->at) : NULL;
+	const bool called = e->flags & NATIVE_RETURN;
+	const struct v8_return *r = called ? v8_find_return(c, e->at, e->flags & NATIVE_BEHIND) :
+					     NULL;
+	const struct v8_position *p = called ? find_call(c, e->at) : NULL;
 	unsigned int nr = 0;
 
+	if (r && r->nr && r->nr <= max)
+		return expand_return(c, r, parts);
 	if (p)
 		return expand_call(c, p, parts, max);
 	if (max < 2)
@@ -92,14 +118,13 @@ unsigned int v8_expand(const struct language_frame *frame, struct language_part 
 {
 	const struct language_entry *e = frame->entry;
 	const struct v8_code *c = frame->function->own;
-	const struct v8_position *p = NULL;
 
 	if (!max || c->machine != ((e->flags & 15) == NATIVE_MACHINE))
 		return 0;
 	if (c->machine)
 		return expand_machine(c, e, parts, max);
-	if (e->flags == NATIVE_INTERPRETED)
-		p = find_position(c, e->at);
-	parts[0] = (struct language_part){ e->id, p ? p->at : -1 };
+	parts[0] = (struct language_part){ e->id, e->flags == NATIVE_INTERPRETED ?
+							  v8_character(c, e->at) :
+							  -1 };
 	return 1;
 }

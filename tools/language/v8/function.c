@@ -86,25 +86,41 @@ static bool fits(const struct language_code *code, size_t size)
 		return w[NATIVE_CODE_INLINED] < NATIVE_PARTS &&
 		       code->got[0] == 8 * w[NATIVE_CODE_INLINED] &&
 		       code->got[1] < NATIVE_PARTS * NATIVE_PART_BYTES && code->got[2] <= table &&
-		       w[NATIVE_CODE_BYTES] <= most;
+		       w[NATIVE_CODE_BYTES] <= most && w[NATIVE_CODE_RETURNS] <= most &&
+		       w[NATIVE_CODE_STATES] <= most &&
+		       w[NATIVE_CODE_BYTES] + w[NATIVE_CODE_RETURNS] + w[NATIVE_CODE_STATES] <=
+			       most;
 	return w[NATIVE_KIND] == NATIVE_INTERPRETED && code->got[0] < LANGUAGE_SHORT &&
 	       code->got[1] < LANGUAGE_SHORT && code->got[2] <= table &&
 	       w[NATIVE_TEXT_BYTES] <= most;
 }
 
+/* How many elements tables have. */
+struct table_sizes {
+	size_t positions;
+	size_t calls;
+	size_t returns;
+	size_t frames;
+	size_t lines;
+};
+
 /* Makes what is kept, with room for tables. */
-static struct v8_code *make_code(size_t positions, size_t calls, size_t lines)
+static struct v8_code *make_code(const struct table_sizes *nr)
 {
-	const size_t size = sizeof(struct v8_code) + positions * sizeof(struct v8_position) +
-			    calls * sizeof(struct v8_call) + lines * sizeof(int32_t);
+	const size_t size = sizeof(struct v8_code) + nr->positions * sizeof(struct v8_position) +
+			    nr->calls * sizeof(struct v8_call) +
+			    nr->frames * sizeof(struct v8_frame) +
+			    nr->returns * sizeof(struct v8_return) + nr->lines * sizeof(int32_t);
 	struct v8_code *c = calloc(1, size);
 
 	if (!c)
 		return NULL;
 	c->size = size;
 	c->calls = (struct v8_call *)(c + 1);
-	c->positions = (struct v8_position *)(c->calls + calls);
-	c->lines = (int32_t *)(c->positions + positions);
+	c->frames = (struct v8_frame *)(c->calls + nr->calls);
+	c->positions = (struct v8_position *)(c->frames + nr->frames);
+	c->returns = (struct v8_return *)(c->positions + nr->positions);
+	c->lines = (int32_t *)(c->returns + nr->returns);
 	return c;
 }
 
@@ -143,8 +159,10 @@ static struct v8_code *make_function(const struct language_code *code)
 
 	if (!w[NATIVE_LINE] || start < 0 || start > INT32_MAX - NATIVE_TEXT)
 		nr = 0;
-	c = make_code(v8_positions(code->table, code->got[2], NULL), 0,
-		      find_lines(text, nr, wide, start, NULL));
+	c = make_code(&(const struct table_sizes){
+		.positions = v8_positions(code->table, code->got[2], NULL),
+		.lines = find_lines(text, nr, wide, start, NULL),
+	});
 	if (!c)
 		return NULL;
 	c->start = start;
@@ -167,15 +185,42 @@ static struct v8_call make_call(const uint8_t *bytes, const uint8_t *ids, size_t
 	};
 }
 
-static struct v8_code *make_machine(const struct language_code *code)
+/* Returns what was copied of the places to which calls return. */
+static struct v8_copied_states copied_states(const struct language_code *code, const void *version)
+{
+	const __u64 *w = code->words;
+	const uint8_t *returns = code->table + code->got[2] + w[NATIVE_CODE_BYTES];
+
+	return (struct v8_copied_states){
+		.version = version,
+		.returns = returns,
+		.nr_returns = w[NATIVE_CODE_RETURNS] / NATIVE_RETURN_BYTES,
+		.states = returns + w[NATIVE_CODE_RETURNS],
+		.states_size = w[NATIVE_CODE_STATES],
+		.ids = code->shorts[0],
+		.nr_ids = w[NATIVE_CODE_INLINED],
+		.own = w[NATIVE_CODE_FUNCTION],
+	};
+}
+
+static struct v8_code *make_machine(const struct language_code *code, const void *version)
 {
 	const __u64 *w = code->words;
 	const size_t calls = code->got[1] / NATIVE_PART_BYTES;
-	struct v8_code *c = make_code(v8_positions(code->table, code->got[2], NULL), calls, 0);
+	const struct v8_copied_states states = copied_states(code, version);
+	struct v8_code *c = make_code(&(const struct table_sizes){
+		.positions = v8_positions(code->table, code->got[2], NULL),
+		.calls = calls,
+		.returns = states.nr_returns,
+		.frames = v8_returns(&states, NULL, NULL),
+	});
 
 	if (!c)
 		return NULL;
 	c->machine = true;
+	v8_returns(&states, c->returns, c->frames);
+	c->nr_returns = states.nr_returns;
+	c->exits = w[NATIVE_CODE_EXITS] + w[NATIVE_CODE_CHECKS] * V8_EXIT_BYTES;
 	c->function = w[NATIVE_CODE_FUNCTION];
 	c->nr_positions = v8_positions(code->table, code->got[2], c->positions);
 	for (c->nr_calls = 0; c->nr_calls < calls; c->nr_calls++)
@@ -209,11 +254,11 @@ int v8_function(const void *version, const struct language_code *code, size_t si
 {
 	struct v8_code *c;
 
-	(void)version;
 	*ret = (struct language_function){ .line = 0 };
 	if (!fits(code, size))
 		return -EINVAL;
-	c = code->words[NATIVE_KIND] == NATIVE_MACHINE ? make_machine(code) : make_function(code);
+	c = code->words[NATIVE_KIND] == NATIVE_MACHINE ? make_machine(code, version) :
+							 make_function(code);
 	ret->own = c;
 	if (!c)
 		return -ENOMEM;
@@ -231,6 +276,8 @@ unsigned int v8_line(const struct language_function *f, int at)
 	const struct v8_code *c = f->own;
 	size_t lo = 0, hi = c->nr_lines;
 
+	if (at <= V8_BYTECODE)
+		at = v8_character(c, V8_BYTECODE - at);
 	if (at < c->start || at >= c->end)
 		return 0;
 	while (lo < hi) {

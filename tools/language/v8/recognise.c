@@ -36,12 +36,15 @@
 #define BYTECODE_FRAME 40
 #define CODE_DATA 16
 #define CODE_POSITIONS 24
-#define DATA_INLINED 1 /* indices in an array (DeoptimizationData) */
+#define DATA_STATES 0 /* indices in an array (DeoptimizationData) */
+#define DATA_INLINED 1
 #define DATA_LITERALS 2
 #define DATA_NUMBER 5
 #define DATA_SHARED 6
 #define DATA_CALLS 7
 #define DATA_EXITS 8
+#define DATA_CHECKS 9
+#define DATA_PLACES 11
 #define SCOPE_INLINE 75 /* kScopeInfoMaxInlinedLocalNamesSize */
 #define SCOPE_MODULE 3 /* scopes and bits of their flags (ScopeFlags) */
 #define SCOPE_SAVED 10
@@ -335,6 +338,9 @@ static void set_target(const struct v8_version *v, struct native_target *t)
 	o->data_shared = DATA_SHARED;
 	o->data_calls = DATA_CALLS;
 	o->data_exits = DATA_EXITS;
+	o->data_states = DATA_STATES;
+	o->data_checks = DATA_CHECKS;
+	o->data_places = DATA_PLACES;
 	o->string_resource = RESOURCE_DATA;
 }
 

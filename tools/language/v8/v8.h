@@ -5,6 +5,16 @@
 
 #include "tools/language/language.h"
 
+/* What an instruction of a state is, or'ed (states.c). */
+enum v8_state_flags {
+	V8_STATE_OPERANDS = 7, /* bits of the number of operands */
+	V8_STATE_BEGIN = 8, /* a state begins */
+	V8_STATE_FRAME = 16, /* a frame begins */
+	V8_STATE_FUNCTION =
+		32, /* it is one of a function; operands: bytecode, index of a constant */
+	V8_STATE_TAKE = 64, /* instructions are taken from an earlier state */
+};
+
 /**
  * struct v8_version - a version of V8 on x86-64 whose pointers are not compressed
  * @major: major version.
@@ -18,6 +28,9 @@
  * @code_size: offset in machine code of the number of bytes.
  * @code_flags: offset in machine code of its flags.
  * @bytecode_head: bytes of bytecode before the first instruction.
+ * @states: the instructions of states (enum v8_state_flags).
+ * @nr_states: number of these.
+ * @signed_names: their numbers are written as operands with a sign are, and no state takes any from another.
  */
 struct v8_version {
 	int32_t major;
@@ -29,6 +42,9 @@ struct v8_version {
 	uint32_t code_size;
 	uint32_t code_flags;
 	uint32_t bytecode_head;
+	const uint8_t *states;
+	uint8_t nr_states;
+	bool signed_names;
 };
 
 /* Returns the table of a version, or NULL. */
@@ -61,6 +77,28 @@ struct v8_call {
 };
 
 /**
+ * struct v8_frame - a function that machine code runs where a call returns
+ * @function: number of the function (struct language_entry).
+ * @bytecode: offset in its bytecode.
+ */
+struct v8_frame {
+	uint64_t function;
+	int32_t bytecode;
+};
+
+/**
+ * struct v8_return - where a call of machine code returns to
+ * @offset: offset in the code.
+ * @first: index of the first one of its frames, which is the outermost.
+ * @nr: their number; 0: they are not known.
+ */
+struct v8_return {
+	uint32_t offset;
+	uint32_t first;
+	uint32_t nr;
+};
+
+/**
  * struct v8_code - what is kept of a function, or of machine code
  * @size: bytes of this structure with its tables.
  * @machine: it is machine code.
@@ -71,6 +109,10 @@ struct v8_call {
  * @nr_positions: number of its elements.
  * @calls: inlined calls.
  * @nr_calls: number of its elements.
+ * @returns: where calls return to, in order.
+ * @nr_returns: number of its elements.
+ * @exits: offset in machine code of the places to which these calls return if the interpreter is to go on.
+ * @frames: the functions that run there.
  * @lines: numbers of the characters behind the ends of lines, in order.
  * @nr_lines: number of its elements.
  */
@@ -84,12 +126,23 @@ struct v8_code {
 	size_t nr_positions;
 	struct v8_call *calls;
 	size_t nr_calls;
+	struct v8_return *returns;
+	size_t nr_returns;
+	uint64_t exits;
+	struct v8_frame *frames;
 	int32_t *lines;
 	size_t nr_lines;
 };
 
 /* Takes a table of positions apart. Returns the number of elements. They are not written to NULL. */
 size_t v8_positions(const uint8_t *bytes, size_t size, struct v8_position *ret);
+
+#define V8_BYTECODE \
+	(-2) /* a place up to here is offset V8_BYTECODE - place of bytecode, not a character */
+#define V8_EXIT_BYTES 4 /* of the code that goes back to the interpreter in one place */
+
+/* Returns the number of the character that a place in code is made of; -1: none is known. */
+int32_t v8_character(const struct v8_code *c, int64_t at);
 
 /* Takes apart what 64 bits say of a position (SourcePosition), apart from its offset. */
 struct v8_position v8_position(uint64_t word);
@@ -99,6 +152,41 @@ struct v8_position v8_position(uint64_t word);
  * all @size bytes of them, of which those from @exits on go back to the interpreter.
  */
 void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits);
+
+/**
+ * struct v8_copied_states - what was copied of machine code of where its calls return to
+ * @version: the version.
+ * @returns: the table of these places.
+ * @nr_returns: number of its elements.
+ * @states: what the interpreter would go on with there.
+ * @states_size: number of bytes.
+ * @ids: numbers of the functions that are inlined.
+ * @nr_ids: how many.
+ * @own: number of the function of the code itself.
+ */
+struct v8_copied_states {
+	const struct v8_version *version;
+	const uint8_t *returns;
+	size_t nr_returns;
+	const uint8_t *states;
+	size_t states_size;
+	const uint8_t *ids;
+	size_t nr_ids;
+	uint64_t own;
+};
+
+/*
+ * Finds out which functions run where calls return. Returns how many these are in all. @returns has room for
+ * as many elements as there are, @frames for that many; either may be NULL.
+ */
+size_t v8_returns(const struct v8_copied_states *c, struct v8_return *returns,
+		  struct v8_frame *frames);
+
+/*
+ * Returns the place to which a call returns at an offset, or NULL. @left: not if that is where the
+ * interpreter is to go on, as that may be under way.
+ */
+const struct v8_return *v8_find_return(const struct v8_code *c, int64_t at, bool left);
 
 /* The functions of struct language. */
 bool v8_may_be(const char *path);

@@ -4,9 +4,85 @@
 
 #include "tools/language/v8/v8.h"
 
+#define OTHER_FRAME(operands) ((operands) | V8_STATE_FRAME)
+#define FUNCTION(operands) ((operands) | V8_STATE_FRAME | V8_STATE_FUNCTION)
+
+/* The instructions of states, in their order (TranslationOpcode). */
+static const uint8_t states_10_2[] = {
+	OTHER_FRAME(2),
+	1,
+	0,
+	3 | V8_STATE_BEGIN,
+	1,
+	1,
+	OTHER_FRAME(3),
+	1,
+	OTHER_FRAME(3),
+	1,
+	1,
+	1,
+	1,
+	1,
+	1,
+	1,
+	1,
+	1,
+	FUNCTION(5),
+	OTHER_FRAME(3),
+	OTHER_FRAME(3),
+	OTHER_FRAME(4),
+	1,
+	1,
+	1,
+	1,
+	1,
+	2,
+};
+
+static const uint8_t states_11_3[] = {
+	1,
+	0,
+	3 | V8_STATE_BEGIN,
+	3 | V8_STATE_BEGIN,
+	1,
+	1,
+	OTHER_FRAME(3),
+	1,
+	OTHER_FRAME(3),
+	1,
+	1,
+	1,
+	1,
+	1,
+	OTHER_FRAME(2),
+	1,
+	1,
+	1,
+	1,
+	1,
+	1,
+	1,
+	1,
+	FUNCTION(5),
+	FUNCTION(3),
+	OTHER_FRAME(3),
+	OTHER_FRAME(3),
+	OTHER_FRAME(4),
+	0,
+	1,
+	1,
+	1,
+	1,
+	1,
+	2,
+	1 | V8_STATE_TAKE,
+};
+
 static const struct v8_version versions[] = {
-	{ 10, 2, 0x4538, 0x100, 128, 0, 40, 48, 56 }, /* Node.js 18 */
-	{ 11, 3, 0x180, 0xe8, 16, 40, 56, 48, 54 }, /* Node.js 20 */
+	/* Node.js 18 */
+	{ 10, 2, 0x4538, 0x100, 128, 0, 40, 48, 56, states_10_2, sizeof(states_10_2), true },
+	/* Node.js 20 */
+	{ 11, 3, 0x180, 0xe8, 16, 40, 56, 48, 54, states_11_3, sizeof(states_11_3), false },
 };
 
 const struct v8_version *v8_version(int32_t major, int32_t minor)

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * states_test.c - which functions V8's machine code runs where its calls return: each of its versions
+ * writes that down in another way.
+ *
+ * The code has inlined a function; the records are as bpf/native_walk.h makes them.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/native.h"
+#include "tools/language/v8/v8.h"
+
+#include "kselftest_harness.h"
+
+#define OWN 7 /* numbers of functions */
+#define INLINED 9
+#define CODE 3 /* of the code itself */
+#define EXITS 100 /* offset at which the code goes back to the interpreter */
+#define CHECKS 2 /* places before those of calls */
+#define CALL(n) (10 + 20 * (n)) /* where a call returns to */
+#define EXIT(n) (EXITS + 4 * (CHECKS + (n)))
+#define MOST_RETURNS 4
+
+#define SIGNED(n) (2 * (n)) /* how a number is written that has a sign */
+#define NAME(n) (2 * (n)) /* of an instruction of 10.2 */
+#define TAKE(n) (36 + (n)) /* in 11.3 */
+
+/* A state in each version: the bytes, and where the states of three calls begin. */
+struct states {
+	int major;
+	int minor;
+	uint8_t bytes[64];
+	size_t size;
+	uint8_t begins[MOST_RETURNS];
+	unsigned int nr;
+};
+
+static const struct states old = {
+	.major = 10,
+	.minor = 2,
+	.bytes = {
+		/* Of two frames: the function at 5 has called the inlined one, which is at 3. */
+		NAME(3), SIGNED(2), SIGNED(2), 0,
+		NAME(18), SIGNED(5), SIGNED(1), SIGNED(4), 0, 0, NAME(22), SIGNED(40), NAME(24), 0x81, 1,
+		NAME(18), SIGNED(3), SIGNED(0), SIGNED(2), 0, 0,
+		/* Of two, one of which is none of a function. */
+		NAME(3), SIGNED(2), SIGNED(2), 0,
+		NAME(18), SIGNED(6), SIGNED(1), SIGNED(4), 0, 0,
+		NAME(19), SIGNED(1), SIGNED(2), 0,
+		/* Of one, which is not of the function itself. */
+		NAME(3), SIGNED(1), SIGNED(1), 0,
+		NAME(18), SIGNED(3), SIGNED(0), SIGNED(2), 0, 0,
+	},
+	.size = 45,
+	.begins = { 0, 21, 35 },
+	.nr = 3,
+};
+
+static const struct states newer = {
+	.major = 11,
+	.minor = 3,
+	.bytes = {
+		2, 0, SIGNED(2), SIGNED(2),
+		23, SIGNED(5), SIGNED(1), SIGNED(4), 0, 0, 29, SIGNED(40), 31, 0x81, 1,
+		24, SIGNED(3), SIGNED(0), SIGNED(2),
+		/* The first frame and what follows it are those of the first state. */
+		2, 19, SIGNED(2), SIGNED(2), TAKE(3), 25, SIGNED(1), SIGNED(2), 0,
+		/* As the first one, but at another bytecode; a number tells how many are taken. */
+		3, 28, SIGNED(2), SIGNED(2), 24, SIGNED(8), SIGNED(1), SIGNED(4), 35, 3,
+		/* There is nothing to take from. */
+		2, 0, SIGNED(2), SIGNED(2), TAKE(2),
+	},
+	.size = 43,
+	.begins = { 0, 19, 28, 38 },
+	.nr = 4,
+};
+
+static void put(uint8_t *to, uint32_t number)
+{
+	memcpy(to + 4, &number, sizeof(number));
+}
+
+/* Takes apart what is copied of code with these states. */
+static void make(const struct states *s, struct language_function *ret)
+{
+	static struct language_code code;
+	const uint64_t id = INLINED;
+	uint8_t *to = code.table;
+
+	code = (struct language_code){ .id = CODE, .got = { sizeof(id) } };
+	memcpy(code.shorts[0], &id, sizeof(id));
+	code.words[NATIVE_KIND] = NATIVE_MACHINE;
+	code.words[NATIVE_CODE_FUNCTION] = OWN;
+	code.words[NATIVE_CODE_INLINED] = 1;
+	code.words[NATIVE_CODE_EXITS] = EXITS;
+	code.words[NATIVE_CODE_CHECKS] = CHECKS;
+	code.words[NATIVE_CODE_RETURNS] = (uint64_t)s->nr * NATIVE_RETURN_BYTES;
+	code.words[NATIVE_CODE_STATES] = s->size;
+	for (unsigned int i = 0; i < s->nr; i++, to += NATIVE_RETURN_BYTES) {
+		put(to + 8, s->begins[i]);
+		put(to + 16, CALL(i));
+	}
+	memcpy(to, s->bytes, s->size);
+	if (v8_function(v8_version(s->major, s->minor), &code,
+			(size_t)(to - (uint8_t *)&code) + s->size, ret))
+		abort();
+}
+
+static void release(struct language_function *f)
+{
+	free(f->name);
+	free(f->file);
+	free(f->own);
+}
+
+/* Finds the functions at an offset. Returns their number. */
+static unsigned int expand(const struct language_function *f, int at, unsigned int flags,
+			   struct language_part parts[LANGUAGE_PARTS])
+{
+	const struct language_entry entry = { .id = CODE,
+					      .at = at,
+					      .flags = NATIVE_MACHINE | flags };
+	const struct language_frame frame = { &entry, f };
+
+	return v8_expand(&frame, parts, LANGUAGE_PARTS);
+}
+
+FIXTURE(states)
+{
+	const struct states *states;
+	struct language_function f;
+	struct language_part parts[LANGUAGE_PARTS];
+};
+
+FIXTURE_VARIANT(states)
+{
+	const struct states *states;
+	int other; /* bytecode of the call in a state that differs */
+};
+
+FIXTURE_VARIANT_ADD(states, version_10_2){ &old, 6 };
+FIXTURE_VARIANT_ADD(states, version_11_3){ &newer, 5 };
+
+FIXTURE_SETUP(states)
+{
+	self->states = variant->states;
+	make(self->states, &self->f);
+}
+
+FIXTURE_TEARDOWN(states)
+{
+	release(&self->f);
+}
+
+TEST_F(states, a_call_returns_to_an_inlined_function_and_its_callers)
+{
+	ASSERT_EQ(2, expand(&self->f, CALL(0), NATIVE_RETURN, self->parts));
+	EXPECT_EQ(INLINED, self->parts[0].id);
+	EXPECT_EQ(V8_BYTECODE - 3, self->parts[0].at);
+	EXPECT_EQ(OWN, self->parts[1].id);
+	EXPECT_EQ(V8_BYTECODE - 5, self->parts[1].at);
+}
+
+TEST_F(states, a_frame_of_no_function_is_left_out)
+{
+	ASSERT_EQ(1, expand(&self->f, CALL(1), NATIVE_RETURN, self->parts));
+	EXPECT_EQ(OWN, self->parts[0].id);
+	EXPECT_EQ(V8_BYTECODE - variant->other, self->parts[0].at);
+}
+
+TEST_F(states, a_call_returns_to_where_the_interpreter_goes_on)
+{
+	ASSERT_EQ(2, expand(&self->f, EXIT(0), NATIVE_RETURN, self->parts));
+	EXPECT_EQ(INLINED, self->parts[0].id);
+	/* It may already be under way: then the word on the stack is where another one begins. */
+	ASSERT_EQ(1, expand(&self->f, EXIT(0), NATIVE_RETURN | NATIVE_BEHIND, self->parts));
+	EXPECT_EQ(-1, self->parts[0].at);
+}
+
+TEST_F(states, elsewhere_nothing_is_told)
+{
+	const int places[] = { 0,
+			       CALL(0) - 1,
+			       CALL(0) + 1,
+			       CALL(self->states->nr - 1),
+			       EXITS,
+			       EXIT(0) - 1,
+			       EXIT(self->states->nr),
+			       INT32_MAX,
+			       -1 };
+
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		ASSERT_EQ(1, expand(&self->f, places[i], NATIVE_RETURN, self->parts));
+		EXPECT_EQ(OWN, self->parts[0].id);
+		EXPECT_EQ(-1, self->parts[0].at);
+	}
+	ASSERT_EQ(1, expand(&self->f, CALL(0), 0, self->parts));
+}
+
+TEST(a_state_takes_what_an_earlier_one_has)
+{
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+
+	make(&newer, &f);
+	ASSERT_EQ(2, expand(&f, CALL(2), NATIVE_RETURN, parts));
+	EXPECT_EQ(INLINED, parts[0].id);
+	EXPECT_EQ(V8_BYTECODE - 3, parts[0].at);
+	EXPECT_EQ(OWN, parts[1].id);
+	EXPECT_EQ(V8_BYTECODE - 8, parts[1].at);
+	release(&f);
+}
+
+TEST_HARNESS_MAIN
