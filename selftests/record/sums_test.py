@@ -453,6 +453,22 @@ def short_threads_of_a_running_process():
           f'{got}, {inside} and {outside} s were: {done.stderr}')
 
 
+@test
+def threads_in_which_sampling_begins_anew():
+    """threads of some periods by an ordinary user: how wrong their shares may be is said"""
+    need_threads_events_only()
+    for job, points in (('brief', '20', '0.7'), True), (('cpu', '0.5'), False):
+        done = run(SHSTK, 'record', '-F', '999', '-o', '-', '--format=folded', '--', SUMS, *job,
+                   **NOBODY)
+        no_events(done.stderr)
+        found = re.search(r'(\d+) threads ended, in each of which .* up to (\d+) points too small',
+                          done.stderr)
+        check(bool(found) == points, done.stderr)
+        if found:
+            check(int(found[1]) >= 30 and int(found[2]) >= 2, done.stderr)
+            check(f'[caution] {found[0][:40]}' in done.stdout, done.stdout)
+
+
 def record_running(options, job, **who):
     """Records a program that runs already until it ends: its two numbers, stacks, and messages."""
     with Process([SUMS, *job], stdout=subprocess.PIPE, text=True, **who) as target:

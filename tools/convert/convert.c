@@ -284,6 +284,7 @@ int convert_exit(struct converter *c, const struct perf_fork *f, bool later)
 	struct task *t = err ? NULL : population_exit(&c->all, f);
 
 	if (t) {
+		c->counts.ended += t->began != 0;
 		count_unseen(c, t);
 		if (population_ends(t))
 			err = note_life(c, t, true);

@@ -88,6 +88,7 @@ struct convert_opts {
  * @walked: stacks that a BPF program walked.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @unseen: threads that ended sooner than a period, without a sample.
+ * @ended: threads that began and ended while they were recorded.
  * @other_off: ns off the CPU of the kind that is not wanted.
  */
 struct convert_counts {
@@ -109,6 +110,7 @@ struct convert_counts {
 	uint64_t walked;
 	uint64_t compat;
 	uint64_t unseen;
+	uint64_t ended;
 	uint64_t other_off;
 };
 

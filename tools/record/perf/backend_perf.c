@@ -23,6 +23,7 @@
 #include "tools/record/perf/losses.h"
 #include "tools/record/perf/perf_recording.h"
 #include "tools/record/samples.h"
+#include "tools/record/targets/target.h"
 #include "tools/rules/cache.h"
 #include "tools/rules/helper.h"
 #include "tools/shstk.h"
@@ -707,6 +708,30 @@ static void report_kernel(struct recording *r, uint64_t ns)
 			ns / 1e9);
 }
 
+/* Returns what makes the error of report_anew() smaller, or does not have it. */
+static const char *cure_of_anew(const struct record_opts *o)
+{
+	if (o->command && !target_reason(*o->command))
+		return "--via=agent samples them from a random moment on";
+	return geteuid() ? "root may sample all CPUs; or see --freq" : "see --freq";
+}
+
+/*
+ * Reports that shares of what short threads do first are too small, as the first period of each thread
+ * is a whole one: half a period is lost in each, on average.
+ */
+static void report_anew(struct recording *r, const struct sample_counts *c,
+			const struct perf_counts *more)
+{
+	const double lost = more->stacks.ended / 2.0, points = 100 * lost / (c->samples + lost);
+
+	if (!more->anew || !record_counts_time(r->opts) || r->opts->off_cpu || !(points >= 1))
+		return;
+	caution(r,
+		"%llu threads ended, in each of which sampling began anew: shares of what they do first are up to %.0f points too small (%s)",
+		(unsigned long long)more->stacks.ended, points, cure_of_anew(r->opts));
+}
+
 /* Reports threads that ended before their first sample, and @ns of CPU time that have none. */
 static void report_unseen(struct recording *r, bool ended, uint64_t nr, uint64_t ns)
 {
@@ -820,6 +845,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		caution(r, "the kernel held samples back %llu times: a lower --freq helps",
 			(unsigned long long)more.throttled);
 	report_stacks(r, &c, &more);
+	report_anew(r, &c, &more);
 	report_unseen(r, ended, more.stacks.unseen, short_threads(r, whole, kernel, &c, &more));
 	if (more.unwritten)
 		caution(r, "%s is not complete: %s", o->perf_data, strerror(-more.unwritten));

@@ -503,6 +503,7 @@ void perf_recording_count(const struct perf_recording *d, struct sample_counts *
 		.stacks = *c,
 		.copy = d->opts.copy,
 		.count = d->opts.count,
+		.anew = d->opts.nr_pids,
 		.throttled = d->sums.throttled,
 		.unwritten = d->unwritten,
 	};

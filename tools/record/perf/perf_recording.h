@@ -76,6 +76,7 @@ struct perf_record_opts {
  * @stacks: counts of the converter.
  * @copy: bytes of each stack that are copied now.
  * @count: events from one sample to the next, 0 if that is not fixed.
+ * @anew: the event begins anew in each thread, as it is of threads, not of CPUs.
  * @throttled: how often the kernel held the event back.
  * @unwritten: 0, or a negative errno if the perf.data file is not complete.
  * @languages: what became of the frames of interpreters, of all profiles together.
@@ -86,6 +87,7 @@ struct perf_counts {
 	struct convert_counts stacks;
 	unsigned int copy;
 	uint64_t count;
+	bool anew;
 	uint64_t throttled;
 	int unwritten;
 	struct language_counts languages;
