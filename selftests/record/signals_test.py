@@ -197,7 +197,7 @@ def tracer_of_a_wait():
 
 def in_all_hooks(*options):
     """Records a program that gets the agent's signal at each instruction of the agent's hooks."""
-    result = record(os.path.join(HERE, 'inside'), '1000', options=('-F', '1', *options))
+    result = record(os.path.join(HERE, 'inside'), '25', options=('-F', '1', *options))
     check(result.status == 0, f'{options}: {result.status} {result.out} {result.err}')
     calls = re.findall(r'^(\w+) (\d+) of \d+$', result.out, re.MULTILINE)
     check(len(calls) == 11, result.out)
