@@ -378,6 +378,7 @@ struct language_identity {
  *	function, place in it, and kind.
  * @task_size: bytes of the name of the task that runs, which are behind the entries; 0: none runs, or
  *	it is not known.
+ * @tid: thread ID, if frames are read at probes (language_probed.h).
  * @pc: program counter of the sample.
  * @sp: stack pointer of the sample.
  * @truth: the word at @truth of the target.
@@ -396,7 +397,7 @@ struct language_moment {
 	__u32 left_out;
 	__u32 repeats;
 	__u32 task_size;
-	__u32 reserved;
+	__u32 tid;
 	__u64 pc;
 	__u64 sp;
 	__u64 truth;

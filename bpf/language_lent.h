@@ -53,6 +53,10 @@ struct {
 /* Returns the map of the numbers of functions. */
 #define functions_of(run) ((run)->functions)
 
+/* As in language_own.h. */
+#define write_record(run, record, bytes) \
+	bpf_perf_event_output((run)->ctx, &output, output_of(run), &(record)->kind, bytes)
+
 /*
  * Returns the place of the event in the map "output" to which records are written. If the lease has
  * ended meanwhile, there is none in that place.

@@ -32,13 +32,20 @@ struct {
 /* Returns the map of the numbers of functions. */
 #define functions_of(run) (&language_ids)
 
-/* Returns the place of the event in the map "output" to which records are written. */
-#define output_of(run) BPF_F_CURRENT_CPU
+#ifndef LANGUAGE_PROBED
+/* Writes a record of which @bytes follow its first word. Returns 0, or not 0 if there is no room. */
+#define write_record(run, record, bytes) \
+	bpf_perf_event_output((run)->ctx, &output, BPF_F_CURRENT_CPU, &(record)->kind, bytes)
+#endif
 
 /* Does what else is to be done before frames are read. */
 static __always_inline void begin_for(struct language_run *run)
 {
+#ifdef LANGUAGE_PROBED
+	run->l->moment.tid = (u32)bpf_get_current_pid_tgid();
+#else
 	(void)run;
+#endif
 }
 
 /* Returns whether reading is to end: it never is, as the recorder itself said how frames are found. */
@@ -58,7 +65,8 @@ static __always_inline u64 new_id(struct language_run *run)
 	const u64 of_program = 0;
 #endif
 
-	return of_program | ((u64)bpf_get_smp_processor_id() + 1) << 40 | ++run->l->last_id;
+	return of_program | ((u64)bpf_get_smp_processor_id() + 1) << 40 | (u64)slot_of(run) << 36 |
+	       ++run->l->last_id;
 }
 
 /*

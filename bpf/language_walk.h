@@ -19,6 +19,14 @@
 #include "program.h"
 #include "variable_walk.h"
 
+#ifdef LANGUAGE_PROBED
+#include "language_probed.h"
+#else
+/* At perf events a CPU makes one walk at a time. */
+#define LANGUAGE_SLOTS 1
+#define slot_of(run) 0
+#endif
+
 #define WORDS 32 /* a power of two */
 #define NOWHERE 8 /* address at which no memory is */
 #define LANGUAGE_TASK_ROOM 11 /* entries that have room for copy_text() of a task's name */
@@ -66,6 +74,7 @@ struct language_bytes {
  * @coroutine: the last frame was that of this coroutine's object; 0: it was another one.
  * @task_name: address of the name of the task that runs; 0: none is known.
  * @until: CLOCK_MONOTONIC in ns, from which on no more frames are read (language_lent.h).
+ * @taken: a thread has this state (language_probed.h).
  * @task_passed: the frame that runs a task was passed.
  * @entered: behind the last frame of a function, the interpreter was entered.
  * @met: functions that this sample copied.
@@ -88,6 +97,9 @@ struct language_walk {
 	u64 task_name;
 #ifdef LANGUAGE_LENT
 	u64 until;
+#endif
+#ifdef LANGUAGE_PROBED
+	u64 taken;
 #endif
 	u32 task_passed;
 	u32 entered;
@@ -131,6 +143,8 @@ struct language_deep {
  * @lease: the lease for which they are read (language_lent.h).
  * @number: its number, which does not change when it ends.
  * @functions: map of the numbers of its functions.
+ * @slot: number of the state on its CPU (language_probed.h).
+ * @written: what became of the record with the frames, enum probe_frames.
  */
 struct language_run {
 	struct language_walk *l;
@@ -143,35 +157,48 @@ struct language_run {
 	u32 number;
 	void *functions;
 #endif
+#ifdef LANGUAGE_PROBED
+	u32 slot;
+	u32 written;
+#endif
 };
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, LANGUAGE_SLOTS);
 	__type(key, u32);
 	__type(value, struct language_walk);
 } language_walks SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, LANGUAGE_SLOTS);
 	__type(key, u32);
 	__type(value, struct language_repeats);
 } language_repeats SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, LANGUAGE_SLOTS);
 	__type(key, u32);
 	__type(value, struct language_deep);
 } language_deeps SEC(".maps");
 
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, LANGUAGE_SLOTS);
 	__type(key, u32);
 	__type(value, struct language_code);
 } language_codes SEC(".maps");
+
+/* Returns the state of a walk. */
+static __always_inline struct language_walk *find_walk(const struct language_run *run)
+{
+	u32 slot = slot_of(run);
+
+	(void)run;
+	return bpf_map_lookup_elem(&language_walks, &slot);
+}
 
 /* Sets @nr words at @to to 0. (There is no memset() for so many.) */
 static __always_inline void clear(void *to, u32 nr)
@@ -340,10 +367,10 @@ static noinline u64 introduce(struct language_run *run)
 {
 	struct language_walk *l = run->l;
 	struct language_code *c;
-	u32 zero = 0, size;
+	u32 slot = slot_of(run), size;
 	u64 id;
 
-	c = bpf_map_lookup_elem(&language_codes, &zero);
+	c = bpf_map_lookup_elem(&language_codes, &slot);
 	if (!c || l->met >= LANGUAGE_NEW)
 		return 0;
 	l->met++;
@@ -362,7 +389,7 @@ static noinline u64 introduce(struct language_run *run)
 	c->got[LANGUAGE_TEXTS - 1] = size;
 	size = offsetof(struct language_code, table) - sizeof(c->size) +
 	       MASKED(size, LANGUAGE_LONG);
-	if (bpf_perf_event_output(run->ctx, &output, output_of(run), &c->kind, size))
+	if (write_record(run, c, size))
 		return 0;
 	if (bpf_map_update_elem(functions_of(run), &l->identity, &id, BPF_ANY))
 		return 0;
@@ -714,9 +741,9 @@ static __always_inline void read_outer_end(struct language_run *run)
 {
 	struct language_walk *l = run->l;
 	u64 first = l->moment.nr_marks + LANGUAGE_INNER - LANGUAGE_PERIOD;
-	u32 zero = 0;
+	u32 slot = slot_of(run);
 
-	run->d = bpf_map_lookup_elem(&language_deeps, &zero);
+	run->d = bpf_map_lookup_elem(&language_deeps, &slot);
 	KNOWN(first);
 	if (!run->d || first >= LANGUAGE_ENTRIES)
 		return;
@@ -790,19 +817,30 @@ static __always_inline u64 copy_task(struct language_run *run, u64 nr)
 	return l->moment.task_size ? nr + LANGUAGE_TASK_ENTRIES : nr;
 }
 
+/* Keeps whether the record with the frames was written: @err is 0 if it was. */
+static __always_inline void note_written(struct language_run *run, long err)
+{
+#ifdef LANGUAGE_PROBED
+	run->written = err ? PROBE_FRAMES_MISSED : PROBE_FRAMES_WRITTEN;
+#else
+	(void)run;
+	(void)err;
+#endif
+}
+
 /*
  * Writes a record with the frames of the thread, if its process is one whose frames are to be read.
  * Returns whether it is.
  */
 static __always_inline bool read_run(struct language_run *run, const struct walk_config *c)
 {
-	u32 zero = 0, number;
+	u32 slot = slot_of(run), number;
 	struct task_struct *task = current;
 	u64 base, nr;
 
 	run->t = find_target(run, c, &number);
-	run->l = bpf_map_lookup_elem(&language_walks, &zero);
-	run->r = bpf_map_lookup_elem(&language_repeats, &zero);
+	run->l = find_walk(run);
+	run->r = bpf_map_lookup_elem(&language_repeats, &slot);
 	if (!run->t || !run->l || !run->r || !task->mm)
 		return false;
 	begin_moment(run, task, number);
@@ -835,13 +873,14 @@ static __always_inline bool read_run(struct language_run *run, const struct walk
 	nr = copy_task(run, nr);
 	KNOWN(nr);
 	if (nr <= LANGUAGE_ENTRIES)
-		bpf_perf_event_output(run->ctx, &output, output_of(run), &run->l->moment.kind,
-				      sizeof(run->l->moment) - sizeof(run->l->moment.size) +
-					      nr * sizeof(run->l->entries[0]));
+		note_written(run,
+			     write_record(run, &run->l->moment,
+					  sizeof(run->l->moment) - sizeof(run->l->moment.size) +
+						  nr * sizeof(run->l->entries[0])));
 	return true;
 }
 
-#ifndef LANGUAGE_LENT
+#if !defined(LANGUAGE_LENT) && !defined(LANGUAGE_PROBED)
 static __always_inline bool read_language(void *ctx, const struct walk_config *c)
 {
 	struct language_run run = { .ctx = ctx };

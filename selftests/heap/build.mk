@@ -162,7 +162,8 @@ endif
 
 # A guest with two CPUs and a kernel that preempts programs at probes.
 HEAP_PROBED_x86	:= selftests/loader/cases.sh $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1 \
-	$(B)/shstk-heap.bpf.o $(B)/selftests/record/nobody $(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/holes
+	$(filter %/shstk-heap.bpf.o %/shstk-probed.bpf.o,$(TOOL_OBJECTS)) $(B)/selftests/record/nobody \
+	$(HEAP_STEADY) $(HEAP_NARROW) $(HEAP_B)/holes
 ifneq ($(and $(HAS_CLANG),$(filter x86,$(ARCH)),$(wildcard $(SHSTK_CACHE)/root-x86)),)
 GUEST_x86-qemu-7.2	+= heap:stack=$(HEAP_B)/stack_test,$(B)/shstk-heap.bpf.o \
 	heap:probed=selftests/heap/probed_test.sh$(subst $() ,,$(HEAP_PROBED_x86:%=$(comma)%))

@@ -29,7 +29,9 @@ else
 		[ ! -e "$here/$file" ] || cp "$here/$file" .
 	done
 	ln -s "$build/shstk" shstk
-	[ ! -e "$build/shstk-heap.bpf.o" ] || ln -s "$build/shstk-heap.bpf.o" .
+	for object in "$build/shstk-heap.bpf.o" "$build/shstk-probed.bpf.o"; do
+		[ ! -e "$object" ] || ln -s "$object" .
+	done
 fi
 . ./cases.sh
 chmod 755 .
@@ -270,6 +272,47 @@ holes()
 	point $? 'stacks with pages that were never used are whole'
 }
 
+# A program that answers each order by seven blocks of 54321 bytes and one for a zero behind them.
+python_program()
+{
+	cat >python-steady <<-'END'
+		#!/usr/bin/python3 -S
+		import os
+		kept = []
+		def inner():
+		    kept.append(bytearray(54321))
+		def outer():
+		    for _ in range(7):
+		        inner()
+		os.write(1, b'\n')
+		while os.read(0, 1):
+		    outer()
+		    os.write(1, b'\n')
+	END
+	chmod 755 python-steady
+}
+
+python()
+{
+	name="Python's functions are in the stacks of what they allocate"
+	if [ ! -e shstk-probed.bpf.o ] || [ ! -e /usr/bin/python3 ]; then
+		skip "$name" 'there is no Python, or no program that reads it'
+		return
+	fi
+	python_program
+	begin python-steady
+	record --heap-show=alloc_space -o python.folded
+	order s s
+	stop
+	cat python.folded >>out
+	answer="$(grep ';outer;inner;' python.folded | sum) of $((14 * 54322)) bytes"
+	echo "$answer" >>out
+	[ "${answer%% *}" = $((14 * 54322)) ] && grep -q '^status 0$' out &&
+		! grep -q "the others only the interpreter's own" out
+	point $? "$name"
+	finish 'Python: it ends as ever'
+}
+
 # The first copies are too small for these stacks.
 recursion()
 {
@@ -369,6 +412,7 @@ all()
 	snapshots
 	another_program
 	holes
+	python
 	recursion
 	refusals
 	filtered
@@ -400,6 +444,7 @@ refusals)
 	;;
 brief)
 	rounds steady 1
+	python
 	refusals
 	filtered
 	;;

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A program that allocates blocks whose size tells which function allocates them, and where.
 
-    allocations.py ROUNDS
+    allocations.py ROUNDS [wait]
 
+With "wait" it says that it runs, and waits for a line before it begins and for another one before it ends.
 In each round it makes functions, calls them, and drops them: those of later rounds lie where these
 did. A child does the last fifth of them. size_of() and first_line() say what is made of a round. At last
 C code allocates a block with the interpreter's lock, and another one without it.
@@ -89,5 +90,13 @@ def main(rounds):
     allocate_in_c()
 
 
+def wait():
+    if 'wait' in sys.argv:
+        print('ready', flush=True)
+        sys.stdin.readline()
+
+
 if __name__ == '__main__':
+    wait()
     main(int(sys.argv[1]))
+    wait()

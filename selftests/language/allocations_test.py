@@ -2,19 +2,23 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Functions of Python in the stacks of `shstk record --heap`: they are those that allocate.
 
-The size of each block tells which function allocates it (allocations.py). The environment may choose
+The size of each block tells which function allocates it (allocations.py). It is recorded as a command,
+by the agent in it, and while it runs, by probes. The environment may choose
 the interpreter (PYTHON) and how many functions are made (ROUNDS).
 """
 
 import functools
 import os
 import platform
+import re
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from allocations import FIRST, LOCKED, STEP, UNLOCKED, first_line, size_of  # noqa: E402
-from harness import TMP, Skip, check, main, shstk, test    # noqa: E402
+from harness import SHSTK, TMP, Skip, check, equal, main, shstk, test     # noqa: E402
+from permitted import check_not_refused     # noqa: E402
 from pprof import Decoded   # noqa: E402
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
@@ -30,23 +34,58 @@ def lines_of(profile, ids):
             yield (profile.text(function[2]), profile.text(function.get(4, 0)), line.get(2, 0))
 
 
+def record_command(out):
+    """Records the program as a command. Returns what was said."""
+    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', PROGRAM, str(ROUNDS))
+    check(ended.returncode == 0, ended.stderr)
+    return ended.stderr
+
+
+def skip_unless_probed(said):
+    """Skips a test whose recording, which said that, could not put probes, or read frames at them."""
+    reason = re.search('.*(not permitted|has no probes|is needed|are not shown|is missing).*', said)
+    check_not_refused(said)
+    if reason:
+        raise Skip(reason.group())
+
+
+def record_running(out):
+    """Records the program while it runs. Returns what was said."""
+    with subprocess.Popen([*PYTHON.split(), '-S', PROGRAM, str(ROUNDS), 'wait'], text=True,
+                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+        equal(program.stdout.readline(), 'ready\n', 'the program')
+        with subprocess.Popen([SHSTK, 'record', '--heap', '-p', str(program.pid), '--duration=1h', '-o', out],
+                              text=True, stderr=subprocess.PIPE) as recorder:
+            said = recorder.stderr.readline()
+            if 'from now on' in said:
+                print(file=program.stdin, flush=True)
+                program.stdout.readline()
+            recorder.terminate()
+            said += recorder.stderr.read()
+        program.kill()
+    skip_unless_probed(said)
+    equal(recorder.returncode, 0, said)
+    return said
+
+
+WAYS = {'a command': record_command, 'a process': record_running}
+
+
 @functools.lru_cache(maxsize=None)
-def stacks():
+def stacks(way):
     """Records the program once for all tests. Of each stack: the mean size of its blocks, and itself."""
     out = os.path.join(TMP, 'out.pb.gz')
-    ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', PROGRAM, str(ROUNDS))
-    print('#', ended.stderr.strip().replace('\n', '\n# '))
-    check(ended.returncode == 0, ended.stderr)
+    print('#', WAYS[way](out).strip().replace('\n', '\n# '))
     profile = Decoded(out)
     objects, space = (profile.types.index(t) for t in (('alloc_objects', 'count'), ('alloc_space', 'bytes')))
     return [(values[space] // values[objects], list(lines_of(profile, ids)))
             for ids, values, _ in profile.samples if values[objects]]
 
 
-def blocks():
+def blocks(way):
     """Of each round's block: its number, and the stack."""
     found = []
-    for each, frames in stacks():
+    for each, frames in stacks(way):
         number, rest = divmod(each - 1 - FIRST, STEP)
         # A bytearray has a zero behind its bytes.
         if not rest and 0 <= number < ROUNDS:
@@ -72,32 +111,68 @@ def find_fault(number, frames):
     return None
 
 
-@test
-def right():
-    """no stack has another function, file or line than the one that allocates blocks of that size"""
-    wrong = [(find_fault(number, frames), number, frames) for number, frames in blocks() if made(frames)]
+def check_right(way):
+    """No stack has another function, file or line than the one that allocates blocks of that size."""
+    wrong = [(find_fault(number, frames), number, frames) for number, frames in blocks(way) if made(frames)]
     wrong = [text for text in wrong if text[0]]
     check(not wrong, '\n'.join(str(text)[:600] for text in wrong[:3]))
 
 
+def check_shown(way, rounds):
+    """Most blocks have their functions."""
+    with_functions = sum(1 for _, frames in blocks(way) if made(frames))
+    print(f'# {with_functions} of {len(blocks(way))} stacks, {rounds} blocks')
+    check(with_functions > rounds * 0.9, f'{with_functions} stacks of {rounds} blocks')
+
+
+def in_c(way):
+    """The program's functions in which C code allocates with the interpreter's lock, and without it."""
+    sizes = dict(stacks(way))
+    if LOCKED not in sizes and UNLOCKED not in sizes:
+        raise Skip(PYTHON + ' has no ctypes')
+    return [[name for name, path, _ in sizes[size] if os.path.basename(path) == 'allocations.py']
+            for size in (LOCKED, UNLOCKED)]
+
+
+@test
+def right():
+    """a command: no stack has another function, file or line than the one that allocates such blocks"""
+    check_right('a command')
+
+
 @test
 def shown():
-    """most blocks have their functions"""
-    with_functions = sum(1 for _, frames in blocks() if made(frames))
-    print(f'# {with_functions} of {len(blocks())} stacks, {ROUNDS} blocks')
-    check(with_functions > ROUNDS * 0.9, f'{with_functions} stacks of {ROUNDS} blocks')
+    """a command: most blocks have their functions"""
+    check_shown('a command', ROUNDS)
 
 
 @test
 def lock():
-    """functions are read only while the thread has the interpreter's lock: others may take them away"""
-    sizes = dict(stacks())
-    if LOCKED not in sizes and UNLOCKED not in sizes:
-        raise Skip(PYTHON + ' has no ctypes')
-    own = {size: [name for name, path, _ in sizes[size] if os.path.basename(path) == 'allocations.py']
-           for size in (LOCKED, UNLOCKED)}
-    check(own[LOCKED][:1] == ['with_lock'], f'with the lock: {own[LOCKED]}')
-    check(not own[UNLOCKED], f'without the lock: {own[UNLOCKED]}')
+    """a command: functions are read only with the interpreter's lock: others may take them away"""
+    locked, unlocked = in_c('a command')
+    equal(locked[:1], ['with_lock'], 'with the lock')
+    equal(unlocked, [], 'without the lock')
+
+
+@test
+def right_of_process():
+    """a process: no stack has another function, file or line than the one that allocates such blocks"""
+    check_right('a process')
+
+
+@test
+def shown_of_process():
+    """a process: most blocks have their functions"""
+    # The child is a process of its own.
+    check_shown('a process', ROUNDS * 4 // 5)
+
+
+@test
+def lock_of_process():
+    """a process: functions are read without the interpreter's lock, too: the thread stands still"""
+    locked, unlocked = in_c('a process')
+    equal(locked[:1], ['with_lock'], 'with the lock')
+    equal(unlocked[:1], ['without_lock'], 'without the lock')
 
 
 DEEP = """

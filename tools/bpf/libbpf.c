@@ -18,9 +18,11 @@ static bool find_all(void *handle, struct libbpf *lib)
 	FIND(object__load, "bpf_object__load");
 	FIND(object__close, "bpf_object__close");
 	FIND(object__next_map, "bpf_object__next_map");
+	FIND(object__find_map_by_name, "bpf_object__find_map_by_name");
 	FIND(object__find_program_by_name, "bpf_object__find_program_by_name");
 	FIND(map__name, "bpf_map__name");
 	FIND(map__fd, "bpf_map__fd");
+	FIND(map__reuse_fd, "bpf_map__reuse_fd");
 	FIND(map__value_size, "bpf_map__value_size");
 	FIND(program__fd, "bpf_program__fd");
 	FIND(map_create, "bpf_map_create");

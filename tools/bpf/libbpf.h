@@ -16,9 +16,11 @@ struct libbpf {
 	typeof(bpf_object__load) *object__load;
 	typeof(bpf_object__close) *object__close;
 	typeof(bpf_object__next_map) *object__next_map;
+	typeof(bpf_object__find_map_by_name) *object__find_map_by_name;
 	typeof(bpf_object__find_program_by_name) *object__find_program_by_name;
 	typeof(bpf_map__name) *map__name;
 	typeof(bpf_map__fd) *map__fd;
+	typeof(bpf_map__reuse_fd) *map__reuse_fd;
 	typeof(bpf_map__value_size) *map__value_size;
 	typeof(bpf_program__fd) *program__fd;
 	typeof(bpf_map_create) *map_create;

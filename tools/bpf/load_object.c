@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* load_object.c - load a BPF program that runs at perf events. See load_object.h. */
+/* load_object.c - load a BPF program. See load_object.h. */
 #include <errno.h>
 #include <sys/stat.h>
 
@@ -19,11 +19,14 @@ void bpf_own_namespace(uint64_t *dev, uint64_t *ino)
 }
 
 #if !__has_include(<bpf/libbpf.h>)
-int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
-		    struct reason *why)
+int bpf_loaded_open_sharing(const char *what, const char *file, const char *name,
+			    const struct bpf_loaded_shared *shared, unsigned int nr,
+			    struct bpf_loaded *ret, struct reason *why)
 {
 	(void)file;
 	(void)name;
+	(void)shared;
+	(void)nr;
 	*ret = (struct bpf_loaded){ .what = what, .program = -1 };
 	because(why, "%s is not part of this build: install libbpf-dev and build again", what);
 	return -EOPNOTSUPP;
@@ -258,8 +261,25 @@ static int load_object(const struct bpf_loaded *l, struct bpf_object *object, st
 	return err;
 }
 
-int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
-		    struct reason *why)
+/* Takes maps that exist in place of the object's own. Returns 0 or a negative errno. */
+static int share_maps(const struct bpf_loaded *l, const struct bpf_object *object,
+		      const struct bpf_loaded_shared *shared, unsigned int nr, struct reason *why)
+{
+	for (unsigned int i = 0; i < nr; i++) {
+		struct bpf_map *map = l->lib->object__find_map_by_name(object, shared[i].name);
+
+		if (map && !l->lib->map__reuse_fd(map, shared[i].fd))
+			continue;
+		because(why, "%s: map %s: %s", l->what, shared[i].name,
+			strerror(map ? errno : ENOENT));
+		return map ? -errno : -ENOENT;
+	}
+	return 0;
+}
+
+int bpf_loaded_open_sharing(const char *what, const char *file, const char *name,
+			    const struct bpf_loaded_shared *shared, unsigned int nr,
+			    struct bpf_loaded *ret, struct reason *why)
 {
 	struct bpf_object *object;
 	int err;
@@ -276,7 +296,9 @@ int bpf_loaded_open(const char *what, const char *file, const char *name, struct
 	err = open_object(ret, file, &object, why);
 	if (err)
 		return err;
-	err = load_object(ret, object, why);
+	err = share_maps(ret, object, shared, nr, why);
+	if (!err)
+		err = load_object(ret, object, why);
 	if (!err)
 		err = keep_all(ret, object, name, why);
 	ret->lib->object__close(object);
@@ -360,3 +382,9 @@ int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)
 	return perf_rings_connect(rings, connect_cpu, l);
 }
 #endif
+
+int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
+		    struct reason *why)
+{
+	return bpf_loaded_open_sharing(what, file, name, NULL, 0, ret, why);
+}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* load_object.h - load a BPF program that runs at perf events, with its maps. */
+/* load_object.h - load a BPF program with its maps. */
 #ifndef TOOLS_BPF_LOAD_OBJECT_H
 #define TOOLS_BPF_LOAD_OBJECT_H
 
@@ -54,6 +54,22 @@ struct bpf_loaded {
  */
 int bpf_loaded_open(const char *what, const char *file, const char *name, struct bpf_loaded *ret,
 		    struct reason *why);
+
+/**
+ * struct bpf_loaded_shared - a map that a program has together with another one
+ * @name: its name in the object file.
+ * @fd: descriptor of the map, which exists already.
+ */
+struct bpf_loaded_shared {
+	const char *name;
+	int fd;
+};
+
+/* The same of a program that shares @nr maps with others. */
+int bpf_loaded_open_sharing(const char *what, const char *file, const char *name,
+			    const struct bpf_loaded_shared *shared, unsigned int nr,
+			    struct bpf_loaded *ret, struct reason *why);
+
 /*
  * Returns whether bpf_loaded_open() can succeed, as far as that is known before the program is
  * loaded. @file is the name of the object file.

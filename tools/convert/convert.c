@@ -165,17 +165,6 @@ void convert_at(struct converter *c, uint64_t time)
 	population_make_room(&c->all);
 }
 
-/* Tells the languages which interpreter a process has, if that has changed. Returns its number. */
-static int update_language(struct converter *c, struct process *p)
-{
-	int number = mappings_language(p->mappings, p->pid, c->opts.languages);
-
-	if (number != p->language)
-		languages_set(c->opts.languages, p->pid, number);
-	p->language = number;
-	return number;
-}
-
 /* Looks whether threads of the process publish trace contexts. */
 static void watch_contexts(struct converter *c, struct process *p)
 {
@@ -190,7 +179,7 @@ int convert_language(struct converter *c, int pid)
 	struct process *p = wanted ? population_process(&c->all, pid) : NULL;
 
 	if (p && c->opts.languages)
-		update_language(c, p);
+		process_language(p, c->opts.languages);
 	if (p)
 		watch_contexts(c, p);
 	return p || !wanted ? 0 : -ENOMEM;
@@ -489,7 +478,7 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 			    struct stack *s)
 {
 	const struct language_sample of = {
-		.number = update_language(c, t->process),
+		.number = process_language(t->process, c->opts.languages),
 		.tid = t->tid,
 		.time = sample->time,
 		.pc = sample->regs.pc,

@@ -18,6 +18,7 @@
 #include "tools/convert/contexts.h"
 #include "tools/convert/living_golabels.h"
 #include "tools/convert/population.h"
+#include "tools/language/languages.h"
 #include "tools/proc/about.h"
 #include "tools/shstk.h"
 
@@ -141,6 +142,16 @@ struct process *population_process(struct population *all, int pid)
 	if (p)
 		population_read_maps(all, p);
 	return p;
+}
+
+int process_language(struct process *p, struct languages *languages)
+{
+	int number = mappings_language(p->mappings, p->pid, languages);
+
+	if (number != p->language)
+		languages_set(languages, p->pid, number);
+	p->language = number;
+	return number;
 }
 
 /* Says what process it is, in labels of its samples. Returns 0 or -ENOMEM. */

@@ -29,6 +29,7 @@
 
 struct context_watch;
 struct golabels;
+struct languages;
 
 #define TASK_COMM 16
 
@@ -225,6 +226,12 @@ struct process *population_find_process(struct population *all, int pid);
 
 /* Returns the thread, or NULL if it is not known. */
 struct task *population_find_task(struct population *all, int tid);
+
+/*
+ * Tells the languages which interpreter a process has, if that has changed. Returns its number; 0: none
+ * that is known.
+ */
+int process_language(struct process *p, struct languages *languages);
 
 /*
  * Returns the mappings by which addresses of the process are named, or NULL if there is no memory.

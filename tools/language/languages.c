@@ -78,6 +78,7 @@ struct kept_moment {
  * @load_arg: its argument.
  * @tell: see languages_lend(); NULL: frames are not read there.
  * @tell_arg: its argument.
+ * @no_native: why there is no program that reads frames on the native stack; NULL: there may be one.
  * @program: the BPF program that reads frames in the heap, one of these or the caller's; NULL as long as
  *	there is none.
  * @stopped_only: none is to be loaded.
@@ -118,6 +119,7 @@ struct languages {
 	void *load_arg;
 	languages_tell_fn *tell;
 	void *tell_arg;
+	const char *no_native;
 	const struct bpf_loaded *program;
 	bool stopped_only;
 	bool failed;
@@ -225,8 +227,7 @@ bool languages_may_be(const char *path)
 	return false;
 }
 
-/* Tells a program that is loaded which PID namespace is this process's own. */
-static int set_namespace(const struct bpf_loaded *program)
+int languages_set_namespace(const struct bpf_loaded *program)
 {
 	struct walk_config config = { 0 };
 	uint64_t dev, ino;
@@ -249,6 +250,13 @@ void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg)
 {
 	all->tell = tell;
 	all->tell_arg = arg;
+	languages_without_native(
+		all, "the broker reads no frames on the native stack; root may record them");
+}
+
+void languages_without_native(struct languages *all, const char *why)
+{
+	all->no_native = why;
 }
 
 /* Loads a program. @what: what it is for. Returns 0, or a negative errno with the reason. */
@@ -257,7 +265,7 @@ static int load_object(struct languages *all, const char *what, const char *obje
 {
 	int err = bpf_loaded_open(what, object, "language_sample", ret, &all->unloaded);
 
-	if (!err && set_namespace(ret)) {
+	if (!err && languages_set_namespace(ret)) {
 		because(&all->unloaded, "%s: %s", what, strerror(errno));
 		err = -errno;
 	}
@@ -327,14 +335,14 @@ void languages_refuse(struct languages *all, const struct reason *why)
 	all->refused = true;
 }
 
-/* Returns whether another process's program can read the frames of an interpreter. */
-static bool may_be_lent(struct languages *all, const struct interpreter *it)
+/* Returns whether there may be a program that can read the frames of an interpreter. */
+static bool may_be_read(struct languages *all, const struct interpreter *it)
 {
 	struct reason why;
 
-	if (!it->found.target.native)
+	if (!it->found.target.native || !all->no_native)
 		return true;
-	because(&why, "the broker reads no frames on the native stack; root may record them");
+	because(&why, "%s", all->no_native);
 	languages_refuse(all, &why);
 	return false;
 }
@@ -362,8 +370,10 @@ static bool set_program_target(struct languages *all, unsigned int number,
 	const struct bpf_loaded *program;
 	__u32 key = number;
 
+	if (!may_be_read(all, it))
+		return false;
 	if (all->tell)
-		return may_be_lent(all, it);
+		return true;
 	program = load_reader(all, native);
 	if (!program) {
 		languages_refuse(all, &all->unloaded);
@@ -665,6 +675,15 @@ static void forget(struct languages *all, struct kept_moment *m)
 	free(m);
 }
 
+void languages_forget(struct languages *all, int tid)
+{
+	struct kept_moment *m;
+
+	HASH_FIND_INT(all->moments, &tid, m);
+	if (m)
+		forget(all, m);
+}
+
 /* Keeps what was read of a thread until its sample comes, which is the next one. */
 static int take_moment(struct languages *all, int tid, uint64_t time,
 		       const struct language_moment *it, size_t size)
@@ -679,9 +698,7 @@ static int take_moment(struct languages *all, int tid, uint64_t time,
 			      it->left_out > LANGUAGE_DEEPEST - LANGUAGE_FRAMES)))
 		return 0;
 	nr = it->nr_marks + it->nr_frames + nr_task;
-	HASH_FIND_INT(all->moments, &tid, m);
-	if (m)
-		forget(all, m);
+	languages_forget(all, tid);
 	/* Samples of these were lost. */
 	if (HASH_COUNT(all->moments) >= MAX_MOMENTS)
 		forget(all, all->moments);

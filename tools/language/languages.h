@@ -68,6 +68,18 @@ typedef int languages_tell_fn(void *arg, int pid, unsigned int number,
 /* Has frames be read by another process's BPF program, to which @tell tells about processes. */
 void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg);
 
+/*
+ * Tells a program for languages_create() which PID namespace is this process's own. Returns 0 or a
+ * negative errno.
+ */
+int languages_set_namespace(const struct bpf_loaded *program);
+
+/*
+ * Has no program be loaded that reads frames on the native stack. @why: why an interpreter that has such
+ * is refused; it must stay.
+ */
+void languages_without_native(struct languages *all, const char *why);
+
 /* Returns whether a file of that name may be an interpreter. */
 bool languages_may_be(const char *path);
 
@@ -160,6 +172,9 @@ const char *languages_refused(const struct languages *all);
 
 /* Takes a record that the BPF program wrote at @time, in ns. Returns 0 or -ENOMEM. */
 int languages_take(struct languages *all, int tid, uint64_t time, const void *record, size_t size);
+
+/* Tells that the next sample of a thread has no frames, whatever was taken before. */
+void languages_forget(struct languages *all, int tid);
 
 /*
  * Tells that records were lost. The sample of frames that were taken may be one of them: then these

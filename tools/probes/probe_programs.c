@@ -23,6 +23,7 @@ static const char *const heap_names[PROBE_PROGRAMS] = {
 	[PROBE_ENTER] = "probe/enter",
 	[PROBE_LEAVE] = "probe/leave",
 	[PROBE_RELEASE] = "probe/release",
+	[PROBE_BEGUN] = "probe/begun",
 };
 
 const struct program_file heap_programs = {

@@ -20,6 +20,7 @@ enum probe_program {
 	PROBE_ENTER,
 	PROBE_LEAVE,
 	PROBE_RELEASE,
+	PROBE_BEGUN,
 	PROBE_PROGRAMS,
 };
 

@@ -50,6 +50,13 @@ enum probe_map {
 	PROBE_MAPS,
 };
 
+/* Places in the map PROBE_MAP_TAILS of programs that are called. */
+enum probe_tail {
+	PROBE_TAIL_EMPTY, /* there is never one */
+	PROBE_TAIL_FRAMES, /* reads frames of interpreters (bpf/probed.bpf.c), if there is one */
+	PROBE_TAILS,
+};
+
 /**
  * struct probe_config - what the recorder tells the programs
  * @stop: not 0: nothing is recorded any more.
@@ -81,10 +88,36 @@ struct probe_block {
 	__u64 addr;
 };
 
+/**
+ * struct probe_pending - a call that has not returned yet; the map has one for each thread
+ * @sp: stack pointer when the call began.
+ * @size: bytes asked for.
+ * @old: a recorded block that was passed to realloc(), or 0.
+ * @result: where the function will store the address; 0: it returns the address.
+ * @chosen: the allocation is recorded.
+ * @frames: enum probe_frames.
+ */
+struct probe_pending {
+	__u64 sp;
+	__u64 size;
+	__u64 old;
+	__u64 result;
+	__u64 chosen;
+	__u64 frames;
+};
+
 enum probe_what {
 	PROBE_BEGINS, /* struct probe_call: a function that allocates was called */
 	PROBE_ENDS, /* struct probe_event: it returned */
 	PROBE_FREED, /* struct probe_event */
+	PROBE_LANGUAGE, /* a record of bpf/language.h, whose first word is this */
+};
+
+/* What became of the frames of an interpreter in which a function was called that allocates. */
+enum probe_frames {
+	PROBE_FRAMES_NONE, /* there are none */
+	PROBE_FRAMES_WRITTEN, /* a record with them is in front of the call's */
+	PROBE_FRAMES_MISSED, /* they could not be read or written */
 };
 
 /**
@@ -97,6 +130,7 @@ enum probe_what {
  * @addr: PROBE_ENDS: address of the new block, or 0. PROBE_FREED: address of the block that is
  *	freed.
  * @old: address of the block that realloc() gave back, or 0.
+ * @frames: PROBE_BEGINS: enum probe_frames.
  */
 struct probe_event {
 	__u32 what;
@@ -106,6 +140,7 @@ struct probe_event {
 	__u64 size;
 	__u64 addr;
 	__u64 old;
+	__u64 frames;
 };
 
 /**

@@ -9,6 +9,9 @@
  * A sampled allocation gives two records: the stack when the function is called, and the address of
  * the block when it returns. The address is kept in a map, so that frees of other blocks give no
  * record. If few allocations are sampled, most frees are such.
+ *
+ * If a process has an interpreter, enter() calls another program that reads its frames
+ * (bpf/probed.bpf.c), and that one calls begun(), which records the stack.
  */
 #include <linux/bpf.h>
 
@@ -44,15 +47,6 @@ enum { ARG0 = 0, ARG1 = 1, ARG2 = 2, STACK_POINTER = 31, RETURNED = 0 };
 #define RETURN_POPS 0
 #endif
 
-/* A call that has not returned yet; the map has one for each thread. */
-struct allocator_call {
-	u64 sp; /* stack pointer when the call began */
-	u64 size;
-	u64 old; /* a recorded block that was passed to realloc(), or 0 */
-	u64 result; /* where the function will store the address; 0: it returns the address */
-	u64 chosen;
-};
-
 /*
  * The distance to the next sample point, in bytes to be allocated, for each CPU. @begun is 0 as
  * long as @left is not set.
@@ -75,10 +69,10 @@ MAP(config, BPF_MAP_TYPE_ARRAY, 4, sizeof(struct probe_config), 1, 0);
 MAP(counts, BPF_MAP_TYPE_ARRAY, 4, sizeof(struct probe_counts), 1, 0);
 MAP(gaps, BPF_MAP_TYPE_ARRAY, 4, 8, PROBE_GAPS, 0);
 MAP(distances, BPF_MAP_TYPE_PERCPU_ARRAY, 4, sizeof(struct distance), 1, 0);
-MAP(calls, BPF_MAP_TYPE_HASH, 8, sizeof(struct allocator_call), 1 << 16, BPF_F_NO_PREALLOC);
+MAP(calls, BPF_MAP_TYPE_HASH, 8, sizeof(struct probe_pending), 1 << 16, BPF_F_NO_PREALLOC);
 MAP(blocks, BPF_MAP_TYPE_HASH, sizeof(struct probe_block), 8, 1 << 22, BPF_F_NO_PREALLOC);
 MAP(ring, BPF_MAP_TYPE_RINGBUF, 0, 0, 1 << 26, 0);
-MAP(tails, BPF_MAP_TYPE_PROG_ARRAY, 4, 4, 1, 0);
+MAP(tails, BPF_MAP_TYPE_PROG_ARRAY, 4, 4, PROBE_TAILS, 0);
 
 /* Reads a register. The verifier wants registers to be read directly, not by a computed pointer. */
 INLINE u64 word(const u64 *words, int i)
@@ -95,14 +89,14 @@ INLINE void *first(void *map)
 
 /*
  * Makes the kernel keep the program's stack where it belongs, by a tail call that does nothing,
- * since the map is empty. From Linux 6.13 on, a program with tail calls keeps its variables on the
+ * since there is no such program. From Linux 6.13 on, a program with tail calls keeps its variables on the
  * kernel stack. Other programs with 64 bytes or more of variables get a stack per CPU. But a thread
  * that runs a program at an uprobe may be preempted, and the next thread writes to the same stack:
  * what the first thread reads back is then the other thread's, even an address that it writes to.
  */
 INLINE void claim_stack(u64 *words)
 {
-	tail_call(words, &tails, 0);
+	tail_call(words, &tails, PROBE_TAIL_EMPTY);
 }
 
 INLINE void count_lost(u64 allocations, u64 frees)
@@ -123,7 +117,7 @@ INLINE void fill(struct probe_event *e, u32 what, u64 process)
 	e->tid = (u32)current_ids();
 	e->process = process;
 	e->time = now();
-	e->size = e->addr = e->old = 0;
+	e->size = e->addr = e->old = e->frames = 0;
 }
 
 /* Returns the distance from one sample point to the next, in bytes. */
@@ -163,7 +157,7 @@ INLINE int is_chosen(const struct probe_config *c, u64 size)
 }
 
 /* Counts a call that did not return where this would have been seen: its result is not known. */
-INLINE void count_unseen(const struct allocator_call *call)
+INLINE void count_unseen(const struct probe_pending *call)
 {
 	struct probe_counts *c = first(&counts);
 
@@ -205,14 +199,15 @@ INLINE void copy_stack(struct probe_call *r, u64 sp, const u64 max)
 	}
 }
 
-INLINE int send_call(const u64 *words, u64 process, u64 size, const u64 max)
+INLINE int send_call(const u64 *words, u64 process, const struct probe_pending *call, const u64 max)
 {
 	struct probe_call *r = reserve(&ring, sizeof(*r) + max, 0);
 
 	if (!r)
 		return 0;
 	fill(&r->event, PROBE_BEGINS, process);
-	r->event.size = size;
+	r->event.size = call->size;
+	r->event.frames = call->frames;
 	current_comm(r->comm, sizeof(r->comm));
 #pragma unroll
 	for (int i = 0; i < PROBE_WORDS; i++)
@@ -258,15 +253,29 @@ INLINE long keep_block(u64 process, u64 addr)
 	return map_put(&blocks, &key, &value, BPF_ANY);
 }
 
+/* Records that a call has begun. */
+INLINE void begin(const u64 *words)
+{
+	u64 process = cookie_of((void *)words) >> PROBE_KIND_BITS, thread = current_ids();
+	const struct probe_config *c = first(&config);
+	struct probe_pending *call = map_find(&calls, &thread);
+
+	if (!c || !call)
+		return;
+	call->chosen = c->large ? send_call(words, process, call, PROBE_LARGE_COPY) :
+				  send_call(words, process, call, PROBE_COPY);
+	count_lost(!call->chosen, 0);
+}
+
 SECTION("probe/enter") int enter(u64 *words)
 {
 	u64 cookie = cookie_of(words), process = cookie >> PROBE_KIND_BITS;
 	u32 kind = cookie & ((1 << PROBE_KIND_BITS) - 1);
 	struct probe_config *c = first(&config);
 	u64 args[] = { word(words, ARG0), word(words, ARG1), word(words, ARG2) };
-	struct allocator_call call = { .sp = word(words, STACK_POINTER) };
+	struct probe_pending call = { .sp = word(words, STACK_POINTER) };
 	u64 thread = current_ids();
-	const struct allocator_call *outer = map_find(&calls, &thread);
+	const struct probe_pending *outer = map_find(&calls, &thread);
 
 	claim_stack(words);
 	/*
@@ -284,18 +293,27 @@ SECTION("probe/enter") int enter(u64 *words)
 	if ((kind == PROBE_REALLOC || kind == PROBE_REALLOC_ARRAY) && take_block(process, args[0]))
 		call.old = args[0];
 	call.chosen = is_chosen(c, call.size);
-	if (call.chosen) {
-		call.chosen = c->large ? send_call(words, process, call.size, PROBE_LARGE_COPY) :
-					 send_call(words, process, call.size, PROBE_COPY);
-		count_lost(!call.chosen, 0);
-	}
-	if (map_put(&calls, &thread, &call, BPF_ANY))
+	if (map_put(&calls, &thread, &call, BPF_ANY)) {
 		count_lost(call.chosen, !!call.old);
+		return 0;
+	}
+	if (!call.chosen)
+		return 0;
+	/* Goes on in begun(), if frames are read. */
+	tail_call(words, &tails, PROBE_TAIL_FRAMES);
+	begin(words);
+	return 0;
+}
+
+SECTION("probe/begun") int begun(u64 *words)
+{
+	claim_stack(words);
+	begin(words);
 	return 0;
 }
 
 /* Returns the address of the new block, or 0. */
-INLINE u64 address(const struct allocator_call *call, u64 returned)
+INLINE u64 address(const struct probe_pending *call, u64 returned)
 {
 	u64 addr = 0;
 
@@ -306,7 +324,7 @@ INLINE u64 address(const struct allocator_call *call, u64 returned)
 	return addr;
 }
 
-INLINE void send_end(u64 process, const struct allocator_call *call, u64 addr)
+INLINE void send_end(u64 process, const struct probe_pending *call, u64 addr)
 {
 	struct probe_event *e = reserve(&ring, sizeof(*e), 0);
 
@@ -330,8 +348,8 @@ INLINE void send_end(u64 process, const struct allocator_call *call, u64 addr)
 SECTION("probe/leave") int leave(u64 *words)
 {
 	u64 process = cookie_of(words) >> PROBE_KIND_BITS, thread = current_ids(), addr;
-	const struct allocator_call *found = map_find(&calls, &thread);
-	struct allocator_call call;
+	const struct probe_pending *found = map_find(&calls, &thread);
+	struct probe_pending call;
 
 	claim_stack(words);
 	/* Ignore the return of a function that the outermost one has called. */

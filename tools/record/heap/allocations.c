@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "tools/language/languages.h"
+#include "tools/record/caution.h"
 #include "tools/record/heap/allocations.h"
 #include "tools/record/heap/heap_values.h"
 #include "tools/shstk.h"
@@ -56,6 +58,19 @@ void allocations_describe(const struct recording *r, const struct heap_counts *c
 	snprintf(buf, size, "%s in use, %s %s, %s, %.1f s", live,
 		 c->processes > 1 ? "largest peak of a process" : "peak", peak, processes,
 		 (now_ns(CLOCK_MONOTONIC) - r->began) / 1e9);
+}
+
+void allocations_report_functions(struct recording *r, const struct heap_counts *c)
+{
+	if (c->too_deep)
+		caution(r, "%llu of %llu stacks of an interpreter " LANGUAGES_TOO_DEEP,
+			(unsigned long long)c->too_deep, (unsigned long long)c->interpreted);
+	if (c->placed < c->interpreted)
+		remark(r,
+		       "%llu of %llu stacks of an interpreter show the functions of their programs, the others only the interpreter's own",
+		       (unsigned long long)c->placed, (unsigned long long)c->interpreted);
+	if (c->refused)
+		remark(r, "functions of programs in an interpreter are not shown: %s", c->refused);
 }
 
 void allocations_report(const struct recording *r, const struct heap_counts *c, bool ended)

@@ -19,6 +19,9 @@ int allocations_begin(struct recording *r);
 void allocations_describe(const struct recording *r, const struct heap_counts *c, char *buf,
 			  size_t size);
 
+/* Reports how many stacks have the functions that an interpreter ran. */
+void allocations_report_functions(struct recording *r, const struct heap_counts *c);
+
 /* Prints the last lines, after everything is written. @ended: the recorded command has ended. */
 void allocations_report(const struct recording *r, const struct heap_counts *c, bool ended);
 

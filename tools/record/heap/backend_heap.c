@@ -121,20 +121,6 @@ static void report_lacks(struct recording *r, const struct heap_lacks *n)
 		       (unsigned long long)n->stacks);
 }
 
-/* Reports how many stacks have the functions that Python ran. */
-static void report_functions(struct recording *r, const struct heap_counts *c)
-{
-	if (c->too_deep)
-		caution(r, "%llu of %llu stacks of Python " LANGUAGES_TOO_DEEP,
-			(unsigned long long)c->too_deep, (unsigned long long)c->interpreted);
-	if (c->placed < c->interpreted)
-		remark(r,
-		       "%llu of %llu stacks of Python show the functions of their programs, the others only the interpreter's own",
-		       (unsigned long long)c->placed, (unsigned long long)c->interpreted);
-	if (c->refused)
-		remark(r, "functions of programs in an interpreter are not shown: %s", c->refused);
-}
-
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	struct heap_counts c;
@@ -156,7 +142,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			"%u %s libraries with RTLD_DEEPBIND in a way that could not be followed: what these allocate is not seen, and what they free looks as if it never was (--heap -p sees both)",
 			c.deepbind, c.deepbind == 1 ? "program loaded" : "programs loaded");
 	report_mapped(r, &c);
-	report_functions(r, &c);
+	allocations_report_functions(r, &c);
 	if (c.allocator)
 		caution(r,
 			"%s%s has an allocator linked into it (%s), whose allocations are not seen",

@@ -143,6 +143,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 		remark(r,
 		       "%llu stacks end at code without unwind information: shown as [truncated]",
 		       (unsigned long long)more.cut);
+	allocations_report_functions(r, &c);
 	if (!c.objects)
 		complain("no allocations: nothing was allocated meanwhile");
 }

@@ -75,9 +75,9 @@ struct heap_lacks {
  * @inside: a program with an allocator linked into it, whose allocations are not seen; "": none.
  * @allocator: the function of that allocator; see allocator_inside().
  * @more_inside: number of further programs of that kind.
- * @interpreted: stacks of which functions of Python were read.
+ * @interpreted: stacks of which functions of an interpreter were read.
  * @placed: how many of these have them.
- * @too_deep: how many have none because Python ran more functions than are read.
+ * @too_deep: how many have none because it ran more functions than are read.
  * @refused: why functions are not shown, or NULL.
  */
 struct heap_counts {

@@ -25,6 +25,7 @@
 #include "tools/proc/tasks.h"
 #include "tools/record/heap/blocks.h"
 #include "tools/record/heap/heap_values.h"
+#include "tools/record/heap/probe_functions.h"
 #include "tools/record/heap/probe_records.h"
 #include "tools/record/heap/told.h"
 #include "tools/shstk.h"
@@ -66,6 +67,7 @@ struct probe_recording {
 	struct ring ring;
 	struct probe_recording_process *targets;
 	struct population all;
+	struct probe_functions *functions; /* of interpreters; NULL: there is none */
 	struct blocks *blocks;
 	struct told told; /* what the profile has been told, if it is told as recording goes on */
 	struct pending *pending;
@@ -75,6 +77,7 @@ struct probe_recording {
 	uint64_t window, too_short; /* stacks since the copy grew; those longer than it */
 	uint64_t checked; /* lost records of frees that were taken into account */
 	uint64_t *pcs;
+	uint64_t *sps;
 	uint8_t *marks;
 	struct unwound deep; /* room for stacks that are shortened, if they are */
 };
@@ -165,21 +168,34 @@ static int unwind(struct probe_recording *p, const struct probe_recording_proces
 }
 
 /*
- * Unwinds a stack that has more entries than @u has room for once more, with room for all, and
- * shortens it. Returns 0 or a negative errno.
+ * Unwinds a stack. If it has more entries than @u has room for, @deep becomes the whole stack, as far as
+ * there is room for that; else its room is 0. Returns 0 or a negative errno.
  */
-static int unwind_deep(struct probe_recording *p, const struct probe_recording_process *target,
-		       const struct stack_copy *copy, struct unwound *u)
+static int unwind_all(struct probe_recording *p, const struct probe_recording_process *target,
+		      const struct stack_copy *copy, struct unwound *u, struct unwound *deep)
 {
-	struct unwound deep = p->deep;
-	int ret;
+	int ret = unwind(p, target, copy, u);
 
-	if (u->end != SHSTK_END_CAPACITY || !deep.max)
-		return 0;
-	ret = unwind(p, target, copy, &deep);
-	if (!ret)
-		p->counts.folded += deep_fold(&deep, u);
-	return ret;
+	*deep = (struct unwound){ .max = 0 };
+	if (ret || u->end != SHSTK_END_CAPACITY || !p->deep.max)
+		return ret;
+	*deep = p->deep;
+	return unwind(p, target, copy, deep);
+}
+
+/* Puts the functions of an interpreter into the stack of a call, and shortens it if it is @deep. */
+static void finish_stack(struct probe_recording *p, const struct probe_call *call,
+			 const struct shstk_regs *regs, struct unwound *u, struct unwound *deep)
+{
+	const pid_t pid = p->targets[call->event.process].pid;
+	struct process *process = population_process(&p->all, pid);
+	const struct unwound *whole = deep->max ? deep : u;
+
+	if (process &&
+	    probe_functions_place(p->functions, process, call, regs, whole, u, p->opts.heap.fold))
+		p->counts.folded += probe_functions_folded(p->functions);
+	else if (deep->max)
+		p->counts.folded += deep_fold(deep, u);
 }
 
 static void count_end(struct probe_recording *p, const struct unwound *u)
@@ -243,7 +259,13 @@ static struct site *find_site(struct probe_recording *p, const struct probe_call
 	struct memory_piece pieces[PIECES];
 	struct shstk_regs regs;
 	struct stack_copy copy = { .regs = &regs, .bytes = call->stack };
-	struct unwound u = { .pcs = p->pcs, .marks = p->marks, .max = p->opts.heap.max_depth };
+	struct unwound u = {
+		.pcs = p->pcs,
+		.marks = p->marks,
+		.sps = p->sps,
+		.max = p->opts.heap.max_depth,
+	};
+	struct unwound deep;
 	struct site_stack stack = {
 		.process = call->event.process,
 		.tid = call->event.tid,
@@ -252,8 +274,9 @@ static struct site *find_site(struct probe_recording *p, const struct probe_call
 
 	take_words(call, &regs);
 	divide(call, &copy, pieces);
-	if (unwind(p, target, &copy, &u) || unwind_deep(p, target, &copy, &u))
+	if (unwind_all(p, target, &copy, &u, &deep))
 		return NULL;
+	finish_stack(p, call, &regs, &u, &deep);
 	count_end(p, &u);
 	/* Leave out the allocating function itself. */
 	stack.nr = u.nr > 1 ? u.nr - 1 : u.nr;
@@ -315,6 +338,8 @@ static int take_record(void *arg, const void *record, size_t size)
 	const struct probe_event *e = record;
 	struct probe_recording *p = arg;
 
+	if (size >= sizeof(e->what) && e->what == PROBE_LANGUAGE)
+		return probe_functions_take(p->functions, record, size);
 	if (size < sizeof(*e) || e->process >= p->opts.nr_pids)
 		return 0;
 	switch (e->what) {
@@ -412,6 +437,7 @@ static int begin_target(struct probe_recording *p, uint32_t i, struct reason *wh
 	if (!task)
 		return -ENOMEM;
 	memcpy(t->comm, task->comm, sizeof(t->comm));
+	probe_functions_meet(p->functions, task->process);
 	ret = probes_attach(&p->programs, t->pid, i, &t->probes, why);
 	p->counts.functions += t->probes.functions;
 	return ret;
@@ -445,9 +471,10 @@ static int set_up(struct probe_recording *p, struct shstk_symbols *symbols)
 
 	p->targets = calloc(p->opts.nr_pids, sizeof(*p->targets));
 	p->pcs = calloc(p->opts.heap.max_depth, sizeof(*p->pcs));
+	p->sps = calloc(p->opts.heap.max_depth, sizeof(*p->sps));
 	p->marks = calloc(p->opts.heap.max_depth, sizeof(*p->marks));
 	p->blocks = blocks_create(&p->opts.heap);
-	if (!p->targets || !p->pcs || !p->marks || !p->blocks)
+	if (!p->targets || !p->pcs || !p->sps || !p->marks || !p->blocks)
 		return -ENOMEM;
 	if (p->opts.heap.fold && !deep_init(&p->deep))
 		return -ENOMEM;
@@ -477,6 +504,9 @@ int probe_recording_create(const struct probe_recording_opts *opts, struct shstk
 	error = set_up(p, symbols);
 	if (!error)
 		error = load(p, why);
+	if (!error)
+		p->functions = probe_functions_create(&p->programs, opts->pids, opts->nr_pids);
+	probe_functions_name(p->functions, symbols);
 	for (uint32_t i = 0; i < opts->nr_pids && !error; i++)
 		error = begin_target(p, i, why);
 	/*
@@ -506,6 +536,7 @@ void probe_recording_destroy(struct probe_recording *p)
 			close(p->targets[i].end);
 	}
 	ring_unmap(&p->ring);
+	probe_functions_destroy(p->functions);
 	programs_unload(&p->programs);
 	HASH_ITER(hh, p->pending, call, next)
 	{
@@ -517,6 +548,7 @@ void probe_recording_destroy(struct probe_recording *p)
 	population_deinit(&p->all);
 	free(p->targets);
 	free(p->pcs);
+	free(p->sps);
 	free(p->marks);
 	deep_deinit(&p->deep);
 	free(p);
@@ -616,6 +648,7 @@ void probe_recording_renew(struct probe_recording *p, struct shstk_symbols *symb
 {
 	told_forget(&p->told);
 	population_renew(&p->all, symbols);
+	probe_functions_name(p->functions, symbols);
 }
 
 void probe_recording_count(const struct probe_recording *p, struct heap_counts *ret,
@@ -627,6 +660,7 @@ void probe_recording_count(const struct probe_recording *p, struct heap_counts *
 	programs_get(&p->programs, PROBE_MAP_COUNTS, &counts);
 	blocks_count(p->blocks, ret);
 	ret->lost = counts.lost;
+	probe_functions_count(p->functions, ret);
 	ret->peak_time = ret->peak_time > p->began ? ret->peak_time - p->began : 0;
 	if (!more)
 		return;

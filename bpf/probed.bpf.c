@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * probed.bpf.c - a BPF program that reads the frames of interpreters for `shstk record --heap -p`.
+ *
+ * When a function is called that allocates, the program at that probe (tools/probes/bpf/heap.bpf.c)
+ * calls this one, if the allocation is to be recorded and some process has an interpreter that is
+ * known. This one calls the program that records the call, and tells it whether there are frames.
+ */
+#define LANGUAGE_PROBED
+#include "language_walk.h"
+
+/* The program that records the call. */
+struct {
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
+	__uint(max_entries, 1);
+	__type(key, u32);
+	__type(value, u32);
+} language_next SEC(".maps");
+
+char LICENSE[] SEC("license") = "GPL";
+
+/* Takes a state of this CPU that no other thread has. Returns whether there was one. */
+static __always_inline bool take_slot(struct language_run *run)
+{
+	for (run->slot = 0; run->slot < LANGUAGE_SLOTS; run->slot++) {
+		struct language_walk *l = find_walk(run);
+
+		if (l && !__sync_lock_test_and_set(&l->taken, 1))
+			return true;
+	}
+	return false;
+}
+
+static __always_inline void give_slot(struct language_run *run)
+{
+	struct language_walk *l = find_walk(run);
+
+	if (l)
+		__sync_lock_test_and_set(&l->taken, 0);
+}
+
+/* Reads the frames of the thread, and writes a record of them. Returns how that ended. */
+static noinline u64 read_probed(void *ctx, const struct walk_config *c)
+{
+	struct language_run run = { .ctx = ctx };
+	u64 ret;
+
+	if (!take_slot(&run))
+		return PROBE_FRAMES_MISSED;
+	read_run(&run, c);
+	ret = run.written;
+	give_slot(&run);
+	return ret;
+}
+
+SEC("kprobe")
+int language_probe(void *ctx)
+{
+	u32 zero = 0;
+	u64 thread = bpf_get_current_pid_tgid();
+	struct walk_config *c = bpf_map_lookup_elem(&config, &zero);
+	struct probe_pending *call = bpf_map_lookup_elem(&probe_calls, &thread);
+
+	if (c && call && !(current->flags & PF_KTHREAD))
+		call->frames = read_probed(ctx, c);
+	bpf_tail_call(ctx, &language_next, 0);
+	return 0;
+}

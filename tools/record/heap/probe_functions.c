@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* probe_functions.c - the functions of programs in an interpreter, read at probes. See probe_functions.h. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpf/language.h"
+#include "libshstk/shstk.h"
+#include "tools/bpf/load_object.h"
+#include "tools/proc/maps.h"
+#include "tools/record/heap/probe_functions.h"
+
+#define OBJECT "shstk-probed.bpf.o"
+#define PROGRAM "language_probe"
+#define WHAT "reading frames of interpreters at probes"
+
+/**
+ * struct probe_functions - what reads functions and places them
+ * @reader: the BPF program.
+ * @languages: the languages; NULL: nothing can be read.
+ * @why: why not.
+ * @missed: calls whose functions could not be read or written.
+ */
+struct probe_functions {
+	struct bpf_loaded reader;
+	struct languages *languages;
+	struct reason why;
+	uint64_t missed;
+};
+
+/* Returns whether a process may have an interpreter, by the names of its files. */
+static bool may_have_interpreter(pid_t pid)
+{
+	struct mapping m;
+	struct maps maps;
+	bool found = false;
+
+	if (maps_open(pid, "maps", &maps))
+		return false;
+	while (!found && maps_next(&maps, &m))
+		found = languages_may_be(m.path);
+	maps_close(&maps);
+	return found;
+}
+
+/* Has the programs at the probes call the reader, and the reader call the one that records. */
+static int connect_programs(const struct probe_functions *f, const struct programs *programs)
+{
+	const __u32 zero = 0;
+	int err = languages_set_namespace(&f->reader);
+
+	if (!err)
+		err = bpf_loaded_set(&f->reader, "language_next", &zero,
+				     &programs->programs[PROBE_BEGUN]);
+	if (!err)
+		err = programs_set(programs, PROBE_MAP_TAILS, PROBE_TAIL_FRAMES,
+				   &f->reader.program);
+	return err;
+}
+
+/* Loads the reader. Returns 0, or a negative errno with the reason. */
+static int load(struct probe_functions *f, const struct programs *programs)
+{
+	const struct bpf_loaded_shared shared[] = {
+		{ "probe_ring", programs->maps[PROBE_MAP_RING] },
+		{ "probe_calls", programs->maps[PROBE_MAP_CALLS] },
+	};
+	int err = bpf_loaded_open_sharing(WHAT, OBJECT, PROGRAM, shared, 2, &f->reader, &f->why);
+
+	if (err)
+		return err;
+	err = connect_programs(f, programs);
+	if (err)
+		because(&f->why, "%s: %s", WHAT, strerror(-err));
+	return err;
+}
+
+struct probe_functions *probe_functions_create(const struct programs *programs, const pid_t *pids,
+					       unsigned int nr)
+{
+	struct probe_functions *f = NULL;
+
+	for (unsigned int i = 0; i < nr && !f; i++)
+		if (may_have_interpreter(pids[i]))
+			f = calloc(1, sizeof(*f));
+	if (!f || load(f, programs))
+		return f;
+	f->languages = languages_create(&f->reader);
+	if (!f->languages) {
+		because(&f->why, "%s", strerror(ENOMEM));
+		return f;
+	}
+	languages_without_native(
+		f->languages,
+		"frames on the native stack, as JavaScript has, are not read at probes");
+	return f;
+}
+
+void probe_functions_destroy(struct probe_functions *f)
+{
+	if (!f)
+		return;
+	languages_destroy(f->languages);
+	bpf_loaded_close(&f->reader);
+	free(f);
+}
+
+void probe_functions_meet(struct probe_functions *f, struct process *p)
+{
+	if (f && f->languages && p)
+		process_language(p, f->languages);
+}
+
+void probe_functions_name(struct probe_functions *f, struct shstk_symbols *symbols)
+{
+	if (f && f->languages)
+		shstk_symbols_set_functions(symbols, languages_function, f->languages);
+}
+
+int probe_functions_take(struct probe_functions *f, const void *record, size_t size)
+{
+	const struct language_moment *it = record;
+
+	if (!f || !f->languages || size < sizeof(*it))
+		return 0;
+	/* Order alone tells which call has these frames. */
+	return languages_take(f->languages, (int)it->tid, 0, record, size);
+}
+
+bool probe_functions_place(struct probe_functions *f, struct process *p,
+			   const struct probe_call *call, const struct shstk_regs *regs,
+			   const struct unwound *stack, struct unwound *ret, bool fold)
+{
+	const struct native_stack native = { stack->pcs, stack->marks, stack->sps, stack->nr,
+					     stack->end == SHSTK_END_COMPLETE };
+	struct language_sample of = {
+		.tid = (int)call->event.tid,
+		.pc = regs->pc,
+		.sp = regs->r[7],
+		.fold = fold ? ret->max : 0,
+	};
+	unsigned int nr;
+
+	if (!f || !f->languages)
+		return false;
+	f->missed += call->event.frames == PROBE_FRAMES_MISSED;
+	of.number = process_language(p, f->languages);
+	if (call->event.frames != PROBE_FRAMES_WRITTEN) {
+		languages_forget(f->languages, of.tid);
+		return false;
+	}
+	nr = languages_place(f->languages, &of, &native, ret->pcs, ret->marks, ret->max);
+	if (!nr)
+		return false;
+	ret->nr = nr;
+	ret->end = stack->end;
+	ret->elsewhere = stack->elsewhere;
+	return true;
+}
+
+bool probe_functions_folded(const struct probe_functions *f)
+{
+	return f->languages && languages_folded(f->languages);
+}
+
+void probe_functions_count(const struct probe_functions *f, struct heap_counts *ret)
+{
+	struct language_counts counts;
+
+	if (!f)
+		return;
+	if (!f->languages) {
+		ret->refused = f->why.text;
+		return;
+	}
+	languages_count(f->languages, &counts);
+	ret->interpreted = counts.samples + f->missed;
+	ret->placed = counts.placed;
+	ret->too_deep = counts.too_deep;
+	ret->refused = languages_refused(f->languages);
+}
