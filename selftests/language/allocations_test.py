@@ -7,6 +7,7 @@ by the agent in it, and while it runs, by probes. The environment may choose
 the interpreter (PYTHON) and how many functions are made (ROUNDS).
 """
 
+import ast
 import functools
 import os
 import platform
@@ -174,6 +175,105 @@ def lock_of_process():
     equal(locked[:1], ['with_lock'], 'with the lock')
     equal(unlocked[:1], ['without_lock'], 'without the lock')
 
+
+# ---- Objects (--heap-python) ----
+
+OBJECTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'objects.py')
+EXACT = ['texts', 'large', 'growing']   # in these, no object has the place of one that was freed
+BYTES = 1000    # lines with less than this make functions, or an object or two
+
+
+def lines_in(functions):
+    """The numbers of the lines of functions of objects.py."""
+    with open(OBJECTS, encoding='utf-8') as file:
+        tree = ast.parse(file.read())
+    return {line for node in ast.walk(tree) if isinstance(node, ast.FunctionDef) and node.name in functions
+            for line in range(node.lineno + 1, node.end_lineno + 1)}
+
+
+def told_by_python(rounds):
+    """What tracemalloc says that each line has in use: {line: (objects, bytes)}."""
+    told = os.path.join(TMP, 'told')
+    subprocess.run([*PYTHON.split(), '-S', OBJECTS, str(rounds), told], check=True,
+                   env={**os.environ, 'PYTHONHASHSEED': '0', 'PYTHONTRACEMALLOC': '1'})
+    with open(told, encoding='ascii') as file:
+        return {line: (objects, size) for line, objects, size in (map(int, text.split()) for text in file)}
+
+
+def record_objects(rounds, *options, env=()):
+    """Records objects.py. Returns what each line has in use, as above, and what was said."""
+    out = os.path.join(TMP, 'objects.pb.gz')
+    ended = shstk('record', '--heap', *options, '-o', out, '--', *PYTHON.split(), '-S', OBJECTS, str(rounds),
+                  env={**os.environ, 'PYTHONHASHSEED': '0', **dict(env)})
+    check(ended.returncode == 0, ended.stderr)
+    profile, found = Decoded(out), {}
+    objects, space = (profile.types.index(t) for t in (('inuse_objects', 'count'), ('inuse_space', 'bytes')))
+    for ids, values, _ in profile.samples:
+        line = next((line for _, path, line in lines_of(profile, ids)
+                     if os.path.basename(path) == 'objects.py'), 0)
+        before = found.get(line, (0, 0))
+        found[line] = (before[0] + values[objects], before[1] + values[space])
+    return found, ended.stderr
+
+
+def sums(found, lines):
+    return [sum(found.get(line, (0, 0))[of] for line in lines) for of in (0, 1)]
+
+
+@test
+def objects_are_those_of_tracemalloc():
+    """--heap-python: each line has as many objects in use as tracemalloc says, and as many bytes"""
+    told = told_by_python(1000)
+    found, _ = record_objects(1000, '--heap-python')
+    for line in lines_in(EXACT):
+        if told.get(line, (0, 0))[1] > BYTES:
+            equal(found.get(line), told[line], f'line {line}')
+    # An object that takes the place of a freed one, without an allocation, is one of the new line for
+    # tracemalloc, and of the old one here, which may be one of the interpreter's start.
+    lines = lines_in([*EXACT, 'drain', 'tuples', 'points', '__init__', 'dropped'])
+    (objects, size), (all_objects, all_size) = sums(found, lines), sums(told, lines)
+    print(f'# {objects} objects of {size} bytes; tracemalloc: {all_objects} of {all_size}')
+    check(abs(objects - all_objects) < all_objects / 100 and abs(size - all_size) < all_size / 100,
+          'the sums differ')
+
+
+@test
+def objects_sampled():
+    """--heap-python with --heap-sample: sums are right, also of objects for which malloc() is called"""
+    lines = lines_in(['large'])
+    whole = sums(told_by_python(1000), lines)[1]
+    about = sums(record_objects(1000, '--heap-python', '--heap-sample=2000')[0], lines)[1]
+    check(0.8 * whole < about < 1.2 * whole, f'{about} bytes of {whole}')
+
+
+@test
+def objects_unseen():
+    """it is said where objects are not in the sums"""
+    said = record_objects(10)[1]
+    check("Python's objects of up to 512 bytes are not in these sums (1 process): see --heap-python" in said, said)
+    said = record_objects(10, '--heap-python', env={'PYTHONMALLOC': 'debug'}.items())[1]
+    check('Python in 1 process has replaced what records its objects' in said, said)
+
+
+@test
+def objects_by_malloc():
+    """with PYTHONMALLOC=malloc nothing is missing, and nothing counted twice"""
+    with_malloc = {'PYTHONMALLOC': 'malloc'}.items()
+    for options in (), ('--heap-python',):
+        found, said = record_objects(500, *options, env=with_malloc)
+        check('are not in these sums' not in said, said)
+        equal(sums(found, lines_in(['large']))[0], 500 * 3 + 1, f'{options}: objects of large()')
+
+
+@test
+def objects_of_process():
+    """--heap-python does not go with -p"""
+    ended = shstk('record', '--heap-python', '-p', str(os.getpid()))
+    equal(ended.returncode, 2, ended.stderr)
+    check('--heap-python does not go with --pid' in ended.stderr, ended.stderr)
+
+
+# ---- Deep stacks ----
 
 DEEP = """
 import sys, time

@@ -9,8 +9,7 @@
 
 #define WORDS 96 /* of _Py_DebugOffsets; more than any version checks */
 
-/* Returns the address of a symbol, 0: there is none. */
-static uint64_t address_of(const char *name)
+uint64_t python_address_of(const char *name)
 {
 	uint64_t size;
 
@@ -32,20 +31,20 @@ static bool has_offsets(const struct python_version *v, uint64_t runtime)
 
 bool python_process_find(struct python_process *ret)
 {
-	const unsigned long *number = (const void *)address_of("Py_Version");
+	const unsigned long *number = (const void *)python_address_of("Py_Version");
 	unsigned long version;
 
 	/* Where values of pthread_getspecific() lie is known of glibc only. */
-	if (!number || !address_of("gnu_get_libc_version") ||
+	if (!number || !python_address_of("gnu_get_libc_version") ||
 	    !peek(&version, number, sizeof(version)) || version >> 24 != 3)
 		return false;
 	*ret = (struct python_process){
 		.version = python_version(version >> 16 & 255),
-		.runtime = address_of("_PyRuntime"),
-		.code_type = address_of("PyCode_Type"),
-		.current = (uint64_t(*)(void))address_of((version >> 16 & 255) > 12 ?
-								 "PyThreadState_GetUnchecked" :
-								 "_PyThreadState_UncheckedGet"),
+		.runtime = python_address_of("_PyRuntime"),
+		.code_type = python_address_of("PyCode_Type"),
+		.current = (uint64_t(*)(void))python_address_of(
+			(version >> 16 & 255) > 12 ? "PyThreadState_GetUnchecked" :
+						     "_PyThreadState_UncheckedGet"),
 	};
 	ret->run = (uintptr_t)rtld_symbol("_PyEval_EvalFrameDefault", &ret->run_size);
 	return ret->version && ret->runtime && ret->code_type && ret->current && ret->run &&

@@ -42,6 +42,9 @@ struct python_process {
  */
 bool python_process_find(struct python_process *ret);
 
+/* Returns the address of what an object that is loaded exports by that name; 0: there is none. */
+uint64_t python_address_of(const char *name);
+
 /**
  * struct python_key - what a function is known by
  * @code: address of its code object; the others are members of this.

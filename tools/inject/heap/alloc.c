@@ -21,8 +21,6 @@
 #include "heap.h"
 #include "python.h"
 
-#define FAR_AWAY (1ll << 62) /* more bytes than are ever allocated */
-
 __thread struct heap_local local;
 
 /* libc's function that starts a program. */
@@ -196,9 +194,9 @@ static void find_foreign_malloc(void)
 
 	if (!is_on() || !allocate || !release)
 		return;
-	local.left = FAR_AWAY;
+	local.left = HEAP_FAR_AWAY;
 	release(allocate(1));
-	heap.image->foreign = heap.foreign = local.left == FAR_AWAY;
+	heap.image->foreign = heap.foreign = local.left == HEAP_FAR_AWAY;
 	local.left = left;
 }
 
@@ -212,6 +210,7 @@ static void find_python(void)
 	local.busy = false;
 	if (is_on())
 		python_begin();
+	objects_begin();
 }
 
 /* Starts the program by a tail call, so that stacks look as they do without the agent. */
@@ -312,7 +311,7 @@ __attribute__((noinline)) bool alloc_begin(struct event *e, uint64_t size)
 		return false;
 	if (unlikely(!is_on() || atomic_load_explicit(&heap.header->stop, memory_order_relaxed))) {
 		/* This is before the agent is attached: look again next time. */
-		l->left = heap.unshared ? FAR_AWAY : 0;
+		l->left = heap.unshared ? HEAP_FAR_AWAY : 0;
 		return false;
 	}
 	if (unlikely(!l->tid))
@@ -406,24 +405,9 @@ static void *leave_pool(const void *p, size_t size)
 
 ALLOC_JUMP void *resize_known(void *p, size_t size, bool take)
 {
-	struct event e;
-	struct block b;
-	bool had;
-	void *q;
-
 	if (unlikely(in_pool(p) || !READY()))
 		return p ? leave_pool(p, size) : pool_alloc(size);
-	had = live_take(p, &b);
-	if (take) {
-		e.hook = SHSTK_HOOK_HERE;
-		take = alloc_begin(&e, size);
-	}
-	q = next.realloc(p, size);
-	if (had && !q && size)
-		live_put(p, &b);
-	else if (had)
-		alloc_forget(p, &b);
-	return take && q ? alloc_end(&e, q, size) : q;
+	ALLOC_RESIZE(p, size, take, next.realloc(p, size));
 }
 
 HOOK_API void *realloc(void *p, size_t size)

@@ -13,6 +13,7 @@
  *   deep.c    libraries that prefer their own functions (RTLD_DEEPBIND)
  *   random.c  which allocations are sampled, and what each stands for
  *   python.c  the functions of Python that allocate
+ *   objects.c the objects of Python
  *
  * All of it runs inside malloc(), in any thread, at any time: it takes no lock that it could wait
  * for, and calls no function of libc that allocates, so it never calls itself.
@@ -104,6 +105,7 @@ struct unshared {
  *	recorded.
  * @max_depth: most entries of a stack, as in the header.
  * @deepest: most entries of a stack that is shortened to so many; at least @max_depth.
+ * @with_python: as in the header.
  * @per_thread: as in the header.
  * @granule: blocks are at least 1 << granule bytes apart.
  * @salt: changes when code was unmapped.
@@ -124,6 +126,7 @@ struct heap {
 	uint64_t sample;
 	uint32_t max_depth;
 	uint32_t deepest;
+	bool with_python;
 	bool per_thread;
 	unsigned int granule;
 	_Atomic uint32_t salt;
@@ -223,6 +226,8 @@ uint32_t maps_number(const uint64_t *pcs, unsigned int nr);
 void maps_begin(void);
 void note_lost(void);
 
+#define HEAP_FAR_AWAY (1ll << 62) /* more bytes than are ever allocated */
+
 /* alloc.c */
 void alloc_resolve(void);
 void alloc_prepare(void);
@@ -265,6 +270,26 @@ void *alloc_end(struct event *e, void *p, uint64_t size);
 		void *p = call;                                 \
                                                                 \
 		return begun && p ? alloc_end(&e, p, size) : p; \
+	} while (0)
+
+/* The same for a block @p that becomes one of @size bytes. @take: it may have to be recorded. */
+#define ALLOC_RESIZE(p, size, take, call)                       \
+	do {                                                    \
+		struct event e;                                 \
+		struct block b;                                 \
+		bool had = live_take(p, &b), begun = false;     \
+		void *q;                                        \
+                                                                \
+		if (take) {                                     \
+			e.hook = SHSTK_HOOK_HERE;               \
+			begun = alloc_begin(&e, size);          \
+		}                                               \
+		q = call;                                       \
+		if (had && !q && (size))                        \
+			live_put(p, &b);                        \
+		else if (had)                                   \
+			alloc_forget(p, &b);                    \
+		return begun && q ? alloc_end(&e, q, size) : q; \
 	} while (0)
 
 #ifdef __OPTIMIZE__

@@ -33,6 +33,8 @@
 
 struct heap heap;
 
+#define OBJECT_GRANULE 4 /* Python's objects are at least 1 << 4 bytes apart */
+
 static char environment[128];
 static uint32_t parent_image;
 
@@ -169,6 +171,9 @@ void heap_attach(const char *env)
 		heap.max_depth = is.max_depth;
 		heap.deepest = is.deepest > is.max_depth ? is.deepest : is.max_depth;
 		heap.per_thread = is.per_thread;
+		heap.with_python = is.with_python;
+		if (is.with_python && heap.granule > OBJECT_GRANULE)
+			heap.granule = OBJECT_GRANULE;
 		begin_image(fd, pid);
 	} else if (h) {
 		sys2(SYS_munmap, h, sizeof(*h));

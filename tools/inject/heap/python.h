@@ -29,6 +29,18 @@ struct python_size {
 	unsigned int left_out;
 };
 
+/*
+ * Has Python call the agent for its objects, if that is wanted. To be called before Python allocates, and
+ * after python_find().
+ */
+#if defined(__x86_64__)
+void objects_begin(void);
+#else
+static inline void objects_begin(void)
+{
+}
+#endif
+
 #if defined(__x86_64__)
 /* The process has a Python that is known. Set by python_find(). */
 extern bool python_known __attribute__((visibility("hidden")));

@@ -27,7 +27,7 @@
 #include "bpf/language.h"
 
 #define HEAP_MAGIC 0x3070616568736873ULL /* "shsheap0" */
-#define HEAP_VERSION 5
+#define HEAP_VERSION 6
 
 #define HEAP_MAX_IMAGES 65536
 #define HEAP_REGION (1ull << 36) /* bytes of a region */
@@ -50,6 +50,7 @@
  * @cookie: random number, which is also in the environment.
  * @sample: mean number of bytes between two samples; 0: every allocation is recorded.
  * @with_mmap: mmap() is recorded too.
+ * @with_python: Python's objects are recorded, too.
  * @per_thread: each thread has a record of its own for a stack.
  * @recorder: process ID of the recorder.
  * @stop: set by the recorder: nothing more is recorded.
@@ -63,6 +64,7 @@ struct heap_header {
 	uint64_t cookie;
 	uint64_t sample;
 	uint32_t with_mmap;
+	uint32_t with_python;
 	uint32_t per_thread;
 	uint32_t recorder;
 	_Alignas(64) _Atomic uint32_t stop;
@@ -76,6 +78,7 @@ struct heap_header {
  * @foreign: the program has a malloc() of its own, which the agent cannot see.
  * @deepbind: the program has loaded libraries that prefer their own functions (RTLD_DEEPBIND) and
  *	do not call the agent's.
+ * @objects: Python's objects are recorded.
  * @comm: name of the program.
  * @began: when the region was begun, in ticks. The process goes on when it executes a program, and
  *	has another region then. When it ends the recorder sees, as a process that is killed cannot say
@@ -96,6 +99,7 @@ struct heap_image {
 	uint32_t parent;
 	uint32_t foreign;
 	_Atomic uint32_t deepbind;
+	uint32_t objects;
 	char comm[REC_COMM];
 	uint64_t began;
 	uint64_t size;

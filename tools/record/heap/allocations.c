@@ -17,6 +17,7 @@ struct heap_opts allocations_options(const struct record_opts *o)
 	return (struct heap_opts){
 		.sample = o->heap_sample,
 		.with_mmap = o->heap_mmap,
+		.with_python = o->heap_python,
 		.per_thread = o->output.per_thread,
 		.max_depth = o->depth,
 		.fold = o->fold,

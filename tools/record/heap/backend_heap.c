@@ -121,6 +121,19 @@ static void report_lacks(struct recording *r, const struct heap_lacks *n)
 		       (unsigned long long)n->stacks);
 }
 
+/* Reports programs whose objects of Python are not in the sums. */
+static void report_objects(struct recording *r, const struct heap_counts *c)
+{
+	if (c->objects_unseen && r->opts->heap_python)
+		caution(r,
+			"Python in %u %s has replaced what records its objects (PYTHONMALLOC, -X dev): those of up to 512 bytes are not in these sums",
+			c->objects_unseen, c->objects_unseen == 1 ? "process" : "processes");
+	else if (c->objects_unseen)
+		remark(r,
+		       "Python's objects of up to 512 bytes are not in these sums (%u %s): see --heap-python",
+		       c->objects_unseen, c->objects_unseen == 1 ? "process" : "processes");
+}
+
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	struct heap_counts c;
@@ -142,6 +155,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			"%u %s libraries with RTLD_DEEPBIND in a way that could not be followed: what these allocate is not seen, and what they free looks as if it never was (--heap -p sees both)",
 			c.deepbind, c.deepbind == 1 ? "program loaded" : "programs loaded");
 	report_mapped(r, &c);
+	report_objects(r, &c);
 	allocations_report_functions(r, &c);
 	if (c.allocator)
 		caution(r,

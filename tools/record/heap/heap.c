@@ -195,6 +195,7 @@ static int map_memory(struct heap_recording *d)
 	h->deepest = d->opts.fold ? HEAP_DEEPEST : 0;
 	h->sample = d->opts.sample;
 	h->with_mmap = d->opts.with_mmap;
+	h->with_python = d->opts.with_python;
 	h->per_thread = d->opts.per_thread;
 	h->recorder = getpid();
 	h->cookie = d->memory.cookie;
@@ -897,6 +898,7 @@ static int read_image(struct heap_recording *d, struct heap_region *image, enum 
 	}
 	if (why != FOLLOW)
 		growth_turn(&image->growth);
+	d->counts.objects_unseen += r.interpreter && !r.head.objects;
 	if (why == LAST)
 		find_static_allocator(&r);
 	release(&r);

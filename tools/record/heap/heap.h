@@ -18,6 +18,7 @@
  * struct heap_opts - what to record
  * @sample: mean number of bytes between two samples; 0: every allocation is recorded.
  * @with_mmap: record mmap() too.
+ * @with_python: record Python's objects, too.
  * @per_thread: keep threads apart.
  * @max_depth: most entries of a stack.
  * @fold: deeper stacks are shortened, so that both ends of a recursion remain.
@@ -28,6 +29,7 @@
 struct heap_opts {
 	uint64_t sample;
 	bool with_mmap;
+	bool with_python;
 	bool per_thread;
 	uint32_t max_depth;
 	bool fold;
@@ -75,6 +77,7 @@ struct heap_lacks {
  * @inside: a program with an allocator linked into it, whose allocations are not seen; "": none.
  * @allocator: the function of that allocator; see allocator_inside().
  * @more_inside: number of further programs of that kind.
+ * @objects_unseen: programs with a Python whose objects were not recorded.
  * @interpreted: stacks of which functions of an interpreter were read.
  * @placed: how many of these have them.
  * @too_deep: how many have none because it ran more functions than are read.
@@ -103,6 +106,7 @@ struct heap_counts {
 	char inside[128];
 	const char *allocator;
 	uint32_t more_inside;
+	uint32_t objects_unseen;
 	uint64_t interpreted;
 	uint64_t placed;
 	uint64_t too_deep;

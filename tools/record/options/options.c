@@ -40,6 +40,7 @@ enum {
 	OPT_HEAP,
 	OPT_HEAP_SAMPLE,
 	OPT_HEAP_MMAP,
+	OPT_HEAP_PYTHON,
 	OPT_HEAP_SHOW,
 	OPT_KEEP,
 	OPT_CALL_GRAPH,
@@ -117,6 +118,8 @@ enum {
 	       "with --heap: sample one allocation in BYTES (524288 as Go does), not all; implies" \
 	       " --heap")                                                                          \
 	RECORD("heap-mmap", OPT_HEAP_MMAP, NULL, "with --heap: mmap() too; implies --heap")        \
+	RECORD("heap-python", OPT_HEAP_PYTHON, NULL,                                               \
+	       "with --heap: Python's own objects too, each of them; implies --heap")              \
 	RECORD("heap-show", OPT_HEAP_SHOW, "TYPE",                                                 \
 	       "with --heap: what is shown where one value is: inuse_space, peak_space (the"       \
 	       " default), alloc_space, ...; with --every also growth_space; implies --heap")      \
@@ -265,6 +268,8 @@ static bool *find_switch(struct record_opts *o, int key)
 		return &o->heap;
 	case OPT_HEAP_MMAP:
 		return &o->heap_mmap;
+	case OPT_HEAP_PYTHON:
+		return &o->heap_python;
 	case OPT_DRY_RUN:
 		return &o->dry_run;
 	case 'q':
@@ -278,7 +283,8 @@ static bool *find_switch(struct record_opts *o, int key)
 static void parse_implied(struct record_opts *o, int key)
 {
 	o->off_cpu |= key == OPT_PREEMPTED || key == OPT_WAKERS;
-	if (key == OPT_HEAP_SAMPLE || key == OPT_HEAP_MMAP || key == OPT_HEAP_SHOW)
+	if (key == OPT_HEAP_SAMPLE || key == OPT_HEAP_MMAP || key == OPT_HEAP_PYTHON ||
+	    key == OPT_HEAP_SHOW)
 		o->heap = true;
 }
 
@@ -525,6 +531,9 @@ static int check_targets(const struct record_opts *o)
 	else if (o->heap && targets_any(t) && o->heap_mmap)
 		complain(
 			"--heap-mmap does not go with --pid: only a program that is started shows its mmap()");
+	else if (o->heap && targets_any(t) && o->heap_python)
+		complain(
+			"--heap-python does not go with --pid: probes do not see most of Python's objects");
 	else if (o->heap && heap_type_is_growth(o->output.type) && !o->every)
 		complain("--heap-show=%s needs --every: it shows what grew between two profiles",
 			 heap_type_name(o->output.type));

@@ -67,6 +67,7 @@
  *	is a process without a shadow stack. sampler_choose() sets it.
  * @heap: record allocations instead of time.
  * @heap_mmap: with @heap: record mmap() too.
+ * @heap_python: with @heap: record Python's objects too.
  * @heap_sample: with @heap: sample one allocation in so many bytes, 0: record all.
  */
 struct record_opts {
@@ -111,6 +112,7 @@ struct record_opts {
 	bool mixed;
 	bool heap;
 	bool heap_mmap;
+	bool heap_python;
 	unsigned long heap_sample;
 };
 

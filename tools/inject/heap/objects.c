@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * objects.c - the objects of Python (--heap-python).
+ *
+ * Python has an allocator of its own for blocks up to 512 bytes, which takes larger ones from malloc(). It
+ * lets itself be called by way of functions that a program sets (PyMem_SetAllocator(3)), as tracemalloc
+ * does. They are set before main(), when there is no block yet.
+ *
+ * What such a function calls belongs to it: Python's allocator calls mmap() for its own blocks, and
+ * malloc() for large ones. None of that is recorded beside the object.
+ */
+#include <stdlib.h>
+#include <string.h>
+
+#include "../common/python.h"
+#include "heap.h"
+#include "python.h"
+
+#if defined(__x86_64__)
+enum { MEM = 1, OBJ, DOMAINS }; /* PyMemAllocatorDomain; raw memory is that of malloc() */
+
+/* PyMemAllocatorEx */
+struct allocator {
+	void *ctx;
+	void *(*malloc)(void *ctx, size_t size);
+	void *(*calloc)(void *ctx, size_t nr, size_t size);
+	void *(*realloc)(void *ctx, void *p, size_t size);
+	void (*free)(void *ctx, void *p);
+};
+
+static struct allocator next[DOMAINS];
+
+/* ---- What is called inside is not recorded ---- */
+
+/* What a thread was about before it called Python's allocator. */
+struct outside {
+	uint64_t left;
+	bool busy;
+};
+
+static inline struct outside go_inside(void)
+{
+	struct outside o = { local.left, local.busy };
+
+	local.left = HEAP_FAR_AWAY;
+	local.busy = true;
+	return o;
+}
+
+static inline void go_outside(const struct outside *o)
+{
+	local.left = o->left;
+	local.busy = o->busy;
+}
+
+static inline void *pass_malloc(const struct allocator *a, size_t size)
+{
+	const struct outside o = go_inside();
+	void *p = a->malloc(a->ctx, size);
+
+	go_outside(&o);
+	return p;
+}
+
+static inline void *pass_calloc(const struct allocator *a, size_t nr, size_t size)
+{
+	const struct outside o = go_inside();
+	void *p = a->calloc(a->ctx, nr, size);
+
+	go_outside(&o);
+	return p;
+}
+
+static inline void *pass_realloc(const struct allocator *a, void *p, size_t size)
+{
+	const struct outside o = go_inside();
+	void *q = a->realloc(a->ctx, p, size);
+
+	go_outside(&o);
+	return q;
+}
+
+static inline void pass_free(const struct allocator *a, void *p)
+{
+	const struct outside o = go_inside();
+
+	a->free(a->ctx, p);
+	go_outside(&o);
+}
+
+/* ---- The functions that Python calls ---- */
+
+/* Tells the recorder that Python calls these functions. */
+static inline void note_called(void)
+{
+	if (is_on())
+		heap.image->objects = 1;
+}
+
+ALLOC_JUMP void *malloc_wanted(const struct allocator *a, size_t size)
+{
+	note_called();
+	ALLOC_RECORD(size, pass_malloc(a, size));
+}
+
+static void *object_malloc(void *a, size_t size)
+{
+	if (wanted(size))
+		return malloc_wanted(a, size);
+	return pass_malloc(a, size);
+}
+
+ALLOC_JUMP void *calloc_wanted(const struct allocator *a, size_t nr, size_t size)
+{
+	ALLOC_RECORD(nr * size, pass_calloc(a, nr, size));
+}
+
+static void *object_calloc(void *a, size_t nr, size_t size)
+{
+	if (wanted(nr * size))
+		return calloc_wanted(a, nr, size);
+	return pass_calloc(a, nr, size);
+}
+
+ALLOC_JUMP void *realloc_known(const struct allocator *a, void *p, size_t size, bool take)
+{
+	ALLOC_RESIZE(p, size, take, pass_realloc(a, p, size));
+}
+
+static void *object_realloc(void *a, void *p, size_t size)
+{
+	bool take = wanted(size);
+
+	if (take || live_may_have(p))
+		return realloc_known(a, p, size, take);
+	return pass_realloc(a, p, size);
+}
+
+static void object_free(void *a, void *p)
+{
+	struct block b;
+	bool had = live_may_have(p) && live_take(p, &b);
+
+	if (had)
+		trace_expect(b.trace);
+	pass_free(a, p);
+	if (had)
+		alloc_forget(p, &b);
+}
+
+/* ---- Setting them ---- */
+
+typedef void get_fn(int domain, struct allocator *ret);
+typedef void set_fn(int domain, const struct allocator *to);
+
+static void set(get_fn *get, set_fn *set_to, int domain)
+{
+	const struct allocator own = {
+		.ctx = &next[domain],
+		.malloc = object_malloc,
+		.calloc = object_calloc,
+		.realloc = object_realloc,
+		.free = object_free,
+	};
+
+	get(domain, &next[domain]);
+	set_to(domain, &own);
+}
+
+/* Returns whether the user has Python take all from malloc(), which is recorded anyway. */
+static bool takes_all_from_malloc(void)
+{
+	const char *text = getenv("PYTHONMALLOC");
+
+	return text && !strncmp(text, "malloc", strlen("malloc"));
+}
+
+void objects_begin(void)
+{
+	get_fn *get;
+	set_fn *set_to;
+
+	if (!python_known || !is_on())
+		return;
+	get = (get_fn *)python_address_of("PyMem_GetAllocator");
+	set_to = (set_fn *)python_address_of("PyMem_SetAllocator");
+	if (takes_all_from_malloc())
+		heap.image->objects = 1;
+	else if (heap.with_python && get && set_to)
+		for (int domain = MEM; domain < DOMAINS; domain++)
+			set(get, set_to, domain);
+}
+#endif
