@@ -51,7 +51,10 @@ enum native_word {
 	NATIVE_TEXT_BYTES, /* bytes of its text that are behind the table of positions */
 };
 
-/* Indices of the words that are copied of machine code; the first two are as above. */
+/*
+ * Indices of the words that are copied of machine code; the first two are as above. Code of the first
+ * compiler has its function's bytecode as data and in the place of its instructions, and inlines nothing.
+ */
 enum native_code_word {
 	NATIVE_CODE_POSITIONS = 2, /* address of its table of positions */
 	NATIVE_CODE_POSITIONS_LENGTH,
@@ -73,7 +76,7 @@ enum native_code_word {
 /* What a record describes, and how a frame runs: the lower bits of its flags. */
 enum native_kind {
 	NATIVE_INTERPRETED = 1, /* a function; @at is an offset in its bytecode */
-	NATIVE_BASELINE, /* a function; its place is not known */
+	NATIVE_BASELINE, /* code of the first compiler; @at is an offset in it; or a function */
 	NATIVE_MACHINE, /* machine code that may have inlined functions; @at is an offset in it */
 };
 

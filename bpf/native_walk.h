@@ -65,6 +65,7 @@ struct native_repeat {
  * @read: bytes of text that this sample has read.
  * @scanned: places at which it has looked for the beginning of machine code.
  * @failed: an inlined function is not known.
+ * @baseline: the code is of the first compiler.
  * @parts: numbers of the inlined functions.
  * @chunk: a part of a text.
  * @repeats: functions that samples met, by the address of what they share.
@@ -90,6 +91,7 @@ struct native_state {
 	u64 read;
 	u64 scanned;
 	u64 failed;
+	u64 baseline;
 	u64 parts[NATIVE_PARTS];
 	u64 chunk[CHUNK];
 	struct native_repeat repeats[REPEATS];
@@ -418,6 +420,30 @@ static long pass_part(u32 i, struct native_run *r)
 	return !id;
 }
 
+/* As describe_code(), of code of the first compiler, which belongs to the function already. */
+static noinline bool describe_baseline(struct native_run *r, u64 function_id)
+{
+	const struct native_target *n = r->n;
+	const struct native_state *s = r->s;
+	u64 *w = r->run.l->words;
+	u64 bytecode = member(s->code, n->at.baseline_data);
+	u64 table = member(s->code, n->at.code_positions);
+
+	w[NATIVE_OBJECT] = s->code;
+	w[NATIVE_KIND] = NATIVE_BASELINE;
+	w[NATIVE_CODE_POSITIONS] = table;
+	w[NATIVE_CODE_POSITIONS_LENGTH] = number(table, NATIVE_LENGTH);
+	w[NATIVE_CODE_DATA] = bytecode;
+	w[NATIVE_CODE_START] = bytecode + n->bytecode_bias + 1;
+	w[NATIVE_CODE_SIZE] = number(bytecode, NATIVE_LENGTH);
+	w[NATIVE_CODE_NUMBER] = s->code_start;
+	w[NATIVE_CODE_FUNCTION] = function_id;
+	w[NATIVE_CODE_INLINED] = 0;
+	w[NATIVE_CODE_CALLS] = 0;
+	w[NATIVE_CODE_EXITS] = 0;
+	return type_of(n, bytecode) == n->types.bytecode && type_of(n, table) == n->types.bytes;
+}
+
 /* Reads the words by which machine code is known. Returns false if it is not of the frame's function. */
 static noinline bool describe_code(struct native_run *r, u64 function_id)
 {
@@ -445,6 +471,12 @@ static noinline bool describe_code(struct native_run *r, u64 function_id)
 	       type_of(n, table) == n->types.bytes;
 }
 
+/* Reads the words by which the code is known that was found. Returns false if it is not of the frame's function. */
+static noinline bool describe_any(struct native_run *r, u64 function_id)
+{
+	return r->s->baseline ? describe_baseline(r, function_id) : describe_code(r, function_id);
+}
+
 /*
  * Copies where calls of machine code return to, and what the interpreter would go on with there. Returns
  * the number of bytes.
@@ -457,6 +489,9 @@ static noinline u64 copy_returns(struct native_run *r, u8 *to)
 	u64 checks = number(data, 8 * o->data_checks), calls = number(data, 8 * o->data_checks + 8);
 	u64 states = member(data, 8 * o->data_states), got;
 
+	w[NATIVE_CODE_RETURNS] = w[NATIVE_CODE_STATES] = w[NATIVE_CODE_CHECKS] = 0;
+	if (r->s->baseline)
+		return 0;
 	got = copy_bytes(to, data + 8 * o->data_places + NATIVE_RETURN_BYTES * checks,
 			 NATIVE_RETURN_BYTES * calls, NATIVE_RETURNS);
 	w[NATIVE_CODE_RETURNS] = got;
@@ -484,7 +519,7 @@ static __always_inline u64 introduce_code(struct native_run *r, u64 function_id)
 		return 0;
 	bpf_loop(inlined, pass_part, r, 0);
 	/* The words are those of the last function now. */
-	if (s->failed || !describe_code(r, function_id))
+	if (s->failed || !describe_any(r, function_id))
 		return 0;
 	begin_identity(r->run.l, NATIVE_CODE_KEYS, w[NATIVE_CODE_POSITIONS] + NATIVE_ELEMENTS,
 		       w[NATIVE_CODE_POSITIONS_LENGTH]);
@@ -512,7 +547,7 @@ static noinline u64 identify_code(struct native_run *r, u64 function_id)
 	struct language_walk *l = r->run.l;
 	u64 *id;
 
-	if (!function_id || !describe_code(r, function_id))
+	if (!function_id || !describe_any(r, function_id))
 		return 0;
 	begin_identity(l, NATIVE_CODE_KEYS, l->words[NATIVE_CODE_POSITIONS] + NATIVE_ELEMENTS,
 		       l->words[NATIVE_CODE_POSITIONS_LENGTH]);
@@ -613,17 +648,15 @@ static __always_inline void enter_code(struct native_run *r, struct language_ent
 	if (!s->code || (kind != KIND_BASELINE && kind != KIND_OPTIMIZED))
 		return;
 	e->id = identify_function(r, s->shared, 0);
-	e->flags = NATIVE_BASELINE;
-	if (kind == KIND_BASELINE) {
-		if (s->code != member(s->shared, r->n->at.data) &&
-		    s->code != member(s->function, r->n->at.function_code))
-			e->id = 0;
-		return;
-	}
+	s->baseline = kind == KIND_BASELINE;
+	if (s->baseline && s->code != member(s->shared, r->n->at.data) &&
+	    s->code != member(s->function, r->n->at.function_code))
+		e->id = 0;
 	e->id = identify_code(r, e->id);
 	e->at = s->pc - s->code_start;
 	/* Code that has no frame may be the one that replaces the frame by those of the interpreter. */
-	e->flags = NATIVE_MACHINE | (s->called ? NATIVE_RETURN | (s->leaf ? NATIVE_BEHIND : 0) : 0);
+	e->flags = (s->baseline ? NATIVE_BASELINE : NATIVE_MACHINE) |
+		   (s->called ? NATIVE_RETURN | (s->leaf ? NATIVE_BEHIND : 0) : 0);
 }
 
 /* Fills in the entry of a frame of the language. Returns false if it is none. */

@@ -130,7 +130,7 @@ $(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_seed): $(FUZZ_B)/%_seed: selftests/fuzz/%_seed.py
 fuzz selftests/fuzz/run: | $(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_fuzz) $(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_seed)
 
 # v8_fuzz gets the same of functions of V8, and of its machine code.
-$(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,calls frame function positions \
+$(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,baseline calls frame function positions \
 		states versions) selftests/fuzz/function_fuzz.h $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
@@ -138,7 +138,7 @@ $(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,c
 
 $(FUZZ_B)/v8_seed: selftests/fuzz/v8_seed.py
 	@mkdir -p $(@D)
-	$(Q)$< $@ $@-machine
+	$(Q)$< $@ $@-machine $@-baseline
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/v8_fuzz $(FUZZ_B)/v8_seed
 

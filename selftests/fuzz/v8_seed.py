@@ -1,8 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Writes what bpf/native_walk.h copies of a function of V8 and of machine code, for v8_fuzz.c.
+"""Writes what bpf/native_walk.h copies of a function of V8, of machine code and of code of the first
+compiler, for v8_fuzz.c.
 
-    v8_seed.py FUNCTION MACHINE
+    v8_seed.py FUNCTION MACHINE BASELINE
 """
 
 import struct
@@ -38,6 +39,10 @@ def main():
     words = [64, 3, 128, 0, 192, 256, len(code), 3, 1, 1, 16, len(code), len(code) - 1, len(returns), 2,
              len(states)]
     write(sys.argv[2], words, (ids, calls, positions), positions + code + returns + states)
+    # A bytecode of one byte, one with a prefix, and one of three.
+    bytecodes, table = bytes([14, 0, 11, 1, 2, 34, 3, 4]), bytes([4, 5, 0, 0x82, 1])
+    words = [64, 2, 128, len(table), 192, 256, len(bytecodes), 0, 1, 0, 0, len(bytecodes)]
+    write(sys.argv[3], words, (b'', b'', table), table + bytecodes)
 
 
 main()

@@ -19,7 +19,7 @@ $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tool
 		place read python/frame python/function python/python python/recognise python/versions \
 		php/cold php/frame php/function php/php php/recognise php/versions \
 		ruby/frame ruby/function ruby/recognise ruby/ruby ruby/versions \
-		v8/calls v8/frame v8/function v8/positions v8/recognise v8/states v8/v8 v8/versions) \
+		v8/baseline v8/calls v8/frame v8/function v8/positions v8/recognise v8/states v8/v8 v8/versions) \
 		$(B)/tools/elf/symbols.o $(B)/tools/convert/context_variable.o $(B)/tools/repeats.o $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
@@ -38,7 +38,7 @@ $(LANGUAGE_B)/positions_test: selftests/language/positions_test.c $(patsubst %,$
 CHECK += $(LANGUAGE_B)/positions_test
 
 # What is told of V8's machine code, with records of the test's own.
-$(LANGUAGE_B)/states_test: selftests/language/states_test.c $(patsubst %,$(B)/tools/language/v8/%.o,calls frame \
+$(LANGUAGE_B)/states_test: selftests/language/states_test.c $(patsubst %,$(B)/tools/language/v8/%.o,baseline calls frame \
 		function positions states versions) $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \

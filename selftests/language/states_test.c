@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * states_test.c - which functions V8's machine code runs where its calls return: each of its versions
- * writes that down in another way.
+ * states_test.c - which functions V8's machine code runs where its calls return, and at which bytecode code
+ * of its first compiler is: each of its versions writes that down in another way.
  *
- * The code has inlined a function; the records are as bpf/native_walk.h makes them.
+ * The machine code has inlined a function; the records are as bpf/native_walk.h makes them.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -210,6 +210,92 @@ TEST(a_state_takes_what_an_earlier_one_has)
 	EXPECT_EQ(OWN, parts[1].id);
 	EXPECT_EQ(V8_BYTECODE - 8, parts[1].at);
 	release(&f);
+}
+
+/* ---- The first compiler ---- */
+
+/* A bytecode of one byte, one of two whose operand a prefix makes twice as wide, and one of three. */
+static const uint8_t bytecodes[] = { 14, 0, 11, 1, 2, 34, 3, 4 };
+
+/* Four bytes of code come first. The second bytecode has none. */
+static const uint8_t bytes_of_code[] = { 4, 5, 0, 0x82, 1 };
+
+/* Takes apart what is copied of such code. */
+static void make_baseline(const uint8_t *table, size_t table_size, size_t bytecodes_size, int minor,
+			  struct language_function *ret)
+{
+	static struct language_code code;
+
+	code = (struct language_code){ .id = CODE, .got = { 0, 0, (__u32)table_size } };
+	code.words[NATIVE_KIND] = NATIVE_BASELINE;
+	code.words[NATIVE_CODE_FUNCTION] = OWN;
+	code.words[NATIVE_CODE_POSITIONS_LENGTH] = table_size;
+	code.words[NATIVE_CODE_SIZE] = code.words[NATIVE_CODE_BYTES] = bytecodes_size;
+	memcpy(code.table, table, table_size);
+	memcpy(code.table + table_size, bytecodes, bytecodes_size);
+	if (v8_function(v8_version(minor == 2 ? 10 : 11, minor), &code,
+			offsetof(struct language_code, table) + table_size + bytecodes_size, ret))
+		abort();
+}
+
+/* Returns the bytecode at which code is; -1: it is not known. */
+static int bytecode_at(const struct language_function *f, int at, unsigned int flags)
+{
+	const struct language_entry entry = { .id = CODE,
+					      .at = at,
+					      .flags = NATIVE_BASELINE | flags };
+	const struct language_frame frame = { &entry, f };
+	struct language_part parts[LANGUAGE_PARTS];
+
+	if (v8_expand(&frame, parts, LANGUAGE_PARTS) != 1 || parts[0].id != OWN)
+		abort();
+	return parts[0].at <= V8_BYTECODE ? V8_BYTECODE - parts[0].at : parts[0].at;
+}
+
+TEST(code_of_the_first_compiler_is_of_one_bytecode_after_the_other)
+{
+	static const int minors[] = { 2, 3 };
+	struct language_function f;
+
+	for (size_t i = 0; i < sizeof(minors) / sizeof(*minors); i++) {
+		make_baseline(bytes_of_code, sizeof(bytes_of_code), sizeof(bytecodes), minors[i],
+			      &f);
+		EXPECT_EQ(-1, bytecode_at(&f, 0, 0));
+		EXPECT_EQ(-1, bytecode_at(&f, 3, 0));
+		EXPECT_EQ(0, bytecode_at(&f, 4, 0));
+		EXPECT_EQ(0, bytecode_at(&f, 8, 0));
+		EXPECT_EQ(5, bytecode_at(&f, 9, 0));
+		EXPECT_EQ(5, bytecode_at(&f, 138, 0));
+		release(&f);
+	}
+}
+
+TEST(a_call_that_ends_the_code_of_a_bytecode_is_of_that_one)
+{
+	struct language_function f;
+
+	make_baseline(bytes_of_code, sizeof(bytes_of_code), sizeof(bytecodes), 3, &f);
+	EXPECT_EQ(-1, bytecode_at(&f, 4, NATIVE_RETURN));
+	EXPECT_EQ(0, bytecode_at(&f, 5, NATIVE_RETURN));
+	EXPECT_EQ(0, bytecode_at(&f, 9, NATIVE_RETURN));
+	EXPECT_EQ(5, bytecode_at(&f, 10, NATIVE_RETURN));
+	release(&f);
+}
+
+TEST(a_table_that_is_not_of_the_bytecode_tells_nothing)
+{
+	struct language_function f;
+
+	for (size_t table = 0; table < sizeof(bytes_of_code); table++) {
+		make_baseline(bytes_of_code, table, sizeof(bytecodes), 3, &f);
+		EXPECT_EQ(-1, bytecode_at(&f, 4, 0));
+		release(&f);
+	}
+	for (size_t size = 0; size < sizeof(bytecodes); size++) {
+		make_baseline(bytes_of_code, sizeof(bytes_of_code), size, 3, &f);
+		EXPECT_EQ(-1, bytecode_at(&f, 4, 0));
+		release(&f);
+	}
 }
 
 TEST_HARNESS_MAIN

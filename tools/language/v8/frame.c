@@ -113,14 +113,30 @@ static unsigned int expand_machine(const struct v8_code *c, const struct languag
 	return nr;
 }
 
+/*
+ * Finds the function of code of the first compiler. A call may return to the first instruction of the next
+ * bytecode.
+ */
+static unsigned int expand_baseline(const struct v8_code *c, const struct language_entry *e,
+				    struct language_part *part)
+{
+	const int32_t bytecode = v8_character(c, (int64_t)e->at - !!(e->flags & NATIVE_RETURN));
+
+	*part = (struct language_part){ c->function, bytecode < 0 ? -1 : V8_BYTECODE - bytecode };
+	return 1;
+}
+
 unsigned int v8_expand(const struct language_frame *frame, struct language_part *parts,
 		       unsigned int max)
 {
 	const struct language_entry *e = frame->entry;
 	const struct v8_code *c = frame->function->own;
 
-	if (!max || c->machine != ((e->flags & 15) == NATIVE_MACHINE))
+	if (!max || c->machine != ((e->flags & 15) == NATIVE_MACHINE) ||
+	    (c->baseline && (e->flags & 15) != NATIVE_BASELINE))
 		return 0;
+	if (c->baseline)
+		return expand_baseline(c, e, parts);
 	if (c->machine)
 		return expand_machine(c, e, parts, max);
 	parts[0] = (struct language_part){ e->id, e->flags == NATIVE_INTERPRETED ?

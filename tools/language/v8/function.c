@@ -82,7 +82,7 @@ static bool fits(const struct language_code *code, size_t size)
 		return false;
 	table = size - offsetof(struct language_code, table);
 	most = code->got[2] <= table ? table - code->got[2] : 0;
-	if (w[NATIVE_KIND] == NATIVE_MACHINE)
+	if (w[NATIVE_KIND] == NATIVE_MACHINE || w[NATIVE_KIND] == NATIVE_BASELINE)
 		return w[NATIVE_CODE_INLINED] < NATIVE_PARTS &&
 		       code->got[0] == 8 * w[NATIVE_CODE_INLINED] &&
 		       code->got[1] < NATIVE_PARTS * NATIVE_PART_BYTES && code->got[2] <= table &&
@@ -233,6 +233,42 @@ static struct v8_code *make_machine(const struct language_code *code, const void
 	return c;
 }
 
+static struct v8_code *make_baseline(const struct language_code *code, const void *version)
+{
+	const __u64 *w = code->words;
+	const struct v8_copied_baseline copied = {
+		.version = version,
+		.table = code->table,
+		.table_size = code->got[2],
+		.bytecodes = code->table + code->got[2],
+		.size = w[NATIVE_CODE_BYTES],
+	};
+	/* What was not copied whole says nothing. */
+	const bool whole = w[NATIVE_CODE_BYTES] == w[NATIVE_CODE_SIZE] &&
+			   code->got[2] == w[NATIVE_CODE_POSITIONS_LENGTH];
+	const size_t nr = whole ? v8_baseline(&copied, NULL) : 0;
+	struct v8_code *c = make_code(&(const struct table_sizes){ .positions = nr });
+
+	if (!c)
+		return NULL;
+	c->baseline = true;
+	c->function = w[NATIVE_CODE_FUNCTION];
+	c->nr_positions = nr ? v8_baseline(&copied, c->positions) : 0;
+	return c;
+}
+
+static struct v8_code *make(const struct language_code *code, const void *version)
+{
+	switch (code->words[NATIVE_KIND]) {
+	case NATIVE_MACHINE:
+		return make_machine(code, version);
+	case NATIVE_BASELINE:
+		return make_baseline(code, version);
+	default:
+		return make_function(code);
+	}
+}
+
 /* Makes name and file. */
 static int make_strings(const struct language_code *code, struct language_function *ret)
 {
@@ -257,13 +293,12 @@ int v8_function(const void *version, const struct language_code *code, size_t si
 	*ret = (struct language_function){ .line = 0 };
 	if (!fits(code, size))
 		return -EINVAL;
-	c = code->words[NATIVE_KIND] == NATIVE_MACHINE ? make_machine(code, version) :
-							 make_function(code);
+	c = make(code, version);
 	ret->own = c;
 	if (!c)
 		return -ENOMEM;
 	ret->own_bytes = c->size;
-	if (!c->machine)
+	if (!c->machine && !c->baseline)
 		return make_strings(code, ret);
 	ret->name = strdup(UNKNOWN);
 	ret->file = strdup("");

@@ -10,6 +10,7 @@
 
 #define MORE 0x80 /* another byte follows */
 #define MOST_BITS 63
+#define NUMBER_BITS 32 /* of a number without a sign */
 
 #define OUTSIDE 1 /* bit of a position: it is in no script */
 #define AT_SHIFT 1 /* number of the character, plus 1 */
@@ -33,6 +34,19 @@ static bool read_number(const uint8_t **at, const uint8_t *end, int64_t *ret)
 			continue;
 		*ret = (int64_t)((bits >> 1) ^ -(bits & 1));
 		return true;
+	}
+	return false;
+}
+
+bool v8_number(const uint8_t *bytes, size_t size, size_t *at, uint32_t *ret)
+{
+	*ret = 0;
+	for (unsigned int shift = 0; shift < NUMBER_BITS && *at < size; shift += 7) {
+		const uint8_t byte = bytes[(*at)++];
+
+		*ret |= (uint32_t)(byte & ~MORE) << shift;
+		if (!(byte & MORE))
+			return true;
 	}
 	return false;
 }

@@ -14,9 +14,6 @@
 #include "libshstk/unaligned.h"
 #include "tools/language/v8/v8.h"
 
-#define MORE 0x80 /* another byte of a number follows */
-#define NUMBER_BITS 32
-
 /* An instruction: what it is (enum v8_state_flags), and its first operands. */
 struct instruction {
 	unsigned int flags;
@@ -45,15 +42,7 @@ struct state_reader {
 
 static bool read_number(const struct state_reader *s, size_t *at, uint32_t *ret)
 {
-	*ret = 0;
-	for (unsigned int shift = 0; shift < NUMBER_BITS && *at < s->size; shift += 7) {
-		const uint8_t byte = s->bytes[(*at)++];
-
-		*ret |= (uint32_t)(byte & ~MORE) << shift;
-		if (!(byte & MORE))
-			return true;
-	}
-	return false;
+	return v8_number(s->bytes, s->size, at, ret);
 }
 
 /* Returns what a number is whose lowest bit is its sign. */

@@ -31,6 +31,8 @@ enum v8_state_flags {
  * @states: the instructions of states (enum v8_state_flags).
  * @nr_states: number of these.
  * @signed_names: their numbers are written as operands with a sign are, and no state takes any from another.
+ * @bytecodes: what bytecodes have (versions.c).
+ * @nr_bytecodes: number of these.
  */
 struct v8_version {
 	int32_t major;
@@ -45,6 +47,8 @@ struct v8_version {
 	const uint8_t *states;
 	uint8_t nr_states;
 	bool signed_names;
+	const uint8_t *bytecodes;
+	uint8_t nr_bytecodes;
 };
 
 /* Returns the table of a version, or NULL. */
@@ -102,6 +106,7 @@ struct v8_return {
  * struct v8_code - what is kept of a function, or of machine code
  * @size: bytes of this structure with its tables.
  * @machine: it is machine code.
+ * @baseline: it is code of the first compiler, and positions are offsets in its function's bytecode.
  * @function: number of the function of the machine code.
  * @start: number in the script of the function's first character.
  * @end: number of the first character that is behind the function, or of which the line is not known.
@@ -119,6 +124,7 @@ struct v8_return {
 struct v8_code {
 	size_t size;
 	bool machine;
+	bool baseline;
 	uint64_t function;
 	int32_t start;
 	int32_t end;
@@ -143,6 +149,32 @@ size_t v8_positions(const uint8_t *bytes, size_t size, struct v8_position *ret);
 
 /* Returns the number of the character that a place in code is made of; -1: none is known. */
 int32_t v8_character(const struct v8_code *c, int64_t at);
+
+/* Reads a number of as many bytes of seven bits as it needs. Returns false if they end within it. */
+bool v8_number(const uint8_t *bytes, size_t size, size_t *at, uint32_t *ret);
+
+/**
+ * struct v8_copied_baseline - what was copied of code of the first compiler
+ * @version: the version.
+ * @table: how many bytes of code bytecodes have.
+ * @table_size: number of bytes.
+ * @bytecodes: the bytecode of its function.
+ * @size: number of bytes.
+ */
+struct v8_copied_baseline {
+	const struct v8_version *version;
+	const uint8_t *table;
+	size_t table_size;
+	const uint8_t *bytecodes;
+	size_t size;
+};
+
+/*
+ * Finds out which code of the first compiler is of which bytecode, whose offset is @at of a position; -1: of
+ * none. Returns how many positions there are, which are written to @ret unless that is NULL; 0: table and
+ * bytecode do not belong together.
+ */
+size_t v8_baseline(const struct v8_copied_baseline *c, struct v8_position *ret);
 
 /* Takes apart what 64 bits say of a position (SourcePosition), apart from its offset. */
 struct v8_position v8_position(uint64_t word);
