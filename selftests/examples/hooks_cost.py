@@ -10,8 +10,8 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import BUILD, Skip  # noqa: E402
-from hooking import hooked, output  # noqa: E402
+from harness import BUILD, TMP, Skip, check, run  # noqa: E402
+from hooking import SOURCE, hooked, output  # noqa: E402
 
 DROP = os.path.join(BUILD, 'libshstk-backtrace.so')
 RUNS = 5
@@ -63,8 +63,20 @@ def boost():
               least(program, 'hook', ROUNDS), least(program, 'plain', ROUNDS, LD_PRELOAD=DROP))
 
 
+def gstreamer():
+    """A stack of GStreamer's leaks tracer, which is text."""
+    program = os.path.join(TMP, 'gstreamer_cost')
+    done = run('gcc', '-O2', '-fomit-frame-pointer', '-o', program,
+               os.path.join(SOURCE, 'gstreamer_cost.c'))
+    check(done.returncode == 0, done.stderr)
+    if run(program, '1').returncode == 4:
+        raise Skip('no libgstreamer-1.0.so.0')
+    print_row('GStreamer, a stack as text', least(program, '5000'), None,
+              least(program, '5000', LD_PRELOAD=DROP))
+
+
 print(f'{"":<42}{"before":>10}{"hook":>10}{"drop-in":>10}')
-for library in jemalloc, abseil, boost:
+for library in jemalloc, abseil, boost, gstreamer:
     try:
         library()
     except Skip as skip:
