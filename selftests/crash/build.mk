@@ -18,7 +18,7 @@ $(CRASH_B)/arm64/crasher: $(CRASHER_SRC) selftests/crash/crash_ways.h
 	$(call say,CC,$@)$(arm64_CC) $(CRASH_FLAGS) -fno-omit-frame-pointer \
 		-mbranch-protection=bti -o $@ $(CRASHER_SRC)
 
-selftests/crash/crash_test.py: | $(CRASH_B)/crasher all
+selftests/crash/crash_test.py: | $(CRASH_B)/crasher $(CRASH_B)/crasher-static all
 
 CHECK	+= selftests/crash/crash_test.py
 

@@ -65,6 +65,15 @@ def names_what_crashed():
     check(not wrong, '\n'.join(wrong))
 
 
+@test
+def data_without_a_name():
+    """a file of data that was removed is not looked for, and no line says that it is not there"""
+    # It is the last file in memory, before pages of the kernel's that have code.
+    done = run(SHSTK, 'crash', core('static', os.path.join(HERE, 'crasher-static'), 'truncated'))
+    equal((done.returncode, done.stderr), (0, ''), 'status')
+    check(' (deleted)\n' in done.stdout and 'truncated' in first_stack(done.stdout), done.stdout)
+
+
 RUST = """
 #[inline(never)]
 fn crash_here(p: *mut i32) {

@@ -311,6 +311,20 @@ static size_t count_below(const struct core *core, uint64_t addr)
 }
 
 /*
+ * Returns whether code of the file that is mapped below a segment may lie there. It does not where
+ * the kernel has the page for old system calls, and a file that was removed cannot be read.
+ */
+static bool may_be_hole(const struct core *core, size_t below, const struct core_segment *s)
+{
+	static const char removed[] = " (deleted)";
+	const char *path = below ? core->maps[below - 1].path : "";
+	const size_t length = strlen(path);
+
+	return *path == '/' && (int64_t)s->start > 0 &&
+	       (length < strlen(removed) || strcmp(path + length - strlen(removed), removed));
+}
+
+/*
  * Adds a segment as a mapping of the file that is mapped below it, if it lies where that file has
  * code: some programs copy their code to anonymous memory in its place, to have it on huge pages
  * (tools/convert/holes.h). Returns -ENOENT if it does not.
@@ -324,7 +338,7 @@ static int add_hole(struct dump *d, const struct core_segment *s)
 	struct build_id id;
 	int nr;
 
-	if (!below || *d->core->maps[below - 1].path != '/')
+	if (!may_be_hole(d->core, below, s))
 		return -ENOENT;
 	beside = &d->core->maps[below - 1];
 	file = open_file(d, below - 1, &id);
