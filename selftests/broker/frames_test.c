@@ -10,7 +10,9 @@
  */
 #include <dirent.h>
 #include <stddef.h>
+#include <poll.h>
 #include <stdint.h>
+#include <sys/ptrace.h>
 
 #include "watch.h"
 
@@ -515,6 +517,7 @@ static int count_maps(void)
 	return n;
 }
 
+/* Has a lease with maps. Tells that by the second descriptor at @arg, and ends when told by the first one. */
 static int has_maps(void *arg)
 {
 	const struct language_target target = true_target();
@@ -524,42 +527,129 @@ static int has_maps(void *arg)
 
 	make_interpreter("inner", 0);
 	return token < 0 || tell(getpid(), lease, &target) || write(way[1], "", 1) != 1 ||
-	       read(way[2], &c, 1) != 1;
+	       read(way[0], &c, 1) != 1;
 }
 
-static void test_end(void)
+/* Makes a process of FIRST's that has a lease with maps. Sets what can be read when it has them. */
+static pid_t make_owner(int *told)
 {
-	const double until = now() + PATIENCE;
-	int way[2], go[2], pair[4], had = 0;
+	int back[2], go[2];
 	pid_t pid;
-	char c;
 
-	while (count_maps() && now() < until)
-		nap();
-	if (pipe2(way, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
-		return;
-	memcpy(pair, way, sizeof(way));
-	memcpy(pair + 2, go, sizeof(go));
+	if (pipe2(back, O_CLOEXEC) || pipe2(go, O_CLOEXEC))
+		return -1;
 	pid = fork();
 	if (!pid) {
 		become(FIRST);
 		alarm(PATIENCE);
-		_exit(has_maps(pair));
+		close(go[1]);
+		_exit(has_maps((int[]){ go[0], back[1] }));
 	}
-	if (read(way[0], &c, 1) == 1)
+	close(back[1]);
+	close(go[0]);
+	*told = back[0];
+	return pid;
+}
+
+/* Waits until the broker has as many maps of leases as that. Returns how many it has. */
+static int await_maps(int nr)
+{
+	const double until = now() + PATIENCE;
+
+	while (count_maps() != nr && now() < until)
+		nap();
+	return count_maps();
+}
+
+static void test_end(void)
+{
+	int told = -1, had = 0, left = await_maps(0);
+	pid_t pid = make_owner(&told);
+	char c;
+
+	if (!left && read(told, &c, 1) == 1)
 		had = count_maps();
 	end(pid);
-	while (count_maps() && now() < until)
-		nap();
-	printf("# %d maps, then %d\n", had, count_maps());
+	close(told);
+	left = await_maps(0);
+	printf("# %d maps, then %d\n", had, left);
 	fflush(stdout);
-	verdict(had == 2 && !count_maps(), "the maps of a user who leaves are freed");
+	verdict(had == 2 && !left, "the maps of a user who leaves are freed");
+}
+
+/* ---- What waits for the kernel ---- */
+
+/* Returns the broker's thread that waits for walks, or 0. */
+static pid_t find_thread(void)
+{
+	char path[PATH_MAX], called[32];
+	struct dirent *entry;
+	pid_t ret = 0;
+	DIR *all;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)broker);
+	all = opendir(path);
+	while (all && !ret && (entry = readdir(all))) {
+		FILE *comm;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%s/comm", (int)broker, entry->d_name);
+		comm = fopen(path, "r");
+		if (comm && fgets(called, sizeof(called), comm) &&
+		    !strcmp(called, "shstk places\n"))
+			ret = atoi(entry->d_name);
+		if (comm)
+			fclose(comm);
+	}
+	if (all)
+		closedir(all);
+	return ret;
+}
+
+/* Stops a thread. It goes on with PTRACE_DETACH. */
+static bool stop_thread(pid_t tid)
+{
+	int status;
+
+	return tid && !ptrace(PTRACE_SEIZE, tid, 0, 0) && !ptrace(PTRACE_INTERRUPT, tid, 0, 0) &&
+	       waitpid(tid, &status, __WALL) == tid;
+}
+
+static int has_all(void *arg)
+{
+	struct watch w = { 0 };
+
+	(void)arg;
+	return !watch(&w, 0);
+}
+
+/* Whatever a user has the kernel wait for, another user is answered. */
+static void test_waits(void)
+{
+	const bool none = !await_maps(0);
+	const pid_t thread = find_thread();
+	const bool stopped = none && stop_thread(thread);
+	int told = -1;
+	pid_t pid = make_owner(&told);
+	struct pollfd p = { .fd = told, .events = POLLIN };
+	bool waits, other;
+	char c;
+
+	waits = stopped && await_maps(2) == 2;
+	other = waits && !as(SECOND, has_all, NULL);
+	waits = waits && !poll(&p, 1, 0);
+	if (stopped)
+		ptrace(PTRACE_DETACH, thread, 0, 0);
+	verdict(other,
+		"while maps of one user are being shown to the program, another user gets all he asks for");
+	verdict(waits && read(told, &c, 1) == 1, "and the first one is answered when they are");
+	end(pid);
+	close(told);
 }
 
 int main(int argc, char **argv)
 {
 	prepare(argc, argv);
-	puts("1..10");
+	puts("1..12");
 	start(NULL);
 	verdict(!as(FIRST, wrong_fields, NULL),
 		"each field of requests about processes has its bounds");
@@ -572,5 +662,6 @@ int main(int argc, char **argv)
 	test_others();
 	test_secrets();
 	test_end();
+	test_waits();
 	return !!failed;
 }

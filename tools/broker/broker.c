@@ -58,6 +58,8 @@
  * @child: the process that answers the user now, or 0.
  * @deadline: time when @child is killed, CLOCK_MONOTONIC in ns.
  * @asks: socket by which @child asks for leases, or -1.
+ * @waits: @packet is to be answered when the leases have come further.
+ * @packet: a request of @child's.
  */
 struct user {
 	uid_t uid;
@@ -65,6 +67,8 @@ struct user {
 	int asks;
 	pid_t child;
 	uint64_t deadline;
+	bool waits;
+	union broker_packet packet;
 };
 
 /**
@@ -258,6 +262,7 @@ static void begin_child(struct user *u, pid_t child, int asks)
 {
 	u->child = child;
 	u->asks = asks;
+	u->waits = false;
 	u->deadline = now_ns(CLOCK_MONOTONIC) + LEND_SECONDS * 1000000000ull;
 }
 
@@ -296,22 +301,36 @@ static void end_asks(struct user *u)
 {
 	close_any(u->asks);
 	u->asks = -1;
+	u->waits = false;
+}
+
+/* Answers the request about a lease, or has it wait. */
+static void answer_packet(struct broker *b, struct user *u)
+{
+	struct broker_reply reply = { .version = BROKER_VERSION };
+	const int ret = leases_answer(&b->leases, u->uid, &u->packet, &reply);
+
+	u->waits = ret == -EINPROGRESS;
+	if (!u->waits && !broker_answer(u->asks, &reply, ret))
+		end_asks(u);
 }
 
 /* Answers a request about a lease, which the user's child passes on. */
 static void answer_child(struct broker *b, struct user *u)
 {
-	struct broker_reply reply = { .version = BROKER_VERSION };
-	union broker_packet r;
-	int ret;
+	if (broker_is_whole(&u->packet, recv(u->asks, &u->packet, sizeof(u->packet), MSG_DONTWAIT)))
+		answer_packet(b, u);
+	else
+		end_asks(u);
+}
 
-	if (!broker_is_whole(&r, recv(u->asks, &r, sizeof(r), MSG_DONTWAIT))) {
-		end_asks(u);
-		return;
-	}
-	ret = leases_answer(&b->leases, u->uid, &r, &reply);
-	if (!broker_answer(u->asks, &reply, ret))
-		end_asks(u);
+/* Answers the requests that wait, as the leases have come further. */
+static void answer_waiting(struct broker *b)
+{
+	places_heard(b->leases.places);
+	for (unsigned int i = 0; i < b->nr_users; i++)
+		if (b->users[i].waits)
+			answer_packet(b, &b->users[i]);
 }
 
 /* ---- The process that makes tables ---- */
@@ -412,15 +431,20 @@ static bool take_signals(const struct broker *b)
 	return on;
 }
 
-enum { POLL_SOCKET, POLL_SIGNALS, POLL_ASKS };
+enum { POLL_SOCKET, POLL_SIGNALS, POLL_PLACES, POLL_ASKS };
 
 /* Waits until there is something to do. @p receives what happened, the users' part in their order. */
 static void await(const struct broker *b, struct pollfd *p)
 {
 	p[POLL_SOCKET] = (struct pollfd){ .fd = b->socket, .events = POLLIN };
 	p[POLL_SIGNALS] = (struct pollfd){ .fd = b->signals, .events = POLLIN };
-	for (unsigned int i = 0; i < b->nr_users; i++)
-		p[POLL_ASKS + i] = (struct pollfd){ .fd = b->users[i].asks, .events = POLLIN };
+	p[POLL_PLACES] = (struct pollfd){ .fd = places_fd(b->leases.places), .events = POLLIN };
+	for (unsigned int i = 0; i < b->nr_users; i++) {
+		const struct user *u = &b->users[i];
+
+		p[POLL_ASKS + i] =
+			(struct pollfd){ .fd = u->waits ? -1 : u->asks, .events = POLLIN };
+	}
 	poll(p, POLL_ASKS + b->nr_users, LOOK_MS);
 }
 
@@ -432,6 +456,8 @@ static void loop(struct broker *b)
 		int socket;
 
 		await(b, p);
+		if (p[POLL_PLACES].revents)
+			answer_waiting(b);
 		for (unsigned int i = 0; i < b->nr_users; i++)
 			if (p[POLL_ASKS + i].revents)
 				answer_child(b, &b->users[i]);

@@ -8,7 +8,6 @@
  */
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/membarrier.h>
 #include <linux/perf_event.h>
 #include <poll.h>
 #include <string.h>
@@ -22,19 +21,27 @@
 #include "tools/rules/cache.h"
 #include "tools/shstk.h"
 
-#define REST 1000000000 /* ns after which places are made free again, so that waiting is rare */
 #define LONG_REST 60000000000 /* ns, where the kernel cannot tell when walks have ended */
 #define NICE 0
 
 int leases_begin(struct leases *l, struct reason *why)
 {
 	const struct walker_opts opts = { .lent = true, .nice = NICE, .cache = CACHE_FOLDER };
+	int err;
 
 	memset(l, 0, sizeof(*l));
 	for (int i = 0; i < LEASES; i++)
 		l->all[i].processes = l->all[i].functions = -1;
 	because(why, "it needs libbpf, Linux 6.1 with BTF, and CAP_BPF");
-	return walker_possible() ? walker_create(&opts, &l->walker, why) : -EOPNOTSUPP;
+	err = walker_possible() ? walker_create(&opts, &l->walker, why) : -EOPNOTSUPP;
+	if (err)
+		return err;
+	l->places = places_begin(walker_loaded(l->walker));
+	if (l->places)
+		return 0;
+	because(why, "no thread can be created");
+	leases_end(l);
+	return -EAGAIN;
 }
 
 int leases_program(const struct leases *l)
@@ -56,22 +63,7 @@ static int set_output(const struct leases *l, uint32_t slot, uint32_t cpu, const
 	return bpf_loaded_set(walker_loaded(l->walker), "output", &at, event);
 }
 
-/* Shows the program a lease's map of @array, or no map if it is negative. Returns 0 or a negative errno. */
-static int set_map(const struct leases *l, const char *array, uint32_t slot, int map)
-{
-	return bpf_loaded_set(walker_loaded(l->walker), array, &slot, map < 0 ? NULL : &map);
-}
-
 /* ---- The end of a lease ---- */
-
-/* Hides the maps of a lease from the program, which may use them until the place is free. */
-static void hide_maps(const struct leases *l, const struct lease *it)
-{
-	if (it->processes >= 0)
-		set_map(l, "lent_processes", it - l->all, -1);
-	if (it->functions >= 0)
-		set_map(l, "lent_functions", it - l->all, -1);
-}
 
 /* Frees the maps that a lease had, when no walk uses them any more. */
 static void free_maps(struct lease *it)
@@ -98,7 +90,7 @@ static void take_back(struct leases *l, struct lease *it)
 	for (uint32_t cpu = 0; cpu < BROKER_MAX_CPUS; cpu++)
 		if (it->given[cpu / 64] >> cpu % 64 & 1)
 			set_output(l, slot, cpu, NULL);
-	hide_maps(l, it);
+	places_rest(l->places, slot);
 	close(it->token);
 	*it = (struct lease){
 		.rests = now_ns(CLOCK_MONOTONIC),
@@ -108,29 +100,14 @@ static void take_back(struct leases *l, struct lease *it)
 	};
 }
 
-static bool any_rests(const struct leases *l)
-{
-	for (int i = 0; i < LEASES; i++)
-		if (l->all[i].rests)
-			return true;
-	return false;
-}
-
-/*
- * Makes places free that rest, when no walk of before goes on: these are under RCU, for which the
- * kernel waits here. Some kernels with CPUs for one task each (nohz_full) do not offer that.
- */
+/* Makes places free that rest, when no walk of before goes on, or has for long where nobody can tell. */
 static void end_rest(struct leases *l)
 {
 	const uint64_t now = now_ns(CLOCK_MONOTONIC);
-	bool ended;
 
-	if (!any_rests(l) || now - l->rested < REST)
-		return;
-	l->rested = now;
-	ended = !syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0);
 	for (int i = 0; i < LEASES; i++)
-		if (l->all[i].rests && (ended || now - l->all[i].rests > LONG_REST))
+		if (l->all[i].rests &&
+		    (!places_result(l->places, i) || now - l->all[i].rests > LONG_REST))
 			make_free(&l->all[i]);
 }
 
@@ -158,11 +135,13 @@ bool leases_any(const struct leases *l)
 
 void leases_end(struct leases *l)
 {
-	for (int i = 0; l->walker && i < LEASES; i++) {
+	for (int i = 0; l->places && i < LEASES; i++)
 		if (l->all[i].number)
 			take_back(l, &l->all[i]);
+	places_end(l->places);
+	l->places = NULL;
+	for (int i = 0; l->walker && i < LEASES; i++)
 		make_free(&l->all[i]);
-	}
 	walker_destroy(l->walker);
 	l->walker = NULL;
 }
@@ -287,21 +266,7 @@ static int give_output(struct leases *l, uid_t uid, const struct broker_request 
 
 /* ---- Interpreters ---- */
 
-/* Makes one of the maps of a lease, and shows it to the program. Returns it or a negative errno. */
-static int make_map(const struct leases *l, const struct lease *it, const char *array,
-		    const struct bpf_loaded_shape *shape)
-{
-	const int map = bpf_loaded_create(walker_loaded(l->walker), array, shape);
-	const int err = map < 0 ? map : set_map(l, array, it - l->all, map);
-
-	if (!err)
-		return map;
-	if (map >= 0)
-		close(map);
-	return err;
-}
-
-/* Makes the maps of a lease, if there are none yet. Returns 0 or a negative errno. */
+/* Makes the maps of a lease. Returns 0 or a negative errno. */
 static int make_maps(const struct leases *l, struct lease *it)
 {
 	static const struct bpf_loaded_shape processes = { sizeof(__u32),
@@ -309,24 +274,39 @@ static int make_maps(const struct leases *l, struct lease *it)
 							   LENT_PROCESSES };
 	static const struct bpf_loaded_shape functions = { sizeof(struct language_identity),
 							   sizeof(__u64), LENT_FUNCTIONS };
+	const struct bpf_loaded *program = walker_loaded(l->walker);
 	int ret;
 
+	it->processes = bpf_loaded_create(program, "lent_processes", &processes);
+	if (it->processes < 0)
+		return it->processes;
+	it->functions = bpf_loaded_create(program, "lent_functions", &functions);
 	if (it->functions >= 0)
 		return 0;
-	if (it->processes < 0) {
-		ret = make_map(l, it, "lent_processes", &processes);
-		if (ret < 0)
-			return ret;
-		it->processes = ret;
-	}
-	ret = make_map(l, it, "lent_functions", &functions);
-	if (ret < 0)
-		return ret;
-	it->functions = ret;
-	return 0;
+	ret = it->functions;
+	free_maps(it);
+	return ret;
 }
 
-/* Takes note of how frames are found in a process. Returns 0 or a negative errno. */
+/*
+ * Makes the maps of a lease, if there are none yet, and has them shown to the program. Returns 0 when they
+ * are, -EINPROGRESS before that, or another negative errno.
+ */
+static int show_maps(const struct leases *l, struct lease *it)
+{
+	const bool is_new = it->functions < 0;
+	const int err = is_new ? make_maps(l, it) : places_result(l->places, it - l->all);
+
+	if (err && (is_new || err == -EINPROGRESS))
+		return err;
+	if (!is_new && !err)
+		return 0;
+	/* What has failed is tried again for the next request. */
+	places_show(l->places, it - l->all, it->processes, it->functions);
+	return is_new ? -EINPROGRESS : err;
+}
+
+/* Takes note of how frames are found in a process. Returns 0 or a negative errno, as leases_answer(). */
 static int read_process(struct leases *l, uid_t uid, const struct broker_process *r)
 {
 	struct lease *it = find_lease(l, uid, r->request.lease);
@@ -343,7 +323,7 @@ static int read_process(struct leases *l, uid_t uid, const struct broker_process
 		return -EPROTO;
 	if (r->target.native)
 		return -EINVAL;
-	err = make_maps(l, it);
+	err = show_maps(l, it);
 	if (err)
 		return err;
 	err = bpf_loaded_set_in(program, it->processes, &pid, r->number ? &told : NULL);

@@ -19,6 +19,7 @@
 
 #include "bpf/lend.h"
 #include "tools/bpf/walker.h"
+#include "tools/broker/places.h"
 #include "tools/perf/borrow_protocol.h"
 #include "tools/reason.h"
 
@@ -47,13 +48,13 @@ struct lease {
  * struct leases - all leases
  * @walker: the program, and the process that makes its tables; NULL: nothing is lent.
  * @round: counts how often a number was given, so that no number is given twice.
- * @rested: CLOCK_MONOTONIC in ns, when places that rest were last made free.
+ * @places: does for them what waits for walks.
  * @all: the leases, by LEASE_SLOT().
  */
 struct leases {
 	struct walker *walker;
 	uint32_t round;
-	uint64_t rested;
+	struct places *places;
 	struct lease all[LEASES];
 };
 
@@ -76,7 +77,8 @@ int leases_program(const struct leases *l);
  * @r: the request, which may be anything, but is whole.
  * @ret: receives the number of a new lease, and BROKER_DONE if there is no descriptor to be sent.
  *
- * Return: a descriptor for the user, to be closed when it was sent; or a negative errno.
+ * Return: a descriptor for the user, to be closed when it was sent; -EINPROGRESS if the same request is
+ * to be made again when places_fd() of @l->places can be read; or another negative errno.
  */
 int leases_answer(struct leases *l, uid_t uid, const union broker_packet *r,
 		  struct broker_reply *ret);
