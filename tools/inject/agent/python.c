@@ -18,6 +18,7 @@
 
 #include "../common/peek.h"
 #include "../common/python.h"
+#include "../common/told.h"
 #include "agent.h"
 
 #if defined(__x86_64__)
@@ -235,13 +236,12 @@ static bool introduce(struct reading *r, const struct python_key *key, const uin
 static uint64_t identify(struct reading *r, const struct python_key *key, const uint8_t *words)
 {
 	const uint64_t id = python_sum_key(python.version, key);
-	_Atomic uint64_t *is = &functions[id / 4 % FUNCTIONS];
 
-	if (atomic_load_explicit(is, memory_order_acquire) == id)
+	if (told_has(functions, FUNCTIONS, id))
 		return id;
 	if (!introduce(r, key, words, id))
 		return 0;
-	atomic_store_explicit(is, id, memory_order_release);
+	told_add(functions, FUNCTIONS, id);
 	return id;
 }
 

@@ -4,6 +4,7 @@
 
 #include "../common/peek.h"
 #include "../common/python.h"
+#include "../common/told.h"
 #include "heap.h"
 #include "python.h"
 
@@ -174,13 +175,12 @@ static uint64_t identify(uint64_t code)
 {
 	const struct python_key key = key_of(code);
 	const uint64_t id = python_sum_key(python.version, &key);
-	_Atomic uint64_t *known = &heap.unshared->functions[id / 4 % FUNCTIONS];
 
-	if (atomic_load_explicit(known, memory_order_relaxed) == id)
+	if (told_has(heap.unshared->functions, FUNCTIONS, id))
 		return id;
 	if (!introduce(&key, id))
 		return 0;
-	atomic_store_explicit(known, id, memory_order_relaxed);
+	told_add(heap.unshared->functions, FUNCTIONS, id);
 	return id;
 }
 
