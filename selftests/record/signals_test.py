@@ -50,6 +50,20 @@ def full_mask_is_handed_on():
 
 
 @test
+def handlers_that_end_calls():
+    """a program whose handlers end calls (siginterrupt) is not interrupted by the agent's signal"""
+    result = record(TARGET, 'interrupts', options=('--wall', '-F', '199'))
+    check(result.status == 0, f'{result.status} {result.err}')
+
+
+@test
+def action_that_changes_all_the_time():
+    """a signal that was the agent's may come while its action is set"""
+    result = record(TARGET, 'changes')
+    check(result.status == 0, f'{result.status} {result.err}')
+
+
+@test
 def children_more_often_than_periods():
     """a program with all signals blocked that executes others in children all the time is sampled"""
     result = record(TARGET, 'spawns', STATIC, options=['--wall', '-F', '10'])

@@ -302,6 +302,8 @@ static const struct {
 	{ "masks", 0, do_masks },
 	{ "mask", 0, do_mask },
 	{ "ignored", 0, do_ignored },
+	{ "interrupts", 0, do_interrupts },
+	{ "changes", 0, do_changes },
 	{ "hands-on", 3, do_hands_on },
 	{ "spawns", 1, do_spawns },
 	{ "guarded", 1, do_guarded },

@@ -68,6 +68,64 @@ int do_mask(char **arg)
 	return 0;
 }
 
+/* Writes a byte after half a second. */
+static void *write_later(void *arg)
+{
+	usleep(500000);
+	return write(*(int *)arg, "a", 1) == 1 ? NULL : arg;
+}
+
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+/* interrupts: asks that handlers of every signal end calls, and reads what comes after a while. */
+int do_interrupts(char **arg)
+{
+	pthread_t thread;
+	int ends[2];
+	char c;
+
+	(void)arg;
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		siginterrupt(signo, 1);
+	if (pipe(ends) || pthread_create(&thread, NULL, write_later, &ends[1]))
+		return 1;
+	return read(ends[0], &c, 1) == 1 ? 0 : 2;
+}
+#pragma GCC diagnostic pop
+
+static atomic_bool changed;
+
+static void on_changing(int signo)
+{
+	(void)signo;
+}
+
+/* Sets a handler and ignores the signal, very often. */
+static void *change_action(void *arg)
+{
+	for (int i = 0; i < 30000; i++) {
+		signal(*(int *)arg, on_changing);
+		signal(*(int *)arg, SIG_IGN);
+	}
+	changed = true;
+	return NULL;
+}
+
+/* changes: gets a signal all the time while another thread changes what is to be done for it. */
+int do_changes(char **arg)
+{
+	int signo = SIGRTMAX - 2;
+	pthread_t thread;
+
+	(void)arg;
+	signal(signo, on_changing);
+	if (pthread_create(&thread, NULL, change_action, &signo))
+		return 1;
+	while (!changed)
+		raise(signo);
+	return 0;
+}
+
 /* spawns PROGRAM: blocks all signals and works, but executes the program in children very often. */
 int do_spawns(char **arg)
 {

@@ -355,6 +355,11 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	if (unlikely(atomic_load_explicit(&left, memory_order_relaxed) >> (signo - 1) & 1) &&
 	    handler_take_stray(signo, si, context))
 		return;
+	/* Another thread is just setting another action for a signal that was the agent's. */
+	if (unlikely((uintptr_t)handler <= (uintptr_t)SIG_IGN)) {
+		agent_handler(signo, si, context);
+		return;
+	}
 	if (local.waits_in || flags & SA_ONSTACK)
 		begin_handler(context);
 	local.waits_in = NULL;
@@ -745,9 +750,21 @@ static sighandler_t set_own(sighandler_t handler, int flags)
 		old_;                                                                       \
 	})
 
+/*
+ * Signals for which the program has asked that their handlers end calls (siginterrupt()) while the kernel
+ * had the agent's handler, as a set; libc does not know of it.
+ */
+static _Atomic uint64_t interrupting;
+
+static int set_interrupt(int signo, int interrupt);
+
 HOOK_API sighandler_t signal(int signo, sighandler_t handler)
 {
-	return SET_BY(signal, "signal", SA_RESTART);
+	sighandler_t old = SET_BY(signal, "signal", SA_RESTART);
+
+	if (old != SIG_ERR && is_function(handler) && atomic_load(&interrupting) >> (signo - 1) & 1)
+		set_interrupt(signo, 1);
+	return old;
 }
 
 HOOK_API sighandler_t bsd_signal(int signo, sighandler_t handler)
@@ -777,13 +794,53 @@ HOOK_API sighandler_t sigset(int signo, sighandler_t handler)
 	return SET_BY(sigset, "sigset", 0);
 }
 
-HOOK_API int siginterrupt(int signo, int interrupt)
+/* Returns whether the kernel has the agent's handler for a signal. */
+static bool has_front(int signo)
 {
-	int ret = NEXT(siginterrupt, "siginterrupt")(signo, interrupt);
+	struct sigaction act;
 
+	return is_agents(signo) ||
+	       (signals_were_left(signo) && may_wrap(signo) &&
+		!next_signal.sigaction(signo, NULL, &act) && act.sa_sigaction == agent_handler);
+}
+
+static int with_restart(int flags, bool restart)
+{
+	return restart ? flags | SA_RESTART : flags & ~SA_RESTART;
+}
+
+/* Does for the program what siginterrupt() does. The agent's handler stays one with SA_RESTART. */
+static void note_interrupt(int signo, bool interrupt)
+{
+	const uint64_t one = (uint64_t)1 << (signo - 1);
+
+	if (interrupt)
+		atomic_fetch_or(&interrupting, one);
+	else
+		atomic_fetch_and(&interrupting, ~one);
+	if (signo == agent.signo)
+		believed_action.sa_flags = with_restart(believed_action.sa_flags, !interrupt);
+	else
+		actions[signo].flags = with_restart(actions[signo].flags, !interrupt);
+}
+
+static int set_interrupt(int signo, int interrupt)
+{
+	int ret;
+
+	if (has_front(signo)) {
+		note_interrupt(signo, interrupt);
+		return 0;
+	}
+	ret = NEXT(siginterrupt, "siginterrupt")(signo, interrupt);
 	if (!ret && signo != agent.signo && may_wrap(signo))
 		adopt(signo);
 	return ret;
+}
+
+HOOK_API int siginterrupt(int signo, int interrupt)
+{
+	return set_interrupt(signo, interrupt);
 }
 
 /*
