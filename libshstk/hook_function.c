@@ -20,8 +20,9 @@
 /**
  * struct answer - a kept answer
  * @value: the address asked for, shifted by DISTANCE, and how far it is from its function's beginning.
- * @check: @value, mixed with the generation of rules for which it was found. Two threads that write at
- *	the same time may leave the words of both: such a pair is no answer of any generation.
+ * @check: @value, mixed with the number of the generation of rules for which it was found. Two threads
+ *	that write at the same time may leave the words of both: such a pair is no answer of any
+ *	generation.
  */
 struct answer {
 	uint64_t value;
@@ -91,7 +92,7 @@ static __attribute__((noinline)) uint64_t look_up(uint64_t pc)
 	outermost = enter(t, (uintptr_t)__builtin_frame_address(0));
 	if (unlikely(modmap_loads_changed()))
 		modmap_revalidate();
-	gen = rulecache_gen();
+	gen = rulecache_number();
 	m = modmap_find(pc);
 	if (m && module_has(m, pc))
 		start = function_start(m, pc);
@@ -106,6 +107,6 @@ uint64_t shstk_hook_function(uint64_t pc)
 	uint64_t start = 0;
 
 	if (likely(modmap_loads_same()) || !modmap_loads_changed())
-		start = kept(pc, rulecache_gen());
+		start = kept(pc, rulecache_number());
 	return likely(start) ? start : look_up(pc);
 }

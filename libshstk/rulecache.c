@@ -125,7 +125,8 @@ void rulecache_flush(void)
 
 	if (gen)
 		return;
-	/* After 65536 generations the numbers repeat, so old keys must not stay in the table. */
+	/* After 65536 generations they repeat, so old keys must not stay in the table. */
+	__atomic_add_fetch(&rulecache.rounds, 1, __ATOMIC_RELAXED);
 	for (i = 0; i < RULECACHE_MAX; i++)
 		store_relaxed(&rulecache.entry[i].key, 0);
 	for (i = 0; i < ARRAY_SIZE(rulecache.trail); i++)

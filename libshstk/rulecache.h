@@ -29,6 +29,7 @@ struct rulecache_entry {
 struct rulecache {
 	uint64_t mask; /* entries of the table - 1; it starts as 0, so that all of this is .bss */
 	uint64_t gen; /* the generation, in the upper 16 bits, as it is in keys */
+	uint64_t rounds; /* how often the generations began again */
 	uint64_t evicted; /* entries pushed out since the table last grew */
 	uint64_t filled; /* entries that have been used */
 	uint64_t copies; /* copies that were ever put into the trail */
@@ -63,6 +64,15 @@ static inline struct rulecache_entry *rulecache_next(struct rulecache_entry *e, 
 static inline uint64_t rulecache_gen(void)
 {
 	return load_relaxed(&rulecache.gen);
+}
+
+/*
+ * Returns the number of the generation, which no other one ever has: for what is kept where flushing
+ * the cache does not reach.
+ */
+static inline uint64_t rulecache_number(void)
+{
+	return rulecache_gen() | load_relaxed(&rulecache.rounds);
 }
 
 /* Returns the entry for return address @pc, or NULL if there is none. */

@@ -92,6 +92,15 @@ $(B)/capture/native/guesses_test: selftests/capture/guesses_test.c $(PATHS_NOINF
 	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ $^ -ldl \
 		-Wl,--wrap=cursor_step
 
+$(B)/capture/native/answers_%.so: selftests/capture/answers_test.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) -DPLUGIN=$* -shared -fPIC -nostdlib -o $@ $<
+$(B)/capture/native/answers_test: selftests/capture/answers_test.c $(B)/lib/native/libshstk.a \
+		| $(B)/capture/native/answers_1.so $(B)/capture/native/answers_2.so
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -Ilibshstk/arch/$(ARCH) -MMD -MP -o $@ \
+		$(filter %.c %.a,$^) -ldl -Wl,-rpath,'$$ORIGIN' -Wl,--enable-new-dtags
+CHECK	+= $(B)/capture/native/answers_test
 $(B)/capture/native/scratch_test: selftests/capture/scratch_test.c $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(CAPTURE_CFLAGS) -O1 -g -Ilibshstk -MMD -MP -o $@ \
