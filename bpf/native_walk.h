@@ -642,6 +642,7 @@ static __always_inline void enter_code(struct native_run *r, struct language_ent
 {
 	struct native_state *s = r->s;
 	u32 kind;
+	u64 id;
 
 	find_code(r);
 	kind = peek(s->code + r->n->code_flags) & 15;
@@ -652,7 +653,10 @@ static __always_inline void enter_code(struct native_run *r, struct language_ent
 	if (s->baseline && s->code != member(s->shared, r->n->at.data) &&
 	    s->code != member(s->function, r->n->at.function_code))
 		e->id = 0;
-	e->id = identify_code(r, e->id);
+	id = identify_code(r, e->id);
+	/* A sample has room for so many new ones only. A function without its code has no line. */
+	if (id || !s->baseline)
+		e->id = id;
 	e->at = s->pc - s->code_start;
 	/* Code that has no frame may be the one that replaces the frame by those of the interpreter. */
 	e->flags = (s->baseline ? NATIVE_BASELINE : NATIVE_MACHINE) |
