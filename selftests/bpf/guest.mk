@@ -97,7 +97,7 @@ bench-bpf-guest:
 	$(Q)selftests/guest/setup
 	$(Q)+$(CHECK_MAKE) run-bench-bpf-guest
 run-bench-bpf-guest: $(B)/guest/init-x86 $(BPF_COST_FILES) $$(bpf_module)
-	$(Q)selftests/guest/run x86-qemu-7.2 --icount --out $(B)/guest/bpf-cost --append nohpet \
+	$(Q)selftests/guest/run x86-qemu-7.2 --icount --out $(B)/guest/bpf-cost --append 'nohpet clearcpuid=erms,fsrm' \
 		--memory 1024 --timeout 900 --sysroot $(SHSTK_CACHE)/programs-x86 \
 		--lib $(B)/selftests/loader --add $(BPF_LIBBPF_x86) \
 		'cost:without=selftests/bpf/walk_cost.sh without x86-7.2 $(BPF_COST_FILES)' \
