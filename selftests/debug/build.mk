@@ -23,7 +23,8 @@
 #   make check-harm  unmount, use containers, another C library and little memory while all is
 #                   sampled by unwind rules, HARM_ROUNDS times (5); then load and unload
 #                   RELOAD_ROUNDS times, in HARM_GUESTS
-#   make check-systemd  run shstkd.service, the broker and shstk under Debian's systemd, in a guest
+#   make check-systemd  run shstkd.service, the broker, shstk record and shstk crash under Debian's
+#                   systemd, in a guest
 #   make fuzz-guest    try random ioctls, prctls, mappings and tables of unwind rules in guests,
 #                   FUZZ_SECONDS of the guest's clock (60)
 
@@ -351,7 +352,7 @@ systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
 	--add $(SYSTEMD_B)/usr/lib/shstk/shstk-push:/usr/lib/shstk/shstk-push \
 	--add $(SYSTEMD_B)/etc/shstk/profile.conf:/etc/shstk/profile.conf \
 	--add $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)):/lib/modules/$(systemd_version)/updates/shstk_perf.ko
-check-systemd: module all $(B)/selftests/record/target
+check-systemd: module all $(B)/selftests/record/target $(B)/selftests/crash/crasher
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup qemu-x86 kernel-x86-7.2 systemd-x86
 	$(Q)rm -rf $(SYSTEMD_B)
@@ -360,6 +361,10 @@ check-systemd: module all $(B)/selftests/record/target
 		--slack 10 --out $(B)/guest/systemd --root $(SHSTK_CACHE)/systemd-x86 \
 		--sysroot $(SHSTK_CACHE)/systemd-x86 $(systemd_added) \
 		'systemd=selftests/rules/systemd.sh $(B)/selftests/record/target selftests/loader/cases.sh'
+	$(Q)selftests/guest/run x86-qemu-7.2 --cpus 2 --append nohpet --memory 1500 --timeout 600 \
+		--slack 10 --out $(B)/guest/coredump --root $(SHSTK_CACHE)/systemd-x86 \
+		--sysroot $(SHSTK_CACHE)/systemd-x86 --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
+		'coredump=selftests/crash/coredump.sh $(B)/selftests/crash/crasher selftests/loader/cases.sh'
 
 .PHONY: check-kernels run-check-kernels check-machine run-check-machine check-nmi check-harm check-systemd
 .PHONY: bpftrace-guest check-dkms reload-guest
