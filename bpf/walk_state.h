@@ -63,6 +63,27 @@ static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
 #include "arch_arm64.h"
 #endif
 
+/* Masks a value that is below @bound, a power of two, so that the verifier sees the bound. */
+#define MASKED(value, bound)                                              \
+	({                                                                \
+		u64 masked = (value);                                     \
+		asm volatile("%0 &= %1" : "+r"(masked) : "i"((bound)-1)); \
+		masked;                                                   \
+	})
+
+/*
+ * 1 if a < b, both below 2^63, else 0. There is no branch, because the verifier would follow both
+ * ways of a branch. It also does so if the result of an arithmetic shift is masked.
+ */
+#define BELOW(a, b)                                     \
+	({                                              \
+		u64 less = (u64)(a) - (u64)(b);         \
+		asm volatile("%0 >>= 63" : "+r"(less)); \
+		less;                                   \
+	})
+
+#include "piece.h"
+
 #define NR_MAPPINGS 8 /* a power of two */
 
 /**
@@ -105,15 +126,6 @@ struct stamp {
 	u32 generation;
 };
 
-/*
- * The stack is read in pieces, since a call of bpf_probe_read_user() takes longer than what is left of
- * passing a frame (make bench-bpf). A piece begins a little below the word that is needed first, the
- * return address, since registers are saved below it.
- */
-#define PIECE_WORDS 64 /* a power of two */
-#define PIECE_BELOW 64 /* bytes */
-#define PIECE_PAGE 4096 /* a page of memory is as large or larger */
-
 /**
  * struct walk - the state of a walk
  * @count: counters of all walks on this CPU.
@@ -131,8 +143,6 @@ struct stamp {
  * @mappings: number of mappings that were stored so far; @mapping has the last NR_MAPPINGS.
  * @mapping: stored mappings, which are valid as long as @stamp is.
  * @stamp: state of the address space and the tables when @mapping began to be filled.
- * @piece_at: address of @piece.
- * @piece_size: bytes of it that were read; 0: none.
  * @piece: a piece of the stack.
  * @node: a node of the kernel's maple tree of mappings, while it is read.
  * @records: see &struct walk_config.
@@ -160,8 +170,7 @@ struct walk {
 	u32 now, mappings;
 	struct mapping mapping[NR_MAPPINGS];
 	struct stamp stamp;
-	u64 piece_at, piece_size;
-	u64 piece[PIECE_WORDS];
+	struct piece piece;
 	u64 node[32];
 	u32 records;
 	u32 max;
@@ -175,25 +184,6 @@ struct walk {
 	u64 entry[WALK_ENTRIES];
 };
 
-/* Masks a value that is below @bound, a power of two, so that the verifier sees the bound. */
-#define MASKED(value, bound)                                              \
-	({                                                                \
-		u64 masked = (value);                                     \
-		asm volatile("%0 &= %1" : "+r"(masked) : "i"((bound)-1)); \
-		masked;                                                   \
-	})
-
-/*
- * 1 if a < b, both below 2^63, else 0. There is no branch, because the verifier would follow both
- * ways of a branch. It also does so if the result of an arithmetic shift is masked.
- */
-#define BELOW(a, b)                                     \
-	({                                              \
-		u64 less = (u64)(a) - (u64)(b);         \
-		asm volatile("%0 >>= 63" : "+r"(less)); \
-		less;                                   \
-	})
-
 /* Both macros are used where a struct walk *w is in scope. */
 #define walk_count(what) (w->count[what]++)
 #define rules_cut(key, offset, why) ((void)(key), (void)(offset))
@@ -205,35 +195,10 @@ static __always_inline u64 walk_arch_register(const u64 *regs, unsigned int dwar
 	return regs[MASKED(dwarf, WALK_REGISTERS)];
 }
 
-/* Reads the word at @addr, and the piece around it, which does not leave the page. */
-static noinline bool load_piece(struct walk *w, u64 *ret, u64 addr)
-{
-	u64 page = addr & ~(PIECE_PAGE - 1), start = addr - PIECE_BELOW, size;
-
-	w->piece_size = 0;
-	if (addr & 7)
-		return !bpf_probe_read_user(ret, sizeof(*ret), (void *)addr);
-	if (start < page || start > addr)
-		start = page;
-	size = page + PIECE_PAGE - start;
-	if (size > sizeof(w->piece))
-		size = sizeof(w->piece);
-	if (bpf_probe_read_user(w->piece, size, (void *)start))
-		return false;
-	w->piece_at = start;
-	w->piece_size = size;
-	*ret = w->piece[MASKED((addr - start) / 8, PIECE_WORDS)];
-	return true;
-}
-
 static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 {
-	const u64 at = addr - w->piece_at;
-
-	if (at >= w->piece_size || addr & 7)
-		return load_piece(w, ret, addr);
-	*ret = w->piece[MASKED(at / 8, PIECE_WORDS)];
-	return true;
+	return (!(addr & 7) && word_of_piece(&w->piece, addr, ret)) ||
+	       read_piece(&w->piece, addr, ret);
 }
 
 /* Reads WALK_CALL_BYTES of code. */

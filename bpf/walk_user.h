@@ -149,7 +149,7 @@ static __always_inline bool begin_walk(struct walk *w, const struct walk_config 
 	if (utask)
 		w->frame.pc = ushstk_unstepped(w->frame.pc);
 	check_stamp(w, mm, c);
-	w->piece_size = 0;
+	w->piece.size = 0;
 	w->nr = 0;
 	w->signals = 0;
 	w->exact = true;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * piece_test.c - tests how the BPF walk reads the stack in pieces (bpf/piece.h), on a memory of which parts
+ * cannot be read. Prints KTAP.
+ *
+ * With arm64's memory tagging each 16 bytes have a tag of their own, so such parts are smaller than pages.
+ */
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+typedef uint64_t u64;
+
+#define noinline __attribute__((noinline))
+#ifndef __always_inline
+#define __always_inline inline __attribute__((always_inline))
+#endif
+#define MASKED(value, bound) ((value) & ((bound)-1))
+
+#define BASE 0x100000ull
+#define WORDS 2048
+#define GRANULE 16
+
+/* A word of the memory is its own address. */
+static bool is_missing[8 * WORDS / GRANULE];
+static unsigned int nr_reads;
+
+/* As the kernel's function: what cannot be read as a whole is cleared. */
+static long bpf_probe_read_user(void *to, u64 size, const void *from)
+{
+	const u64 at = (uintptr_t)from;
+	bool good = at >= BASE && at + size <= BASE + 8 * WORDS;
+
+	nr_reads++;
+	for (u64 i = at; good && i < at + size; i++)
+		good = !is_missing[(i - BASE) / GRANULE];
+	for (u64 i = 0; i < size; i++) {
+		const u64 word = (at + i) & ~7ull;
+
+		((uint8_t *)to)[i] = good ? ((const uint8_t *)&word)[(at + i) & 7] : 0;
+	}
+	return good ? 0 : -14;
+}
+
+#include "bpf/piece.h"
+
+static unsigned int number, failed;
+
+static void verdict(bool good, const char *name)
+{
+	printf("%sok %u %s\n", good ? "" : "not ", ++number, name);
+	failed += !good;
+}
+
+/* Returns how many words from @from on, up to @end, are read as they should be; each is asked for twice. */
+static unsigned int count_right(u64 from, u64 end)
+{
+	struct piece p = { 0 };
+	unsigned int ret = 0;
+
+	for (u64 at = from; at < end; at += 8) {
+		const bool is = at >= BASE && at + 8 <= BASE + 8 * WORDS &&
+				!is_missing[(at - BASE) / GRANULE];
+		u64 word = 1, again = is ? at : 0;
+
+		ret += (word_of_piece(&p, at, &word) || read_piece(&p, at, &word)) == is &&
+		       word == (is ? at : 0) &&
+		       (!p.size || (word_of_piece(&p, at, &again) && again == word));
+	}
+	return ret;
+}
+
+static void make_missing(u64 from, u64 step)
+{
+	memset(is_missing, 0, sizeof(is_missing));
+	for (u64 i = from; step && i < sizeof(is_missing); i += step)
+		is_missing[i] = true;
+}
+
+int main(void)
+{
+	u64 word;
+	struct piece p = { 0 };
+
+	puts("KTAP version 1\n1..5");
+	make_missing(0, 0);
+	verdict(count_right(BASE, BASE + 8 * WORDS) == WORDS && nr_reads < WORDS / 32,
+		"memory is read in pieces");
+	verdict(read_piece(&p, BASE + 12, &word) &&
+			word == ((BASE + 16) << 32 | (BASE + 8) >> 32) && !p.size,
+		"a word that is not aligned is read by itself");
+	verdict(count_right(BASE - 80, BASE + 80) == 20 &&
+			count_right(BASE + 8 * WORDS - 80, BASE + 8 * WORDS + 80) == 20,
+		"memory is read to its last word where the next page is missing");
+	make_missing(1, 2);
+	verdict(count_right(BASE, BASE + 8 * WORDS) == WORDS,
+		"words are read where every other 16 bytes cannot be read");
+	make_missing(5, 256);
+	verdict(count_right(BASE, BASE + 8 * WORDS) == WORDS,
+		"and where 16 bytes of a page cannot be");
+	return !!failed;
+}
