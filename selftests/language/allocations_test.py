@@ -266,6 +266,15 @@ def objects_by_malloc():
 
 
 @test
+def objects_of_child():
+    """with PYTHONMALLOC=malloc nothing is missing of a child that is forked, either"""
+    ended = shstk('record', '--heap', '-o', os.path.join(TMP, 'child.pb.gz'), '--', *PYTHON.split(), '-S', '-c',
+                  'import os\nif os.fork():\n    os.wait()', env={**os.environ, 'PYTHONMALLOC': 'malloc'})
+    check(ended.returncode == 0 and '2 processes' in ended.stderr, ended.stderr)
+    check('are not in these sums' not in ended.stderr, ended.stderr)
+
+
+@test
 def objects_of_process():
     """--heap-python does not go with -p"""
     ended = shstk('record', '--heap-python', '-p', str(os.getpid()))

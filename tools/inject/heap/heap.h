@@ -110,6 +110,7 @@ struct unshared {
  * @granule: blocks are at least 1 << granule bytes apart.
  * @salt: changes when code was unmapped.
  * @foreign: the program has a malloc() of its own.
+ * @objects: Python's objects are recorded, as in the region; a child that is forked has what Python was told.
  * @locked: the program has locked its memory.
  * @sandboxed: the program is about to forbid itself system calls.
  * @filtered: the program was about to install a filter of system calls.
@@ -131,6 +132,7 @@ struct heap {
 	unsigned int granule;
 	_Atomic uint32_t salt;
 	bool foreign;
+	bool objects;
 	bool locked;
 	bool sandboxed;
 	bool filtered;

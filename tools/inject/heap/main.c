@@ -126,6 +126,7 @@ static void begin_image(int fd, long pid)
 		return;
 	image->parent = parent_image;
 	image->foreign = heap.foreign;
+	image->objects = heap.objects;
 	atomic_store(&heap.used, HEAP_UNIT * ((sizeof(*image) + HEAP_UNIT - 1) / HEAP_UNIT));
 	atomic_store(&image->used, heap.used);
 	heap.pid = pid;

@@ -90,16 +90,16 @@ static inline void pass_free(const struct allocator *a, void *p)
 
 /* ---- The functions that Python calls ---- */
 
-/* Tells the recorder that Python calls these functions. */
-static inline void note_called(void)
+/* Tells the recorder that Python's objects are recorded, of this process and of children that it forks. */
+static inline void note_recorded(void)
 {
 	if (is_on())
-		heap.image->objects = 1;
+		heap.image->objects = heap.objects = true;
 }
 
 ALLOC_JUMP void *malloc_wanted(const struct allocator *a, size_t size)
 {
-	note_called();
+	note_recorded();
 	ALLOC_RECORD(size, pass_malloc(a, size));
 }
 
@@ -185,7 +185,7 @@ void objects_begin(void)
 	get = (get_fn *)python_address_of("PyMem_GetAllocator");
 	set_to = (set_fn *)python_address_of("PyMem_SetAllocator");
 	if (takes_all_from_malloc())
-		heap.image->objects = 1;
+		note_recorded();
 	else if (heap.with_python && get && set_to)
 		for (int domain = MEM; domain < DOMAINS; domain++)
 			set(get, set_to, domain);
