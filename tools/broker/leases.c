@@ -100,14 +100,20 @@ static void take_back(struct leases *l, struct lease *it)
 	};
 }
 
-/* Makes places free that rest, when no walk of before goes on, or has for long where nobody can tell. */
+/* Returns whether no walk of before goes on in a place, or none has for long where the kernel cannot tell. */
+static bool has_rested(const struct leases *l, uint32_t slot)
+{
+	const int result = places_result(l->places, slot);
+
+	return !result || (result != -EINPROGRESS &&
+			   now_ns(CLOCK_MONOTONIC) - l->all[slot].rests > LONG_REST);
+}
+
+/* Makes places free that have rested. */
 static void end_rest(struct leases *l)
 {
-	const uint64_t now = now_ns(CLOCK_MONOTONIC);
-
 	for (int i = 0; i < LEASES; i++)
-		if (l->all[i].rests &&
-		    (!places_result(l->places, i) || now - l->all[i].rests > LONG_REST))
+		if (l->all[i].rests && has_rested(l, i))
 			make_free(&l->all[i]);
 }
 
