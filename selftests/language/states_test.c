@@ -212,6 +212,86 @@ TEST(a_state_takes_what_an_earlier_one_has)
 	release(&f);
 }
 
+TEST(a_bytecode_beyond_all_places_has_none)
+{
+	/* The largest number of 32 bits with a sign. */
+	static const struct states far = {
+		.major = 10,
+		.minor = 2,
+		.bytes = { NAME(3), SIGNED(1), SIGNED(1), 0, NAME(18), 0xfe, 0xff, 0xff, 0xff, 0x0f,
+			   SIGNED(1), SIGNED(2), 0, 0 },
+		.size = 14,
+		.begins = { 0 },
+		.nr = 1,
+	};
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+
+	make(&far, &f);
+	ASSERT_EQ(1, expand(&f, CALL(0), NATIVE_RETURN, parts));
+	EXPECT_EQ(OWN, parts[0].id);
+	EXPECT_EQ(-1, parts[0].at);
+	release(&f);
+}
+
+#define LONG \
+	(NATIVE_STATES - 1) /* bytes of a state with as many instructions as there is room for */
+#define LONG_RETURNS (NATIVE_RETURNS / NATIVE_RETURN_BYTES)
+
+TEST(states_that_are_too_long_together_tell_nothing)
+{
+	static const uint8_t begin[] = { NAME(3), SIGNED(1), SIGNED(1), 0 };
+	static const uint8_t end[] = { NAME(18), SIGNED(3), SIGNED(1), SIGNED(2), 0, 0 };
+	static struct language_code code = { .id = CODE };
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+	uint8_t *to = code.table;
+
+	code.words[NATIVE_KIND] = NATIVE_MACHINE;
+	code.words[NATIVE_CODE_FUNCTION] = OWN;
+	code.words[NATIVE_CODE_EXITS] = 100000;
+	code.words[NATIVE_CODE_RETURNS] = LONG_RETURNS * NATIVE_RETURN_BYTES;
+	code.words[NATIVE_CODE_STATES] = LONG;
+	for (unsigned int i = 0; i < LONG_RETURNS; i++, to += NATIVE_RETURN_BYTES)
+		put(to + 16, CALL(i));
+	memset(to, NAME(2), LONG);
+	memcpy(to, begin, sizeof(begin));
+	memcpy(to + LONG - sizeof(end), end, sizeof(end));
+	ASSERT_EQ(0, v8_function(v8_version(10, 2), &code, (size_t)(to - (uint8_t *)&code) + LONG,
+				 &f));
+	ASSERT_EQ(1, expand(&f, CALL(0), NATIVE_RETURN, parts));
+	EXPECT_EQ(V8_BYTECODE - 3, parts[0].at);
+	ASSERT_EQ(1, expand(&f, CALL(LONG_RETURNS - 1), NATIVE_RETURN, parts));
+	EXPECT_EQ(-1, parts[0].at);
+	release(&f);
+}
+
+/* ---- Tables that were not copied whole ---- */
+
+TEST(what_follows_a_table_of_positions_that_was_cut_has_none)
+{
+	static struct language_code code = { .id = OWN };
+	const size_t size = NATIVE_TABLE - 1;
+	struct language_entry entry = { .id = OWN, .at = 5, .flags = NATIVE_INTERPRETED };
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+	const struct language_frame frame = { &entry, &f };
+
+	/* Each byte of code has the character of that number. */
+	for (size_t i = 0; i < size; i++)
+		code.table[i] = i % 2 ? 4 : 2;
+	code.words[NATIVE_KIND] = NATIVE_INTERPRETED;
+	code.got[2] = size;
+	ASSERT_EQ(0, v8_function(v8_version(10, 2), &code,
+				 offsetof(struct language_code, table) + size, &f));
+	ASSERT_EQ(1, v8_expand(&frame, parts, LANGUAGE_PARTS));
+	EXPECT_EQ(5, parts[0].at);
+	entry.at = (int)size;
+	ASSERT_EQ(1, v8_expand(&frame, parts, LANGUAGE_PARTS));
+	EXPECT_EQ(-1, parts[0].at);
+	release(&f);
+}
+
 /* ---- The first compiler ---- */
 
 /* A bytecode of one byte, one of two whose operand a prefix makes twice as wide, and one of three. */

@@ -82,7 +82,8 @@ static unsigned int expand_return(const struct v8_code *c, const struct v8_retur
 		const struct v8_frame *f = &c->frames[r->first + r->nr - 1 - i];
 
 		parts[i] = (struct language_part){ f->function, -1 };
-		if (f->bytecode >= 0)
+		/* The largest number has no place. */
+		if (f->bytecode >= 0 && f->bytecode < INT32_MAX)
 			parts[i].at = V8_BYTECODE - f->bytecode;
 	}
 	return r->nr;

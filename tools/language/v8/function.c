@@ -148,6 +148,17 @@ static size_t find_lines(const uint8_t *text, size_t nr, bool wide, int32_t star
 	return ret;
 }
 
+/*
+ * Returns the last position of a table that was not copied whole, or NULL: what follows it in the code may
+ * belong to one behind it.
+ */
+static struct v8_position *last_of_cut(const struct language_code *code, const struct v8_code *c)
+{
+	return code->got[2] >= NATIVE_TABLE - 1 && c->nr_positions ?
+		       &c->positions[c->nr_positions - 1] :
+		       NULL;
+}
+
 static struct v8_code *make_function(const struct language_code *code)
 {
 	const __u64 *w = code->words;
@@ -155,6 +166,7 @@ static struct v8_code *make_function(const struct language_code *code)
 	const bool wide = is_wide(w[NATIVE_SOURCE_TYPE]);
 	const int32_t start = (int32_t)w[NATIVE_START];
 	size_t nr = w[NATIVE_TEXT_BYTES] >> wide;
+	struct v8_position *last;
 	struct v8_code *c;
 
 	if (!w[NATIVE_LINE] || start < 0 || start > INT32_MAX - NATIVE_TEXT)
@@ -168,6 +180,9 @@ static struct v8_code *make_function(const struct language_code *code)
 	c->start = start;
 	c->end = start + (int32_t)nr;
 	c->nr_positions = v8_positions(code->table, code->got[2], c->positions);
+	last = last_of_cut(code, c);
+	if (last)
+		last->at = -1;
 	c->nr_lines = find_lines(text, nr, wide, start, c->lines);
 	return c;
 }
@@ -214,6 +229,7 @@ static struct v8_code *make_machine(const struct language_code *code, const void
 		.returns = states.nr_returns,
 		.frames = v8_returns(&states, NULL, NULL),
 	});
+	struct v8_position *last;
 
 	if (!c)
 		return NULL;
@@ -230,6 +246,9 @@ static struct v8_code *make_machine(const struct language_code *code, const void
 	if (w[NATIVE_CODE_BYTES] == w[NATIVE_CODE_SIZE] && w[NATIVE_CODE_EXITS] <= INT32_MAX)
 		v8_find_calls(c, code->table + code->got[2], w[NATIVE_CODE_BYTES],
 			      w[NATIVE_CODE_EXITS]);
+	last = last_of_cut(code, c);
+	if (last)
+		last->returns = 0;
 	return c;
 }
 

@@ -14,6 +14,9 @@
 #include "libshstk/unaligned.h"
 #include "tools/language/v8/v8.h"
 
+/* So many instructions are read of all states of some code: each one may be as long as all of them together. */
+#define MOST_INSTRUCTIONS 131072
+
 /* An instruction: what it is (enum v8_state_flags), and its first operands. */
 struct instruction {
 	unsigned int flags;
@@ -29,6 +32,7 @@ struct instruction {
  * @earlier: offset of an instruction of the earlier state; @size: there is none.
  * @behind: so many instructions of the earlier state are passed before one is taken.
  * @taken: so many of the next instructions are taken from there.
+ * @left: so many instructions may still be read.
  */
 struct state_reader {
 	const struct v8_version *v;
@@ -38,6 +42,7 @@ struct state_reader {
 	size_t earlier;
 	size_t behind;
 	uint32_t taken;
+	unsigned int *left;
 };
 
 static bool read_number(const struct state_reader *s, size_t *at, uint32_t *ret)
@@ -56,8 +61,9 @@ static bool read_instruction(const struct state_reader *s, size_t *at, struct in
 	uint32_t name, operand;
 
 	*ret = (struct instruction){ 0 };
-	if (!read_number(s, at, &name))
+	if (!*s->left || !read_number(s, at, &name))
 		return false;
+	--*s->left;
 	if (s->v->signed_names)
 		name = (uint32_t)with_sign(name);
 	if (name >= s->v->nr_states)
@@ -118,7 +124,8 @@ static bool read_next(struct state_reader *s, struct instruction *ret)
 }
 
 /* Begins to read the state at an offset. Returns the number of its frames; 0: there is none. */
-static uint32_t begin_state(struct state_reader *s, const struct v8_copied_states *c, size_t at)
+static uint32_t begin_state(struct state_reader *s, const struct v8_copied_states *c, size_t at,
+			    unsigned int *left)
 {
 	struct instruction begin;
 
@@ -128,6 +135,7 @@ static uint32_t begin_state(struct state_reader *s, const struct v8_copied_state
 		.size = c->states_size,
 		.at = at,
 		.earlier = c->states_size,
+		.left = left,
 	};
 	if (!read_next(s, &begin) || !(begin.flags & V8_STATE_BEGIN))
 		return 0;
@@ -151,13 +159,14 @@ static struct v8_frame make_frame(const struct v8_copied_states *c, const struct
 
 /*
  * Reads the state at an offset. Returns how many functions it has, which are written to @ret unless that is
- * NULL; 0: it is not known.
+ * NULL; 0: it is not known. @left: how many instructions may be read, which becomes less.
  */
-static unsigned int read_state(const struct v8_copied_states *c, size_t at, struct v8_frame *ret)
+static unsigned int read_state(const struct v8_copied_states *c, size_t at, unsigned int *left,
+			       struct v8_frame *ret)
 {
 	struct state_reader s;
 	struct instruction i;
-	uint32_t frames = begin_state(&s, c, at);
+	uint32_t frames = begin_state(&s, c, at, left);
 	unsigned int nr = 0;
 
 	if (frames > LANGUAGE_PARTS)
@@ -178,12 +187,13 @@ static unsigned int read_state(const struct v8_copied_states *c, size_t at, stru
 size_t v8_returns(const struct v8_copied_states *c, struct v8_return *returns,
 		  struct v8_frame *frames)
 {
+	unsigned int left = MOST_INSTRUCTIONS;
 	size_t ret = 0;
 
 	for (size_t i = 0; i < c->nr_returns; i++) {
 		const uint8_t *entry = c->returns + i * NATIVE_RETURN_BYTES;
 		const unsigned int nr =
-			read_state(c, get32(entry + 12), frames ? frames + ret : NULL);
+			read_state(c, get32(entry + 12), &left, frames ? frames + ret : NULL);
 
 		if (returns)
 			returns[i] = (struct v8_return){ get32(entry + 20), (uint32_t)ret, nr };
