@@ -9,6 +9,9 @@
  *  mutexes owner KIND            one waits for a mutex of the first thread, which runs
  *  mutexes self KIND             one waits for a mutex that it owns itself
  *  mutexes condition KIND        as owner, but in pthread_cond_wait()
+ *  mutexes local KIND            one waits for a condition on its stack, the first thread has the mutex
+ *  mutexes given-up KIND         one was refused a mutex, which the other one then gave back, as
+ *                                it did not get that of the former in time
  *  mutexes futex                 one waits at a word that is no mutex but looks like one
  *
  * KIND is one or several, with + between them, of plain, recursive, checked, adaptive, robust, inherit
@@ -37,6 +40,7 @@ static pthread_barrier_t both;
 static volatile unsigned long count;
 static volatile int waits;
 static struct timespec in_an_hour;
+static volatile bool gave_up;
 
 /* Looks like a mutex of glibc that the first thread has locked. */
 static struct {
@@ -155,6 +159,72 @@ static void *waiter_for_condition(void *arg)
 	return arg;
 }
 
+static void *waiter_for_local_condition(void *arg)
+{
+	pthread_cond_t here = PTHREAD_COND_INITIALIZER;
+
+	prctl(PR_SET_NAME, "worker");
+	pthread_mutex_lock(&locks[0]);
+	waits = 1;
+	pthread_cond_wait(&here, &locks[0]);
+	return arg;
+}
+
+/* Returns whether a thread waits for a mutex that inherits priorities. */
+static bool is_waited_for(const pthread_mutex_t *mutex)
+{
+	return *(const volatile unsigned int *)mutex & FUTEX_WAITERS;
+}
+
+/* Is refused the other mutex, or begins anew if the other thread has given up before that. */
+static void *refused(void *arg)
+{
+	pthread_mutex_t *own = arg;
+
+	prctl(PR_SET_NAME, "worker");
+	for (;;) {
+		gave_up = false;
+		pthread_mutex_lock(own);
+		pthread_barrier_wait(&both);
+		while (!is_waited_for(own) && !gave_up)
+			;
+		lock(1);
+		pthread_mutex_unlock(&locks[1]);
+		pthread_mutex_unlock(own);
+		pthread_barrier_wait(&both);
+	}
+	return NULL;
+}
+
+static noinline void give_up(void)
+{
+	struct timespec soon;
+
+	pthread_mutex_lock(&locks[1]);
+	pthread_barrier_wait(&both);
+	clock_gettime(CLOCK_REALTIME, &soon);
+	soon.tv_sec++;
+	pthread_mutex_timedlock(&locks[0], &soon);
+	gave_up = true;
+	pthread_mutex_unlock(&locks[1]);
+}
+
+static noinline void after_that(void)
+{
+	pthread_barrier_wait(&both);
+	__asm__ volatile("");
+}
+
+static void *impatient(void *arg)
+{
+	prctl(PR_SET_NAME, "worker");
+	for (;;) {
+		give_up();
+		after_that();
+	}
+	return arg;
+}
+
 static void *waiter_at_a_word(void *arg)
 {
 	prctl(PR_SET_NAME, "worker");
@@ -206,17 +276,16 @@ static void own(void *(*function)(void *))
 	run();
 }
 
-static void signal_condition(void)
+/* Takes the mutex once a thread waits for a condition. */
+static void wait_for_a_condition(void *(*function)(void *))
 {
-	start(waiter_for_condition, NULL);
+	start(function, NULL);
 	for (bool there = false; !there;) {
 		pthread_mutex_lock(&locks[0]);
 		there = waits;
 		if (!there)
 			pthread_mutex_unlock(&locks[0]);
 	}
-	pthread_cond_signal(&condition);
-	run();
 }
 
 static void sleep_alike(void)
@@ -250,8 +319,17 @@ int main(int argc, char **argv)
 		cross();
 	if (!strcmp(mode, "owner"))
 		own(waiter);
-	if (!strcmp(mode, "condition"))
-		signal_condition();
+	if (!strcmp(mode, "condition")) {
+		wait_for_a_condition(waiter_for_condition);
+		pthread_cond_signal(&condition);
+	}
+	if (!strcmp(mode, "local"))
+		wait_for_a_condition(waiter_for_local_condition);
+	if (!strcmp(mode, "given-up")) {
+		pthread_barrier_init(&both, NULL, 2);
+		start(refused, &locks[0]);
+		start(impatient, NULL);
+	}
 	if (!strcmp(mode, "self"))
 		start(twice, NULL);
 	if (!strcmp(mode, "futex"))

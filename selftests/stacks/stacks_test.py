@@ -801,6 +801,32 @@ def mutex_of_a_condition():
 
 
 @test
+def condition_on_a_stack():
+    """a thread that waits for a condition on its own stack waits for no mutex"""
+    for kind in 'plain', 'inherit':
+        with Target('mutexes', 'local', kind) as pid:
+            threads, _ = waiters(pid, 'waiter_for_local_condition', 1)
+            check(not any(thread['waits_for'] for thread in threads), f'{kind} {threads}')
+
+
+@test
+def owner_that_has_given_up():
+    """a mutex that was refused, and that nobody has any more, is no deadlock"""
+    def look():
+        threads = threads_of(pid, '--source=unwind')
+        found = [thread for thread in threads if {'refused', 'lock'} <= set(names_of(thread)) and
+                 thread['state'] == 'sleeping' and (thread['waits_for'] or {}).get('refused', True)]
+        given_up = [thread for thread in threads if 'after_that' in names_of(thread)]
+        return found if found and given_up else None
+
+    with Target('mutexes', 'given-up', 'inherit') as pid:
+        thread, = wait_for(look, 'no thread is refused a mutex')
+        waits = thread['waits_for']
+        check(not waits or (not waits['mutex'] and not waits['deadlock']),
+              f'{thread}')
+
+
+@test
 def no_mutex():
     """a word that looks like a mutex is none if no function of mutexes waits at it"""
     with Target('mutexes', 'futex') as pid:

@@ -26,6 +26,7 @@
 /* glibc's pthread_mutex_t in words: lock, count, owner, users, kind. */
 #define GLIBC_LOCKED 2 /* locked, and threads wait */
 #define GLIBC_KINDS 3u /* timed, recursive, checked, adaptive */
+#define GLIBC_ADAPTIVE 3u
 #define GLIBC_ROBUST 0x10u
 #define GLIBC_INHERIT 0x20u
 #define GLIBC_FLAGS 0x380u /* shared between processes; lock elision allowed or forbidden */
@@ -135,16 +136,32 @@ static uint32_t owner_of_inheriting(const uint32_t *word)
 	return word[0] & MUSL_INHERIT && kind < MUSL_KINDS ? word[1] & FUTEX_TID_MASK : 0;
 }
 
+/*
+ * Returns whether this is glibc's mutex that inherits priorities, which nobody has, of a kind that the
+ * kernel refuses to a thread that would wait for itself. Its owner may have given up since.
+ */
+static bool is_free_inheriting(const uint32_t *word)
+{
+	const uint32_t kind = word[4] & ~GLIBC_FLAGS & ~GLIBC_ROBUST;
+
+	return !word[0] && !word[2] && !word[3] &&
+	       (kind == GLIBC_INHERIT || kind == (GLIBC_INHERIT | GLIBC_ADAPTIVE));
+}
+
 /**
  * struct pointed - the mutexes to which the frames of a refused thread point
  * @others: address of one that another thread has, or 0.
  * @own: address of one that the thread itself has, or 0.
- * @many: another thread has more than one of them.
+ * @many_others: others have several.
+ * @many_own: the thread itself has several.
+ * @free: there is one that nobody has.
  */
 struct pointed {
 	uint64_t others;
 	uint64_t own;
-	bool many;
+	bool many_others;
+	bool many_own;
+	bool free;
 };
 
 static void take_mutex(uint64_t at, int tid, shstk_read_fn read, void *arg, struct pointed *p)
@@ -155,10 +172,13 @@ static void take_mutex(uint64_t at, int tid, shstk_read_fn read, void *arg, stru
 		return;
 	owner = owner_of_inheriting(word);
 	if (owner == (uint32_t)tid) {
+		p->many_own |= p->own != 0;
 		p->own = at;
 	} else if (owner) {
-		p->many |= p->others != 0;
+		p->many_others |= p->others != 0;
 		p->others = at;
+	} else {
+		p->free |= is_free_inheriting(word);
 	}
 }
 
@@ -178,8 +198,8 @@ static void take_pointer(uint64_t at, int tid, shstk_read_fn read, void *arg, st
 
 /*
  * Returns the address of the mutex that a refused thread asked for, or 0. The frames of its callers
- * may keep pointers to mutexes that it has. If they point to several that others have, none is
- * returned.
+ * may keep pointers to mutexes that it has, too. If they point to several others, one of which may be
+ * free meanwhile, it is not known which it asked for.
  */
 static uint64_t find_refused(int arch, const struct trace_thread *t, shstk_read_fn read, void *arg)
 {
@@ -192,7 +212,9 @@ static uint64_t find_refused(int arch, const struct trace_thread *t, shstk_read_
 	for (unsigned int i = 0; i < REFUSED_STACK; i += 8)
 		if (!read(arg, sp + i, &at, sizeof(at)))
 			take_pointer(at, t->tid, read, arg, &p);
-	return p.many ? 0 : p.others ? p.others : p.own;
+	if (p.free || p.many_others)
+		return 0;
+	return p.others || p.many_own ? p.others : p.own;
 }
 
 bool mutex_word(int arch, const struct trace_thread *t, shstk_read_fn read, void *arg,
@@ -371,11 +393,12 @@ void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread 
 	if (!may_wait(arch, t, &wait) || !is_in_call(arch, abi_of(arch), t, read, arg))
 		return;
 	caller = s->taken ? find_caller(proc, s, &guessed) : CALLER_OTHER;
-	if (caller == CALLER_OTHER)
+	/* A condition on the thread's own stack looks like the word at which a refused thread waits. */
+	if (caller == CALLER_OTHER || (wait.refused && caller != CALLER_MUTEX))
 		return;
 	known = mutex_word(arch, t, read, arg, &found.mutex) &&
 		read_lock(&wait, caller, read, arg, &found);
-	if (!known && !(wait.refused && caller == CALLER_MUTEX))
+	if (!known && !wait.refused)
 		return;
 	if (!known)
 		found.mutex = found.owner = 0;
