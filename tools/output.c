@@ -431,7 +431,7 @@ void output_report_missing(const struct shstk_symbols *symbols, struct shstk_pro
 void output_name(const struct output *o, const struct shstk_symbols *symbols,
 		 struct shstk_profile *profile)
 {
-	if (!o->nr && !o->top)
+	if (!o->nr && !o->top && !o->sent)
 		return;
 	shstk_profile_look_up(profile);
 	output_report_missing(symbols, profile);

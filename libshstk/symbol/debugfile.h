@@ -34,7 +34,7 @@ int shstk_debugfile_by_id(const struct shstk_debugplace *place, const void *buil
 int shstk_debugfile_open(const struct shstk_debugplace *place, const char *path, Elf *elf);
 /*
  * Returns the name of the debug file that .gnu_debuglink of @elf names, or NULL. A name made of a build
- * id is passed over: files of packages have one, and their debug files are mostly not installed.
+ * id is passed over: files of Debian's packages have one, and their debug files are mostly not installed.
  */
 const char *shstk_debugfile_promised(Elf *elf);
 /* Opens a file that the debug information names. Returns a descriptor or a negative errno. */

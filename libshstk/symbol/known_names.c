@@ -204,9 +204,8 @@ static const struct shstk_resolved *copy_entry(const struct known_entry *e, stru
 	return ret->frames ? ret : NULL;
 }
 
-const struct shstk_resolved *shstk_known_names_find(const struct shstk_known_names *known,
-						    const struct shstk_known_file *file,
-						    uint64_t addr, struct shstk_pool *pool)
+static const struct known_entry *find_entry(const struct shstk_known_names *known,
+					    const struct shstk_known_file *file, uint64_t addr)
 {
 	const struct known_entry *e;
 
@@ -215,9 +214,24 @@ const struct shstk_resolved *shstk_known_names_find(const struct shstk_known_nam
 	for (uint32_t at = *chain_of(known->memory, file, addr); at; at = e->next) {
 		e = (const void *)((const char *)known->memory + at);
 		if (e->addr == addr && !memcmp(&e->file, file, sizeof(*file)))
-			return copy_entry(e, pool);
+			return e;
 	}
 	return NULL;
+}
+
+const struct shstk_resolved *shstk_known_names_find(const struct shstk_known_names *known,
+						    const struct shstk_known_file *file,
+						    uint64_t addr, struct shstk_pool *pool)
+{
+	const struct known_entry *e = find_entry(known, file, addr);
+
+	return e ? copy_entry(e, pool) : NULL;
+}
+
+bool shstk_known_names_has(const struct shstk_known_names *known,
+			   const struct shstk_known_file *file, uint64_t addr)
+{
+	return find_entry(known, file, addr);
 }
 
 /* ---- Adding ---- */

@@ -56,6 +56,10 @@ const struct shstk_resolved *shstk_known_names_find(const struct shstk_known_nam
 						    const struct shstk_known_file *file,
 						    uint64_t addr, struct shstk_pool *pool);
 
+/* Returns whether shstk_known_names_find() finds names. */
+bool shstk_known_names_has(const struct shstk_known_names *known,
+			   const struct shstk_known_file *file, uint64_t addr);
+
 /* Remembers the names of an address. If there is no room, all names are forgotten. */
 void shstk_known_names_add(struct shstk_known_names *known, const struct shstk_known_file *file,
 			   uint64_t addr, const struct shstk_resolved *names);

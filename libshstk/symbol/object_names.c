@@ -84,6 +84,7 @@ struct named_symbol {
  * @debug_fd: descriptor of the separate debug file, or -1.
  * @debug: the separate debug file, or NULL.
  * @lost: name of the separate debug file that was not found (shstk_debugfile_promised()), or NULL.
+ * @recalled: stores before this one were asked for @lost.
  * @mini_image: unpacked .gnu_debugdata, or NULL.
  * @mini: the ELF file in @mini_image, or NULL.
  * @symtab: function symbols.
@@ -119,6 +120,7 @@ struct shstk_object {
 	int debug_fd;
 	Elf *debug;
 	const char *lost;
+	bool recalled;
 	void *mini_image;
 	Elf *mini;
 	struct shstk_symtab symtab;
@@ -477,6 +479,34 @@ static const struct shstk_resolved *read_names(struct shstk_object *object, uint
 	return ret;
 }
 
+/* Among known names, what has the name of the debug file that was not found in the place of a function's. */
+#define LOST_ADDR UINT64_MAX
+
+/* Finds out whether a store before this one lacked the debug file: then its names lack what that has. */
+static void recall_lost(struct shstk_object *object)
+{
+	const struct shstk_resolved *kept;
+
+	if (object->lost || object->recalled)
+		return;
+	object->recalled = true;
+	kept = shstk_known_names_find(object->opts->known, &object->known_file, LOST_ADDR,
+				      object->pool);
+	if (kept)
+		object->lost = kept->frames[0].function;
+}
+
+/* Tells the stores after this one that the debug file was not found. */
+static void keep_lost(const struct shstk_object *object)
+{
+	struct shstk_symframe frame = { .function = object->lost };
+	const struct shstk_resolved lost = { .nr = 1, .frames = &frame };
+
+	if (object->lost &&
+	    !shstk_known_names_has(object->opts->known, &object->known_file, LOST_ADDR))
+		shstk_known_names_add(object->opts->known, &object->known_file, LOST_ADDR, &lost);
+}
+
 /*
  * Returns what a store before this one found, or NULL. A name that has the file's is made anew, as
  * the same file may have had another name there.
@@ -486,6 +516,8 @@ static const struct shstk_resolved *find_known(struct shstk_object *object, uint
 	const struct shstk_resolved *ret = shstk_known_names_find(
 		object->opts->known, &object->known_file, addr, object->pool);
 
+	if (ret)
+		recall_lost(object);
 	if (ret && !ret->resolved && !name_place(object, addr, ret->start, ret->frames))
 		return NULL;
 	return ret;
@@ -503,13 +535,18 @@ static bool recognise(struct shstk_object *object)
 
 /*
  * Keeps names for the stores after this one. What is found while the file may not be read as far as
- * it should be is not for them.
+ * it should be, or while .dwo files are missing, is not for them: they are to say so, too.
  */
 static void add_known(struct shstk_object *object, uint64_t addr,
 		      const struct shstk_resolved *names)
 {
-	if (names && !object->account.excess && recognise(object))
-		shstk_known_names_add(object->opts->known, &object->known_file, addr, names);
+	const char *first;
+
+	if (!names || object->account.excess || shstk_object_missing(object, &first) ||
+	    !recognise(object))
+		return;
+	keep_lost(object);
+	shstk_known_names_add(object->opts->known, &object->known_file, addr, names);
 }
 
 /* Returns the names of an address, which stores before this one may know already. */

@@ -446,7 +446,7 @@ size_t shstk_symbols_missing(const struct shstk_symbols *symbols, const char **f
  * @name: receives the name of the first such file, or NULL.
  * @debug: receives the name of its debug file, which its .gnu_debuglink has, or NULL.
  *
- * Debug files whose name is made of a build id are not counted: files of distributions' packages name
+ * Debug files whose name is made of a build id are not counted: files of Debian's packages name
  * such, and most systems do not have them.
  *
  * Return: number of files.

@@ -21,7 +21,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, test)
+    BUILD, HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, test)
 from without_events import forbid_perf_events, need_filters  # noqa: E402
 
 SUMS = os.path.join(HERE, 'sums')
@@ -143,10 +143,39 @@ def check_in_all(begin, *command):
         check(begin in re.sub(r'\s+', ' ', text), f'{path}: {text[:400]}')
 
 
+def check_in_parts(begin, function, *command):
+    """Checks with --every that a line that begins so is in each part with a function of that name."""
+    name = os.path.join(TMP, f'every{os.path.basename(command[0])}.folded')
+    done = run(SHSTK, 'record', '--every=250ms', '-o', name, '--', *command)
+    no_events(done.stderr)
+    check(done.returncode == 0, done.stderr)
+    said = []
+    for stacks in map(folded, parts(name)):
+        names = {frame for frames, _ in stacks for frame in frames}
+        if any(n.startswith(function) for n in names):
+            said.append(any(n.startswith(f'[caution] {begin}') for n in names))
+    check(len(said) >= 3 and all(said), f'{said}: {done.stderr}')
+
+
+DWO_MISSING = 'inlined functions of 1 source file are not shown'
+
+
 @test
 def missing_descriptions():
-    """a .dwo file that is missing is said in each output"""
-    check_in_all('inlined functions of 1 source file are not shown', os.path.join(HERE, 'split'))
+    """a .dwo file that is missing is said in each output, and in each part"""
+    program = os.path.join(HERE, 'split')
+    check_in_all(DWO_MISSING, program)
+    check_in_parts(DWO_MISSING, 'works', program)
+
+
+@test
+def missing_descriptions_of_what_is_sent():
+    """the same is said if the profile is only sent"""
+    if not os.path.exists(os.path.join(BUILD, 'shstk-push')):
+        raise Skip('shstk-push was not built: the headers of libcurl are missing')
+    done = run(SHSTK, 'record', '--via=agent', '--push=http://127.0.0.1:1',
+               f'--spool={os.path.join(TMP, "spool")}', '--', os.path.join(HERE, 'split'))
+    check(done.stderr.count(DWO_MISSING) == 1, done.stderr)
 
 
 @test
@@ -169,6 +198,7 @@ def missing_debug_files():
     check_in_all(begin, *command)
     os.unlink(debug)
     check_in_all(begin, *command)
+    check_in_parts(begin, '[linked+', program, 'cpu', '1.5')
 
 
 def next_part(recorder, name):
