@@ -105,8 +105,8 @@ static bool has_rested(const struct leases *l, uint32_t slot)
 {
 	const int result = places_result(l->places, slot);
 
-	return !result || (result != -EINPROGRESS &&
-			   now_ns(CLOCK_MONOTONIC) - l->all[slot].rests > LONG_REST);
+	return !result ||
+	       (result != -EINPROGRESS && now_ns(CLOCK_MONOTONIC) - l->all[slot].rests > LONG_REST);
 }
 
 /* Makes places free that have rested. */
