@@ -464,10 +464,13 @@ static int own_select(bool with_mask)
 	HOOK(sigaction, sigaction(SIGUSR1, &(struct sigaction){ .sa_handler = on_alarm }, NULL); \
 	     raise(SIGUSR1))                                                                     \
 	HOOK(sigaltstack, sigaltstack(&small_stack, NULL); spin())                               \
+	HOOK(sighold, sighold(SIGUSR1))                                                          \
+	HOOK(sigignore, sigignore(SIGUSR1); raise(SIGUSR1))                                      \
 	HOOK(siginterrupt, siginterrupt(SIGALRM, 0))                                             \
 	HOOK(signal, signal(SIGUSR1, on_alarm); raise(SIGUSR1))                                  \
 	HOOK(signalfd, signalfd(-1, &alarm_only, 0))                                             \
 	HOOK(sigprocmask, sigprocmask(SIG_BLOCK, &alarm_only, &none))                            \
+	HOOK(sigrelse, sigrelse(SIGUSR1))                                                        \
 	HOOK(sigset, sigset(SIGUSR1, on_alarm); raise(SIGUSR1))                                  \
 	HOOK(sigsuspend, sigsuspend(&none))                                                      \
 	HOOK(sigtimedwait, sigtimedwait(&alarm_only, &info, &soon))                              \

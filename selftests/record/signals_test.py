@@ -57,6 +57,22 @@ def handlers_that_end_calls():
 
 
 @test
+def system_v_calls():
+    """a program that holds and ignores signals by calls of System V gets what it would, and is sampled"""
+    result = record(TARGET, 'old-calls', '0.5')
+    agrees(result, 'old_work')
+
+
+@test
+def action_that_changes_beside_a_shell():
+    """a signal is not ignored any more when system() returns: the process and its child are sampled"""
+    result = record(TARGET, 'beside-shell', '0.3')
+    check(result.status == 0, f'{result.status} {result.err}')
+    for function in 'beside_shell', 'after_shell':
+        check(seconds(result, function) > 0.2, str(result.stacks))
+
+
+@test
 def action_that_changes_all_the_time():
     """a signal that was the agent's may come while its action is set"""
     result = record(TARGET, 'changes')

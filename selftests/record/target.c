@@ -304,6 +304,8 @@ static const struct {
 	{ "ignored", 0, do_ignored },
 	{ "interrupts", 0, do_interrupts },
 	{ "changes", 0, do_changes },
+	{ "old-calls", 1, do_old_calls },
+	{ "beside-shell", 1, do_beside_shell },
 	{ "hands-on", 3, do_hands_on },
 	{ "spawns", 1, do_spawns },
 	{ "guarded", 1, do_guarded },

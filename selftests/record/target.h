@@ -45,6 +45,8 @@ int do_hands_on(char **arg);
 int do_ignored(char **arg);
 int do_interrupts(char **arg);
 int do_changes(char **arg);
+int do_old_calls(char **arg);
+int do_beside_shell(char **arg);
 int do_spawns(char **arg);
 int do_masks(char **arg);
 int do_guarded(char **arg);

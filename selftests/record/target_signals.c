@@ -75,8 +75,28 @@ static void *write_later(void *arg)
 	return write(*(int *)arg, "a", 1) == 1 ? NULL : arg;
 }
 
+static void on_changing(int signo)
+{
+	(void)signo;
+}
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
+/*
+ * Returns whether a handler for @signo does not end calls any more once that is asked for, before there is
+ * a handler or after it.
+ */
+static bool restarts_again(int signo, bool has_handler)
+{
+	struct sigaction act = { .sa_handler = on_changing };
+
+	if (has_handler)
+		sigaction(signo, &act, NULL);
+	siginterrupt(signo, 0);
+	signal(signo, on_changing);
+	return !sigaction(signo, NULL, &act) && act.sa_flags & SA_RESTART;
+}
+
 /* interrupts: asks that handlers of every signal end calls, and reads what comes after a while. */
 int do_interrupts(char **arg)
 {
@@ -89,16 +109,53 @@ int do_interrupts(char **arg)
 		siginterrupt(signo, 1);
 	if (pipe(ends) || pthread_create(&thread, NULL, write_later, &ends[1]))
 		return 1;
-	return read(ends[0], &c, 1) == 1 ? 0 : 2;
+	if (read(ends[0], &c, 1) != 1)
+		return 2;
+	return restarts_again(SIGRTMAX - 2, true) && restarts_again(SIGRTMAX - 3, false) ? 0 : 3;
+}
+
+static _Atomic int held_came;
+
+static void on_held(int signo)
+{
+	(void)signo;
+	held_came++;
+}
+
+/* Returns whether System V's calls hold a signal back, release it and ignore it. */
+static bool can_hold(int signo)
+{
+	sigset_t pending;
+
+	held_came = 0;
+	if (signal(signo, SIG_ERR) != SIG_ERR || sigset(signo, SIG_HOLD) != SIG_DFL ||
+	    raise(signo) || sigpending(&pending) || !sigismember(&pending, signo) ||
+	    sigset(signo, on_held) != SIG_HOLD || held_came != 1)
+		return false;
+	if (sighold(signo) || raise(signo) || held_came != 1 || sigrelse(signo) || held_came != 2)
+		return false;
+	return !sigignore(signo) && !raise(signo) && held_came == 2;
+}
+
+static NOINLINE void old_work(double s)
+{
+	BURN(s);
+}
+
+/* old-calls SECONDS: uses System V's calls for signals, and works. */
+int do_old_calls(char **arg)
+{
+	for (int signo = SIGRTMAX - 2; signo > SIGRTMAX - 6; signo--)
+		if (!can_hold(signo))
+			return signo;
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		sigignore(signo);
+	old_work(atof(arg[0]));
+	return 0;
 }
 #pragma GCC diagnostic pop
 
 static atomic_bool changed;
-
-static void on_changing(int signo)
-{
-	(void)signo;
-}
 
 /* Sets a handler and ignores the signal, very often. */
 static void *change_action(void *arg)
@@ -217,6 +274,52 @@ int do_hands_on(char **arg)
 		return 1;
 	burn(0.1);
 	return status;
+}
+
+static NOINLINE void after_shell(double s)
+{
+	BURN(s);
+}
+
+static NOINLINE void beside_shell(double s)
+{
+	BURN(s);
+}
+
+static void *run_command(void *arg)
+{
+	return system(arg) ? arg : NULL;
+}
+
+/*
+ * beside-shell SECONDS: has a shell executed with a signal ignored, which meanwhile gets its default action.
+ * A child that begins meanwhile works, and so does this process later.
+ */
+int do_beside_shell(char **arg)
+{
+	/* A shell may take numbers of one digit only. */
+	static char command[] = "echo >&8; read a <&9";
+	int there[2], go[2];
+	pthread_t thread;
+	void *failed;
+	pid_t pid;
+	char c;
+
+	signal(SIGRTMAX - 2, SIG_IGN);
+	if (pipe(there) || pipe(go) || dup2(there[1], 8) != 8 || dup2(go[0], 9) != 9 ||
+	    pthread_create(&thread, NULL, run_command, command) || read(there[0], &c, 1) != 1)
+		return 1;
+	pid = fork();
+	if (!pid) {
+		beside_shell(atof(arg[0]));
+		_exit(0);
+	}
+	signal(SIGRTMAX - 2, SIG_DFL);
+	if (waitpid(pid, NULL, 0) != pid || write(go[1], "\n", 1) != 1 ||
+	    pthread_join(thread, &failed) || failed)
+		return 2;
+	after_shell(atof(arg[0]));
+	return 0;
 }
 
 static NOINLINE void handler_work(double s)

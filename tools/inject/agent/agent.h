@@ -259,6 +259,7 @@ struct cut_call {
  * @left_blocked: signals that the agent had before, and that the program has blocked.
  * @blocked: the program believes that the agent's signal is blocked.
  * @hands_on: the agent's signal is blocked because a program is being executed (main.c).
+ * @handed_on: signals that the kernel ignores because a program is being executed (signals.c).
  * @child_filtered: a child of vfork(), which shares this memory, is behind a filter of system
  *	calls: its hooks make none until it executes a program or ends.
  */
@@ -285,6 +286,7 @@ struct agent_local {
 	bool blocked;
 	bool hands_on;
 	bool child_filtered;
+	uint64_t handed_on;
 };
 
 extern __thread struct agent_local local;

@@ -441,6 +441,9 @@ static void on_thread_end(void *arg)
 
 	if (t->pid != agent.pid)
 		return;
+	/* It may have been cancelled in system(). */
+	if (local.handed_on && !in_sandbox())
+		signals_hand_on(false);
 	/* This destructor runs as the last one, so that the work of the others is sampled too. */
 	if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {
 		pthread_setspecific(agent.key, t);

@@ -32,6 +32,7 @@
  *
  * The agent does not know a handler that the program installs by a system call of its own.
  */
+#include <dlfcn.h>
 #include <errno.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -80,13 +81,14 @@ static struct {
 	int (*signalfd)(int, const sigset_t *, int);
 	sighandler_t (*signal)(int, sighandler_t);
 	sighandler_t (*sysv_signal)(int, sighandler_t);
-	sighandler_t (*sigset)(int, sighandler_t);
 	int (*siginterrupt)(int, int);
 } next_signal;
 
 #define RESOLVE(member, name) (*(void **)&next_signal.member = next_symbol(name))
 #define NEXT(member, name) \
 	(next_signal.member ? next_signal.member : (RESOLVE(member, name), next_signal.member))
+
+static bool has_glibc;
 
 void signals_resolve(void)
 {
@@ -96,8 +98,8 @@ void signals_resolve(void)
 	RESOLVE(signalfd, "signalfd");
 	RESOLVE(signal, "signal");
 	RESOLVE(sysv_signal, "__sysv_signal");
-	RESOLVE(sigset, "sigset");
 	RESOLVE(siginterrupt, "siginterrupt");
+	has_glibc = dlsym(RTLD_DEFAULT, "gnu_get_libc_version");
 }
 
 /*
@@ -509,11 +511,6 @@ static void unlock(ksigset old)
 	restore_signals(old);
 }
 
-void signals_fork_child(void)
-{
-	atomic_store(&actions_lock, 0);
-}
-
 /* Sets the program's handler @act. Called with the lock. Returns what sigaction() returns. */
 static int set_handler(int signo, const struct sigaction *act, struct sigaction *was)
 {
@@ -734,7 +731,7 @@ static sighandler_t set_own(sighandler_t handler, int flags)
 			move_away();                                                        \
 		before_ = handler_of(signo);                                                \
                                                                                             \
-		if (agent.on && signo == agent.signo) {                                     \
+		if (handler != SIG_ERR && is_agents(signo)) {                               \
 			old_ = set_own(handler, own_flags);                                 \
 		} else {                                                                    \
 			note_early(signo);                                                  \
@@ -751,19 +748,21 @@ static sighandler_t set_own(sighandler_t handler, int flags)
 	})
 
 /*
- * Signals for which the program has asked that their handlers end calls (siginterrupt()) while the kernel
- * had the agent's handler, as a set; libc does not know of it.
+ * Signals for which the program has last called siginterrupt() while the kernel had the agent's handler, so
+ * that libc does not know of it, and those of them whose handlers are to end calls. Both are sets.
  */
-static _Atomic uint64_t interrupting;
+static _Atomic uint64_t untold, interrupting;
 
 static int set_interrupt(int signo, int interrupt);
 
+/* signal() of glibc does what siginterrupt() has asked for. That of musl does not know of it. */
 HOOK_API sighandler_t signal(int signo, sighandler_t handler)
 {
 	sighandler_t old = SET_BY(signal, "signal", SA_RESTART);
 
-	if (old != SIG_ERR && is_function(handler) && atomic_load(&interrupting) >> (signo - 1) & 1)
-		set_interrupt(signo, 1);
+	if (old != SIG_ERR && is_function(handler) &&
+	    unlikely(atomic_load(&untold) >> (signo - 1) & 1) && has_glibc)
+		set_interrupt(signo, atomic_load(&interrupting) >> (signo - 1) & 1);
 	return old;
 }
 
@@ -789,9 +788,37 @@ HOOK_API sighandler_t sysv_signal(int signo, sighandler_t handler)
 	return __sysv_signal(signo, handler);
 }
 
+static int change_one(int how, int signo, sigset_t *old);
+
+/* libc's function sets action and mask without any hook, and so do those below. */
 HOOK_API sighandler_t sigset(int signo, sighandler_t handler)
 {
-	return SET_BY(sigset, "sigset", 0);
+	const bool holds = handler == SIG_HOLD;
+	const struct sigaction act = { .sa_handler = handler };
+	struct sigaction old;
+	sigset_t before;
+
+	if (signals_action(signo, holds ? NULL : &act, &old) ||
+	    change_one(holds ? SIG_BLOCK : SIG_UNBLOCK, signo, &before))
+		return SIG_ERR;
+	return sigismember(&before, signo) ? SIG_HOLD : old.sa_handler;
+}
+
+HOOK_API int sigignore(int signo)
+{
+	const struct sigaction act = { .sa_handler = SIG_IGN };
+
+	return signals_action(signo, &act, NULL);
+}
+
+HOOK_API int sighold(int signo)
+{
+	return change_one(SIG_BLOCK, signo, NULL);
+}
+
+HOOK_API int sigrelse(int signo)
+{
+	return change_one(SIG_UNBLOCK, signo, NULL);
 }
 
 /* Returns whether the kernel has the agent's handler for a signal. */
@@ -818,6 +845,7 @@ static void note_interrupt(int signo, bool interrupt)
 		atomic_fetch_or(&interrupting, one);
 	else
 		atomic_fetch_and(&interrupting, ~one);
+	atomic_fetch_or(&untold, one);
 	if (signo == agent.signo)
 		believed_action.sa_flags = with_restart(believed_action.sa_flags, !interrupt);
 	else
@@ -833,6 +861,8 @@ static int set_interrupt(int signo, int interrupt)
 		return 0;
 	}
 	ret = NEXT(siginterrupt, "siginterrupt")(signo, interrupt);
+	if (!ret)
+		atomic_fetch_and(&untold, ~((uint64_t)1 << (signo - 1)));
 	if (!ret && signo != agent.signo && may_wrap(signo))
 		adopt(signo);
 	return ret;
@@ -968,20 +998,44 @@ static void exchange_action(int signo, const struct sigaction *from, const struc
 		next_signal.sigaction(signo, to, NULL);
 }
 
-void signals_hand_on(bool on)
+/* Returns the set of the signals that the program ignores and the kernel does not. */
+static ksigset all_ignored(void)
 {
-	const struct sigaction ours = front(), ignore = { .sa_handler = SIG_IGN };
-	ksigset ignored = 0, mask;
+	ksigset ret = 0;
 
 	for (int signo = 1; signo < NR_SIGNALS; signo++)
-		ignored |= (ksigset)is_ignored(signo) << (signo - 1);
-	if (likely(!ignored))
-		return;
-	mask = lock();
+		ret |= (ksigset)is_ignored(signo) << (signo - 1);
+	return ret;
+}
+
+/* Has the kernel ignore a set of signals, or puts the agent's handler in front again. */
+static void hand_on(ksigset set, bool on)
+{
+	const struct sigaction ours = front(), ignore = { .sa_handler = SIG_IGN };
+	ksigset mask = lock();
+
 	for (int signo = 1; signo < NR_SIGNALS; signo++)
-		if (ignored >> (signo - 1) & 1)
+		if (set >> (signo - 1) & 1)
 			exchange_action(signo, on ? &ours : &ignore, on ? &ignore : &ours);
 	unlock(mask);
+}
+
+/* What is undone is what was done: the program may have set other actions meanwhile. */
+void signals_hand_on(bool on)
+{
+	const ksigset set = on ? all_ignored() : local.handed_on;
+
+	local.handed_on = on ? set : 0;
+	if (unlikely(set))
+		hand_on(set, on);
+}
+
+/* Another thread of the parent may just be executing a program. */
+void signals_fork_child(void)
+{
+	atomic_store(&actions_lock, 0);
+	local.handed_on = 0;
+	hand_on(all_ignored() | (ksigset)1 << (agent.signo - 1), false);
 }
 
 bool signals_allow_default(int signo)
@@ -1071,6 +1125,18 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 	if (set && (how == SIG_SETMASK || member))
 		local.blocked = member && how != SIG_UNBLOCK;
 	return ret;
+}
+
+/* Blocks or unblocks a signal as the program's call of sigprocmask() does. */
+static int change_one(int how, int signo, sigset_t *old)
+{
+	mask_call call = NEXT(sigprocmask, "sigprocmask");
+	sigset_t set;
+
+	sigemptyset(&set);
+	if (sigaddset(&set, signo))
+		return -1;
+	return agent.on ? change_mask(call, how, &set, old) : call(how, &set, old);
 }
 
 HOOK_API int sigprocmask(int how, const sigset_t *set, sigset_t *old)
