@@ -105,6 +105,7 @@ struct unshared {
  *	recorded.
  * @max_depth: most entries of a stack, as in the header.
  * @deepest: most entries of a stack that is shortened to so many; at least @max_depth.
+ * @with_mmap: as in the header.
  * @with_python: as in the header.
  * @per_thread: as in the header.
  * @granule: blocks are at least 1 << granule bytes apart.
@@ -127,6 +128,7 @@ struct heap {
 	uint64_t sample;
 	uint32_t max_depth;
 	uint32_t deepest;
+	bool with_mmap;
 	bool with_python;
 	bool per_thread;
 	unsigned int granule;

@@ -172,6 +172,7 @@ void heap_attach(const char *env)
 		heap.max_depth = is.max_depth;
 		heap.deepest = is.deepest > is.max_depth ? is.deepest : is.max_depth;
 		heap.per_thread = is.per_thread;
+		heap.with_mmap = is.with_mmap;
 		heap.with_python = is.with_python;
 		if (is.with_python && heap.granule > OBJECT_GRANULE)
 			heap.granule = OBJECT_GRANULE;

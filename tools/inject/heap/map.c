@@ -91,10 +91,10 @@ HOOK_API void *mmap(void *at, size_t size, int prot, int flags, int fd, off_t of
 	long ret = sys6(SYS_mmap, (long)at, size, prot, flags, fd, offset);
 
 	if ((ret >= 0 || ret < -4095) && mappings_seen()) {
-		if (!heap.header->with_mmap &&
+		if (!heap.with_mmap &&
 		    is_apart(prot, flags, (uintptr_t)__builtin_return_address(0)))
 			sum_up(ret, size);
-		else if (heap.header->with_mmap && prot & PROT_WRITE)
+		else if (heap.with_mmap && prot & PROT_WRITE)
 			record_map((void *)mmap, ret, size, SHSTK_HOOK_HERE);
 		else if (prot == PROT_NONE && flags & MAP_ANONYMOUS &&
 			 !alloc_is((uintptr_t)__builtin_return_address(0)))
@@ -119,11 +119,11 @@ static void use_reserved(uint64_t at, uint64_t size, struct shstk_hook hook)
 
 	local.busy = true;
 	if (range_has(at, size, true)) {
-		if (heap.header->with_mmap) {
+		if (heap.with_mmap) {
 			trace_begin(&e, (void *)mprotect);
 			trace = trace_end(&e, (void *)mprotect);
 		}
-		if (trace || !heap.header->with_mmap)
+		if (trace || !heap.with_mmap)
 			range_turn(at, size, false, trace, ticks_now() >> 6);
 		else
 			note_lost();
@@ -186,7 +186,7 @@ HOOK_API void *mremap(void *at, size_t old, size_t size, int flags, ...)
 	if ((ret >= 0 || ret < -4095) && mappings_seen()) {
 		bool had = !(flags & MREMAP_DONTUNMAP) && forget_map((uintptr_t)at, old);
 
-		if (heap.header->with_mmap)
+		if (heap.with_mmap)
 			record_map((void *)mremap, ret, size, SHSTK_HOOK_HERE);
 		else if (had)
 			sum_up(ret, size);

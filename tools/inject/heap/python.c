@@ -2,7 +2,6 @@
 /* python.c - the functions of Python that a thread is in when it allocates. See python.h. */
 #include <string.h>
 
-#include "../common/peek.h"
 #include "../common/python.h"
 #include "../common/told.h"
 #include "heap.h"
@@ -74,10 +73,16 @@ static inline uint64_t first_frame(uint64_t state)
 	return at && v->cframes ? word(at + v->cframe_frame) : at;
 }
 
+/* Returns the address of the object that a frame runs, which need not be code; 0: it has none. */
+static inline uint64_t object_of(uint64_t frame)
+{
+	return word(frame + python.version->code) & ~(uint64_t)python.version->code_tags;
+}
+
 /* Returns the address of a frame's code object; 0: it has none. */
 static inline uint64_t code_of(uint64_t frame)
 {
-	uint64_t code = word(frame + python.version->code) & ~(uint64_t)python.version->code_tags;
+	uint64_t code = object_of(frame);
 
 	return code && word(code + PYTHON_TYPE) == python.code_type ? code : 0;
 }
@@ -184,37 +189,30 @@ static uint64_t identify(uint64_t code)
 	return id;
 }
 
-#define BATCH 16 /* functions that are looked at by one system call */
-
-/*
- * Gives frames the numbers of their functions. The frames lie where others can write: their addresses
- * are read once, and may be anything.
- */
-static void identify_batch(struct language_entry *frames, uint32_t nr)
+/* Returns the number of the function that a frame runs. */
+static uint64_t number_of(uint64_t frame)
 {
-	uint64_t objects[BATCH], types[BATCH];
-	struct iovec from[BATCH];
-	uint32_t some = 0;
+	const uint64_t code = code_of(frame);
 
-	for (uint32_t i = 0; i < nr; i++) {
-		objects[i] = python_word(&frames[i], offsetof(struct language_entry, id));
-		if (objects[i])
-			from[some++] = peek_piece(objects[i] + PYTHON_TYPE, sizeof(*types));
-	}
-	if (heap.sandboxed || heap.filtered || !peek_pieces(types, from, some))
-		memset(types, 0, sizeof(types));
-	some = 0;
-	for (uint32_t i = 0; i < nr; i++)
-		if (!objects[i])
-			frames[i].id = LANGUAGE_NO_FUNCTION;
-		else
-			frames[i].id = types[some++] == python.code_type ? identify(objects[i]) : 0;
+	if (code)
+		return identify(code);
+	return object_of(frame) ? 0 : LANGUAGE_NO_FUNCTION;
 }
 
-static void identify_all(struct language_entry *frames, uint32_t nr)
+/*
+ * Gives the entries of frames the numbers of their functions. The entries lie where others can write, so
+ * the frames themselves are asked again. Those in the middle of a deep stack have no entry.
+ */
+static void identify_all(uint64_t state, struct python_size size, struct language_entry *to)
 {
-	for (uint32_t i = 0; i < nr; i += BATCH)
-		identify_batch(frames + i, nr - i < BATCH ? nr - i : BATCH);
+	const unsigned int all = size.frames + size.left_out;
+	uint64_t at = first_frame(state);
+
+	for (unsigned int n = 0; at && n < all; n++) {
+		if (n < LANGUAGE_INNER || n >= LANGUAGE_INNER + size.left_out)
+			(to++)->id = number_of(at);
+		at = word(at + python.version->previous);
+	}
 }
 
 /* The memory is sure to be there. */
@@ -241,6 +239,6 @@ void python_write(struct python_size size, struct language_moment *to)
 	if (!state)
 		return;
 	to->base_word = word(state + v->state_top);
-	identify_all((struct language_entry *)(to + 1) + lists.nr_marks, lists.nr_frames);
+	identify_all(state, size, (struct language_entry *)(to + 1) + lists.nr_marks);
 }
 #endif
