@@ -252,6 +252,23 @@ another_program()
 	finish 'the other program ends as ever'
 }
 
+# Another process, which waits for an order that never comes, is recorded, too.
+two_processes()
+{
+	mkfifo idle
+	./steady steady <>idle >/dev/null &
+	other=$!
+	begin steady
+	record -p $other --heap-show=inuse_space -o bytes.folded
+	order s + + -
+	stop
+	kill $other
+	wait $other 2>/dev/null
+	grep -q ' in 2 processes' out && grep -q ': peak of all processes .* s$' out
+	point $? 'the peak of two processes is that of both together'
+	finish 'two processes: it ends as ever'
+}
+
 # Stacks that were never used in parts: the callers lie behind these. Copies are small at first, until
 # the recorder has seen that several are too short; on a busy machine that takes a while.
 holes()
@@ -411,6 +428,7 @@ all()
 	sampled
 	snapshots
 	another_program
+	two_processes
 	holes
 	python
 	recursion

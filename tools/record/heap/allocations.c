@@ -48,6 +48,14 @@ int allocations_begin(struct recording *r)
 	return err;
 }
 
+/* Returns what the peak is of. */
+static const char *peak_of(const struct heap_counts *c)
+{
+	if (c->processes <= 1)
+		return "peak";
+	return c->peak_pid ? "largest peak of a process" : "peak of all processes";
+}
+
 void allocations_describe(const struct recording *r, const struct heap_counts *c, char *buf,
 			  size_t size)
 {
@@ -56,8 +64,7 @@ void allocations_describe(const struct recording *r, const struct heap_counts *c
 	shstk_format_value(live, sizeof(live), c->live, "bytes");
 	shstk_format_value(peak, sizeof(peak), c->peak, "bytes");
 	plural(processes, sizeof(processes), c->processes, "process", "processes");
-	snprintf(buf, size, "%s in use, %s %s, %s, %.1f s", live,
-		 c->processes > 1 ? "largest peak of a process" : "peak", peak, processes,
+	snprintf(buf, size, "%s in use, %s %s, %s, %.1f s", live, peak_of(c), peak, processes,
 		 (now_ns(CLOCK_MONOTONIC) - r->began) / 1e9);
 }
 
@@ -76,7 +83,7 @@ void allocations_report_functions(struct recording *r, const struct heap_counts 
 
 void allocations_report(const struct recording *r, const struct heap_counts *c, bool ended)
 {
-	char bytes[32], left[32], peak[32];
+	char bytes[32], left[32], peak[32], process[32] = "";
 	char *files;
 
 	shstk_format_value(bytes, sizeof(bytes), c->bytes, "bytes");
@@ -86,11 +93,9 @@ void allocations_report(const struct recording *r, const struct heap_counts *c, 
 		 r->opts->heap_sample ? "about " : "", (unsigned long long)c->objects, bytes,
 		 (unsigned long long)c->stacks, c->processes,
 		 c->processes == 1 ? "process" : "processes");
-	if (c->processes > 1)
-		complain("largest peak of a process %s after %.2f s, in process %d", peak,
-			 c->peak_time / 1e9, c->peak_pid);
-	else
-		complain("peak %s after %.2f s", peak, c->peak_time / 1e9);
+	if (c->processes > 1 && c->peak_pid)
+		snprintf(process, sizeof(process), ", in process %d", c->peak_pid);
+	complain("%s %s after %.2f s%s", peak_of(c), peak, c->peak_time / 1e9, process);
 	complain("%llu temporary, freed before the thread's next allocation (%.1f%%)",
 		 (unsigned long long)c->temporary,
 		 c->objects ? 100.0 * c->temporary / c->objects : 0);

@@ -1187,7 +1187,9 @@ void heap_recording_count(const struct heap_recording *d, struct heap_counts *re
 			continue;
 		if (head.live > 0)
 			ret->live += head.live;
-		if (head.peak > 0 && (uint64_t)head.peak > ret->peak)
+		if (head.peak > 0 && (uint64_t)head.peak > ret->peak) {
 			ret->peak = head.peak;
+			ret->peak_pid = (int)head.pid;
+		}
 	}
 }

@@ -60,9 +60,9 @@ struct heap_lacks {
  * @left_bytes: bytes of these allocations.
  * @temporary: allocations that were freed before their thread's next allocation.
  * @live: bytes in use in the processes that were not read yet.
- * @peak: most bytes in use at a time in one process.
+ * @peak: most bytes in use at a time, in one process or in all together.
  * @peak_time: ns from the start of recording to that peak.
- * @peak_pid: process ID of the process with that peak.
+ * @peak_pid: process ID of the process with that peak; 0: it is of all together.
  * @lost: allocations that are missing.
  * @stacks: distinct stacks.
  * @lacks: what stacks lack.
