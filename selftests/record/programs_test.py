@@ -130,6 +130,14 @@ def many_variables():
 
 
 @test
+def after_one_without_memory():
+    """a program is followed to the next one, after a call that failed while there was no memory"""
+    result = record(TARGET, 'no-room', '0.3', options=['--via=agent'])
+    check(result.status == 0, result.err)
+    agrees(result, 'after_exec_work')
+
+
+@test
 def without_preload_on_purpose():
     """a program that executes itself again when it finds LD_PRELOAD gets on"""
     script = os.path.join(TMP, 'again')

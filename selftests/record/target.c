@@ -320,6 +320,7 @@ static const struct {
 	{ "raw", 1, do_raw },
 	{ "exec", 1, do_exec },
 	{ "after-exec", 1, do_after_exec },
+	{ "no-room", 1, do_no_room },
 	{ "spawn", 2, do_spawn },
 	{ "daemon", 1, do_daemon },
 	{ "sleeps", 0, do_sleeps },

@@ -62,6 +62,7 @@ int do_cancelled(char **arg);
 int do_raw(char **arg);
 int do_exec(char **arg);
 int do_after_exec(char **arg);
+int do_no_room(char **arg);
 int do_spawn(char **arg);
 int do_daemon(char **arg);
 int do_locks(char **arg);

@@ -95,6 +95,25 @@ int do_exec(char **arg)
 	return 1;
 }
 
+/*
+ * no-room SECONDS: executes nothing while no memory can be mapped, then itself as another program, without
+ * an environment.
+ */
+int do_no_room(char **arg)
+{
+	char *argv[] = { "target", "after-exec", arg[0], NULL }, *nothing[] = { NULL };
+	struct rlimit before, little = { 1, RLIM_INFINITY };
+
+	if (syscall(SYS_prlimit64, 0, RLIMIT_AS, NULL, &before))
+		return 1;
+	little.rlim_max = before.rlim_max;
+	syscall(SYS_prlimit64, 0, RLIMIT_AS, &little, NULL);
+	execve("/nowhere", argv, nothing);
+	syscall(SYS_prlimit64, 0, RLIMIT_AS, &before, NULL);
+	execve("/proc/self/exe", argv, nothing);
+	return 2;
+}
+
 int do_after_exec(char **arg)
 {
 	after_exec_work(atof(arg[0]));

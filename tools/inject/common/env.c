@@ -257,8 +257,10 @@ static bool area_map(size_t size)
 		sys2(SYS_munmap, area.start, area.size);
 	area.start = NULL;
 	p = sys6(SYS_mmap, 0, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p < 0 && p > -4096)
+	if (p < 0 && p > -4096) {
+		area.user = 0;
 		return false;
+	}
 	area.start = (char *)p;
 	area.size = size;
 	return true;
