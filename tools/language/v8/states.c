@@ -204,13 +204,12 @@ size_t v8_returns(const struct v8_copied_states *c, struct v8_return *returns,
 
 const struct v8_return *v8_find_return(const struct v8_code *c, int64_t at, bool left)
 {
-	const int64_t exit = at - (int64_t)c->exits;
+	const uint64_t exit = (uint64_t)at - c->exits;
 	size_t lo = 0, hi = c->nr_returns;
 
 	/* The call will return to the code that goes back, as the function is already known to be replaced. */
-	if (exit >= 0)
-		return left || exit % V8_EXIT_BYTES ||
-				       (uint64_t)exit / V8_EXIT_BYTES >= c->nr_returns ?
+	if (at >= 0 && (uint64_t)at >= c->exits)
+		return left || exit % V8_EXIT_BYTES || exit / V8_EXIT_BYTES >= c->nr_returns ?
 			       NULL :
 			       &c->returns[exit / V8_EXIT_BYTES];
 	while (lo < hi) {
