@@ -256,6 +256,14 @@ def objects_unseen():
 
 
 @test
+def objects_without_samples():
+    """it is not said where there are just no samples"""
+    ended = shstk('record', '--heap-python', '--heap-sample=1000000000', '-o', os.path.join(TMP, 'few.pb.gz'), '--',
+                  *PYTHON.split(), '-S', '-c', '')
+    check('in 1 process' in ended.stderr and 'objects' not in ended.stderr, ended.stderr)
+
+
+@test
 def objects_by_malloc():
     """with PYTHONMALLOC=malloc nothing is missing, and nothing counted twice"""
     with_malloc = {'PYTHONMALLOC': 'malloc'}.items()

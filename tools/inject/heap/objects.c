@@ -99,12 +99,14 @@ static inline void note_recorded(void)
 
 ALLOC_JUMP void *malloc_wanted(const struct allocator *a, size_t size)
 {
-	note_recorded();
 	ALLOC_RECORD(size, pass_malloc(a, size));
 }
 
 static void *object_malloc(void *a, size_t size)
 {
+	/* Python calls this function, also if no object is a sample. */
+	if (unlikely(!heap.objects))
+		note_recorded();
 	if (wanted(size))
 		return malloc_wanted(a, size);
 	return pass_malloc(a, size);
