@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import HERE, LIMIT, NOBODY, SHSTK, Skip, check, main, need_nobody, test  # noqa: E402
 from perf import kernel_names  # noqa: E402
 from recording import (  # noqa: E402
-    Recording, Result, Running, STATIC, TMP, about, agrees, cpu_time, parse_folded, record,
+    Recording, Result, Running, STATIC, TARGET, TMP, about, agrees, cpu_time, parse_folded, record,
     refused, seconds, share_agrees, shstk, summary, wait_cpu)
 
 TARGET_FP = os.path.realpath(os.path.join(HERE, 'target-fp'))
@@ -83,6 +83,16 @@ def perf_time_off_the_cpu():
     got = seconds(result, 'sleeping_thread') + seconds(result)
     check(got > 1.9, f'{got} s')
     check(seconds(result, 'do_sleeper') > 0.1, result.err)
+
+
+@test
+def perf_threads_that_begin_all_the_time():
+    """--off-cpu: the sleep of each of 160 threads, while the recorder changes how it samples"""
+    result = record(TARGET, 'births', '16', '10', options=['--off-cpu', '--via=copies'])
+    if 'not permitted' in result.err:
+        raise Skip(result.err)
+    slept = result.truth['slept'][0]
+    about(seconds(result, 'born_sleeper'), slept, 0.01 * slept, 'their sleep')
 
 
 @test

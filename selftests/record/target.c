@@ -274,6 +274,66 @@ static int do_sleeper(char **arg)
 	return pthread_join(thread, NULL);
 }
 
+/* Waits for some ms below a stack that is larger than what is copied of it at first. */
+static NOINLINE void sleep_below(void)
+{
+	const struct timespec ts = { .tv_nsec = 5000000 };
+	volatile char large[60000];
+
+	for (size_t i = 0; i < sizeof(large); i += 1024)
+		large[i] = 0;
+	nanosleep(&ts, NULL);
+	large[1] = 0;
+}
+
+static pthread_rwlock_t births_go_on = PTHREAD_RWLOCK_INITIALIZER;
+static _Atomic uint64_t slept_us;
+
+static NOINLINE void *born_sleeper(void *unused)
+{
+	const double start = clock_s(CLOCK_MONOTONIC);
+
+	pthread_rwlock_rdlock(&births_go_on);
+	pthread_rwlock_unlock(&births_go_on);
+	slept_us += (uint64_t)((clock_s(CLOCK_MONOTONIC) - start) * 1e6);
+	return unused;
+}
+
+/*
+ * births ROUNDS THREADS: in each round this thread sleeps below a large stack, which has the recorder
+ * copy larger pieces at some time; then, with the recorder stopped, it begins so many threads, which
+ * wait until the last round is over. So the recorder changes how it samples before it knows of some.
+ */
+static int do_births(char **arg)
+{
+	const int rounds = atoi(arg[0]), each = atoi(arg[1]);
+	pthread_t *threads = calloc(rounds * each, sizeof(*threads));
+
+	if (!threads || pthread_rwlock_wrlock(&births_go_on))
+		return 1;
+	for (int i = 0; i < rounds * each; i++) {
+		if (i % each == 0) {
+			usleep(20000);
+			sleep_below();
+			usleep(7000 * (i / each));
+			kill(getppid(), SIGSTOP);
+		}
+		if (pthread_create(&threads[i], NULL, born_sleeper, NULL))
+			return 1;
+		if (i % each == each - 1) {
+			usleep(10000);
+			kill(getppid(), SIGCONT);
+		}
+	}
+	usleep(300000);
+	pthread_rwlock_unlock(&births_go_on);
+	for (int i = 0; i < rounds * each; i++)
+		pthread_join(threads[i], NULL);
+	free(threads);
+	tell("slept", slept_us / 1e6);
+	return 0;
+}
+
 static int do_exit(char **arg)
 {
 	return atoi(arg[0]);
@@ -298,6 +358,7 @@ static const struct {
 	{ "forever", 0, do_forever },
 	{ "forever-below", 1, do_forever_below },
 	{ "sleeper", 1, do_sleeper },
+	{ "births", 2, do_births },
 	{ "handler", 1, do_handler },
 	{ "masks", 0, do_masks },
 	{ "mask", 0, do_mask },

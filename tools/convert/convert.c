@@ -596,6 +596,7 @@ static int take_sample(struct converter *c, int which, const struct perf_sample 
 	proc = t ? population_names(&c->all, t->process) : NULL;
 	if (!proc)
 		return -ENOMEM;
+	t->taken = sample->time;
 	err = make_stack(c, t, proc, sample, more, ahead, &stack);
 	if (err)
 		return err;
@@ -648,6 +649,7 @@ static int let_wait(struct converter *c, int which, const struct perf_sample *sa
 		return err ? err : -ENOMEM;
 	if (!is_native(t->process) || !have_threads(c))
 		return 0;
+	t->taken = sample->time;
 	s.process = t->process;
 	do {
 		err = ahead_add(c->ahead, &s);
@@ -728,9 +730,10 @@ static int came_back(struct converter *c, struct task *t, uint64_t time)
 	struct stack stack;
 	int ret = 0;
 
-	if (!t->left)
+	/* A return that earlier rings have told comes once more from those that took their place. */
+	if (!t->left || time < t->left)
 		return 0;
-	c->counts.other_off += time > t->left ? time - t->left - wanted : 0;
+	c->counts.other_off += time - t->left - wanted;
 	if (!wanted) {
 		task_forget_stack(t);
 		return 0;

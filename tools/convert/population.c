@@ -430,13 +430,28 @@ static struct process *fork_process(struct population *all, int pid, int parent)
 	return p;
 }
 
+#define SAME_FORK 1000000 /* ns between the reports of one thread's beginning by two events */
+
+/*
+ * Returns whether the beginning of this thread is known. Two sets of events report it while one takes
+ * the place of the other. What is known of the thread by then is kept.
+ */
+static bool knows_fork(struct population *all, const struct perf_fork *f)
+{
+	const struct task *t = population_find_task(all, f->tid);
+
+	if (!t || t->process->pid != f->pid || !t->began || (t->exited && t->exited < all->time))
+		return false;
+	return t->began < all->time + SAME_FORK && all->time < t->began + SAME_FORK;
+}
+
 int population_fork(struct population *all, const struct perf_fork *f)
 {
 	struct task *t, *parent;
 	struct process *p;
 
 	/* The parent may be in another PID namespace. */
-	if (f->pid <= 0 || f->tid <= 0 || f->parent <= 0)
+	if (f->pid <= 0 || f->tid <= 0 || f->parent <= 0 || knows_fork(all, f))
 		return 0;
 	population_forget(all, f->tid);
 	parent = population_task(all, f->parent, f->from);

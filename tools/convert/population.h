@@ -145,6 +145,7 @@ struct stack {
  * @samples: number of its samples so far, in all profiles.
  * @began: when it began, in ns; 0: before recording did.
  * @exited: when it ended, in ns, or 0. After that it runs no code of its own any more.
+ * @taken: time of its last sample, in ns, or 0.
  * @left: when it left its CPU, in ns, or 0.
  * @woken: when it was woken since then, in ns; 0: not known.
  * @waker: thread ID of the thread that woke it; 0: an interrupt did.
@@ -165,6 +166,7 @@ struct task {
 	uint64_t samples;
 	uint64_t began;
 	uint64_t exited;
+	uint64_t taken;
 	uint64_t left;
 	uint64_t woken;
 	int waker;

@@ -565,13 +565,10 @@ static int keep_event(struct perf_rings *r, const struct opened *event)
 	return 0;
 }
 
-static int keep_identity(struct perf_rings *r, int fd, int which)
+static int add_identity(struct perf_rings *r, uint64_t id, int which)
 {
 	struct identity *more;
-	uint64_t id;
 
-	if (ioctl(fd, PERF_EVENT_IOC_ID, &id))
-		return -errno;
 	if (r->nr_others == r->max_others) {
 		r->max_others = r->max_others ? 2 * r->max_others : 64;
 		more = reallocarray(r->others, r->max_others, sizeof(*more));
@@ -581,6 +578,13 @@ static int keep_identity(struct perf_rings *r, int fd, int which)
 	}
 	r->others[r->nr_others++] = (struct identity){ id, which };
 	return 0;
+}
+
+static int keep_identity(struct perf_rings *r, int fd, int which)
+{
+	uint64_t id;
+
+	return ioctl(fd, PERF_EVENT_IOC_ID, &id) ? -errno : add_identity(r, id, which);
 }
 
 /* Makes a ring of the event. Returns 0 or a negative errno: -ENOBUFS if it may not be as large. */
@@ -857,6 +861,27 @@ static void sort_identities(struct perf_rings *r)
 {
 	if (r->nr_others)
 		qsort(r->others, r->nr_others, sizeof(*r->others), by_id);
+}
+
+/* Adds to @r the identifiers of @other that it does not know yet. */
+static int learn_identities(struct perf_rings *r, const struct perf_rings *other)
+{
+	const size_t known = r->nr_others;
+	int ret = 0;
+
+	for (size_t i = 0; i < other->nr_others && !ret; i++)
+		if (!known ||
+		    !bsearch(&other->others[i], r->others, known, sizeof(*r->others), by_id))
+			ret = add_identity(r, other->others[i].id, other->others[i].which);
+	sort_identities(r);
+	return ret;
+}
+
+int perf_rings_meet(struct perf_rings *a, struct perf_rings *b)
+{
+	const int ret = learn_identities(a, b);
+
+	return ret ? ret : learn_identities(b, a);
 }
 
 static int open_all(struct perf_rings *r, const struct perf_opts *opts, struct reason *why)

@@ -199,6 +199,19 @@ int perf_rings_add(struct perf_rings *rings, const struct perf_opts *opts, pid_t
  */
 void perf_rings_drop(struct perf_rings *rings, pid_t tid);
 
+/**
+ * perf_rings_meet() - have two sets of rings know the identifiers of each other's events
+ * @a: rings whose records are handed out.
+ * @b: rings that are to take their place, and record the same threads already.
+ *
+ * At a software event the kernel fills in a sample once for all events of the thread (Linux 6.18: what
+ * perf_prepare_sample() finds in @sample_flags is not made again), so what comes into one ring may have
+ * the identifier of the other ring's event, and a copy of the stack of the other one's size.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int perf_rings_meet(struct perf_rings *a, struct perf_rings *b);
+
 /* Returns whether the rings have a record, not handed out yet, of the beginning of the thread. */
 bool perf_rings_began(const struct perf_rings *rings, pid_t tid);
 

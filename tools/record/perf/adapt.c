@@ -51,30 +51,61 @@ static bool open_rings(struct perf_recording *d, struct perf_opts *opts, pid_t *
 	return !err;
 }
 
+/* What a recording changes to, and what was known when that was opened. */
+struct replacement {
+	struct perf_rings *rings;
+	struct perf_opts opts; /* with which the rings are opened, but for the targets */
+	const pid_t *list; /* the targets, or NULL */
+	size_t nr;
+	uint64_t since; /* CLOCK_MONOTONIC in ns before the targets were listed */
+};
+
 /*
- * Reads the old rings to their end and continues with @rings. Returns 0 or what ended the reading.
+ * Takes what the old rings have until now, while they still record, and opens events of threads that
+ * had begun before the targets were listed, but were reported only now: on a busy machine the recorder
+ * may be seconds behind. Returns 0 or what ended the reading.
  */
-static int replace_rings(struct perf_recording *d, const struct perf_opts *opts,
-			 struct perf_rings *rings)
+static int catch_up(struct perf_recording *d, const struct replacement *r)
 {
-	uint64_t stopped;
+	int ret = perf_rings_meet(d->rings, r->rings);
+
+	/* The first reading ends at the last one's time, the second one at that of the first. */
+	if (!ret)
+		ret = perf_recording_read(d, false);
+	if (!ret)
+		ret = perf_recording_read(d, false);
+	if (!ret && r->list)
+		ret = late_listed(d, r->rings, &r->opts, r->list, r->nr, r->since);
+	/* Of events that were opened just now, too. */
+	return ret ? ret : perf_rings_meet(d->rings, r->rings);
+}
+
+/*
+ * Reads the old rings to their end and continues with those of @r. Returns 0 or what ended the
+ * reading.
+ */
+static int replace_rings(struct perf_recording *d, const struct replacement *r)
+{
 	int ret;
 
+	d->replacing = true;
+	ret = catch_up(d, r);
 	perf_rings_stop(d->rings);
-	stopped = now_ns(CLOCK_MONOTONIC);
 	/* If walking cannot begin in the new rings, stacks are copied. */
 	if (d->walker)
-		walker_begin(d->walker, rings);
+		walker_begin(d->walker, r->rings);
 	if (d->reading)
-		languages_begin(d->languages, rings);
-	sums_take_over(&d->sums, d->rings, rings);
-	ret = perf_recording_read(d, true);
+		languages_begin(d->languages, r->rings);
+	sums_take_over(&d->sums, d->rings, r->rings);
+	if (!ret)
+		ret = perf_recording_read(d, true);
 	sums_close(&d->sums, d->rings);
 	perf_rings_close(d->rings);
-	d->rings = rings;
+	d->rings = r->rings;
 	perf_recording_tell(d);
-	d->opts = *opts;
-	d->since = stopped;
+	d->opts = r->opts;
+	d->until = now_ns(CLOCK_MONOTONIC);
+	d->replacing = false;
 	return ret;
 }
 
@@ -390,22 +421,24 @@ static const struct transition {
 static int make_change(struct perf_recording *d, enum change change)
 {
 	const struct transition *t = &transitions[change];
-	struct perf_opts opts = d->opts, now;
-	struct perf_rings *rings;
+	struct replacement r = { .opts = d->opts, .since = now_ns(CLOCK_MONOTONIC) };
+	struct perf_opts now;
 	pid_t *list;
 	int ret = 0;
 
-	if (d->adapt.refused & 1u << change || !t->due(d, &opts))
+	if (d->adapt.refused & 1u << change || !t->due(d, &r.opts))
 		return 0;
-	now = opts;
-	if (!open_rings(d, &now, &list, &rings)) {
+	now = r.opts;
+	if (!open_rings(d, &now, &list, &r.rings)) {
 		d->adapt.refused |= 1u << change;
 		if (t->refused)
 			t->refused(d);
 	} else {
-		ret = replace_rings(d, &opts, rings);
+		r.list = list;
+		r.nr = list ? now.nr_pids : 0;
+		ret = replace_rings(d, &r);
 		if (!ret && list)
-			ret = late_begin(d, list, now.nr_pids);
+			ret = late_begin(d, list, r.nr);
 		if (t->made)
 			t->made(d);
 	}

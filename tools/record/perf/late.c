@@ -7,7 +7,8 @@
  * record by then. So a thread of which nothing was reported, and which was not there when the
  * opening had ended, has no events. It gets some. A thread that was there at that moment may have
  * inherited events before these recorded: it gets events once it has used CPU time without a
- * sample.
+ * sample. If the recorder was behind with reading, it learns of some threads only then: these began
+ * before the others were listed, so they get events before the old ones are stopped.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -133,7 +134,8 @@ static bool is_settled(struct perf_recording *d, const struct doubt *doubt, int 
 
 	if (!t || t->samples > doubt->samples || task_stat(doubt->pid, doubt->tid, &stat))
 		return true;
-	if (stat.cpu - doubt->cpu < WITHOUT_NS + 4 * d->convert->opts.period)
+	/* Where only switches are recorded, one that comes twice counts once. */
+	if (d->opts.main && stat.cpu - doubt->cpu < WITHOUT_NS + 4 * d->convert->opts.period)
 		return false;
 	*ret = add(d, doubt->pid, doubt->tid, now_ns(CLOCK_MONOTONIC));
 	return true;
@@ -146,7 +148,7 @@ static int watch_doubts(struct perf_recording *d)
 	int ret = 0;
 
 	/* Of other events it is not known how much time passes without one. */
-	if (!d->opts.main || !d->opts.main->clock)
+	if (d->opts.main && !d->opts.main->clock)
 		l->nr_doubts = 0;
 	for (size_t i = 0; i < l->nr_doubts && !ret; i++)
 		if (!is_settled(d, &l->doubts[i], &ret))
@@ -156,6 +158,37 @@ static int watch_doubts(struct perf_recording *d)
 }
 
 /* ---- Begin, while recording, end ---- */
+
+/* Returns a sorted copy of the thread IDs, or NULL without memory. */
+static pid_t *sorted_copy(const pid_t *tids, size_t nr)
+{
+	pid_t *ret = calloc(nr, sizeof(*ret));
+
+	if (!ret)
+		return NULL;
+	memcpy(ret, tids, nr * sizeof(*ret));
+	qsort(ret, nr, sizeof(*ret), by_number);
+	return ret;
+}
+
+int late_listed(struct perf_recording *d, struct perf_rings *rings, const struct perf_opts *opts,
+		const pid_t *listed, size_t nr, uint64_t since)
+{
+	struct task *t, *next;
+	pid_t *sorted;
+
+	if (!is_wanted(d) || !nr)
+		return 0;
+	sorted = sorted_copy(listed, nr);
+	if (!sorted)
+		return -ENOMEM;
+	HASH_ITER(hh, d->convert->all.tasks, t, next)
+	if (!t->exited && t->began && (!opts->main || t->began < since) &&
+	    !bsearch(&t->tid, sorted, nr, sizeof(*sorted), by_number))
+		perf_rings_add(rings, opts, t->tid);
+	free(sorted);
+	return 0;
+}
 
 int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr)
 {
@@ -167,15 +200,13 @@ int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr)
 
 	if (!is_wanted(d) || !nr)
 		return 0;
-	sorted = calloc(nr, sizeof(*sorted));
+	sorted = sorted_copy(opened, nr);
 	if (!l->doubts)
 		l->doubts = calloc(MAX_DOUBTS, sizeof(*l->doubts));
 	if (!sorted || !l->doubts) {
 		free(sorted);
 		return -ENOMEM;
 	}
-	memcpy(sorted, opened, nr * sizeof(*sorted));
-	qsort(sorted, nr, sizeof(*sorted), by_number);
 	find_doubts(d, sorted, nr);
 	free(sorted);
 	do {

@@ -14,6 +14,8 @@
 #include <sys/types.h>
 
 struct perf_recording;
+struct perf_rings;
+struct perf_opts;
 struct perf_fork;
 
 #define LATE_KEPT 64
@@ -62,6 +64,23 @@ struct late {
  * Return: 0 or -ENOMEM.
  */
 int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr);
+
+/**
+ * late_listed() - give events of new rings to threads that were not listed as they began just before
+ * @d: the recording, whose rings still record. Their records were taken.
+ * @rings: the new rings.
+ * @opts: with which these are opened.
+ * @listed: the threads whose events were opened in the new rings.
+ * @nr: number of @listed.
+ * @since: CLOCK_MONOTONIC in ns before they were listed. Who began earlier than that and was not
+ *	listed inherited events of the old rings only. Who began later may have inherited new ones, and
+ *	is given others only where switches alone are recorded: to record these twice does no harm.
+ *	A thread that cannot be given any has ended.
+ *
+ * Return: 0 or -ENOMEM.
+ */
+int late_listed(struct perf_recording *d, struct perf_rings *rings, const struct perf_opts *opts,
+		const pid_t *listed, size_t nr, uint64_t since);
 
 /*
  * Looks for such threads again if it is time. Called after the records in the rings were taken.

@@ -122,7 +122,8 @@ static int take_event(struct perf_recording *d, const struct perf_record *r)
 	case PERF_RECORD_EXIT:
 		/* A CPU's own events still see the thread leave the CPU until it is reaped. */
 		return perf_record_fork(r, &fork) ?
-			       convert_exit(d->convert, &fork, d->scope.kind != SCOPE_GIVEN) :
+			       convert_exit(d->convert, &fork,
+					    d->scope.kind != SCOPE_GIVEN || d->replacing) :
 			       0;
 	default:
 		return 0;
@@ -168,6 +169,15 @@ static int take_read(struct perf_recording *d, const struct perf_record *r)
 	return ret < 0 ? ret : 0;
 }
 
+/* Returns whether the sample, or a later one of its thread, was taken from earlier rings. */
+static bool was_taken(const struct perf_recording *d, const struct perf_record *r)
+{
+	const struct task *t =
+		r->time < d->until ? population_find_task(&d->convert->all, r->tid) : NULL;
+
+	return t && r->time <= t->taken;
+}
+
 static int take_record(void *arg, const struct perf_record *r)
 {
 	struct perf_recording *d = arg;
@@ -187,7 +197,7 @@ static int take_record(void *arg, const struct perf_record *r)
 	d->adapt.came += sums_take(&d->sums, r) + (r->type == PERF_RECORD_SAMPLE);
 	if (!scope_has(&d->scope, &d->convert->all, r))
 		return pass_over(d, r);
-	if (r->type == PERF_RECORD_SAMPLE && r->time < d->since)
+	if (r->type == PERF_RECORD_SAMPLE && was_taken(d, r))
 		return 0;
 	ret = take(d, r);
 	/*

@@ -27,8 +27,11 @@
  * @rings: the rings that are open. Only adapt.c replaces them.
  * @opts: the options of @rings, except the targets. @opts.ring_size is the size for copies of
  *	perf_first_copy() bytes. Only adapt.c changes them.
- * @since: CLOCK_MONOTONIC in ns. Samples from before that time were already taken from earlier
- *	rings.
+ * @until: CLOCK_MONOTONIC in ns, when earlier rings were closed. What @rings have from before that
+ *	time may have been taken from those. Each thread remembers its last sample instead of one time
+ *	for all, since events are stopped one after the other, and the recorder may have to wait for a
+ *	CPU at any moment.
+ * @replacing: earlier rings are read to their end, and others record already.
  * @convert: the converter, which makes the profile. adapt.c changes its source of stacks.
  * @scope: the processes that are recorded.
  * @adapt: what is known for changes by adapt.c.
@@ -50,7 +53,8 @@
 struct perf_recording {
 	struct perf_rings *rings;
 	struct perf_opts opts;
-	uint64_t since;
+	uint64_t until;
+	bool replacing;
 	struct converter *convert;
 	struct scope scope;
 	struct adapt adapt;
