@@ -172,8 +172,8 @@ static int take_read(struct perf_recording *d, const struct perf_record *r)
 /* Returns whether the sample, or a later one of its thread, was taken from earlier rings. */
 static bool was_taken(const struct perf_recording *d, const struct perf_record *r)
 {
-	const struct task *t =
-		r->time < d->until ? population_find_task(&d->convert->all, r->tid) : NULL;
+	const struct task *t = r->time < d->until ? population_find_task(&d->convert->all, r->tid) :
+						    NULL;
 
 	return t && r->time <= t->taken;
 }
