@@ -13,6 +13,11 @@ import os
 import sys
 import threading
 
+try:
+    import ctypes   # before it is recorded: stacks of a library that was just loaded may be cut
+except ImportError:     # it is in a package of its own
+    ctypes = None
+
 FIRST, STEP, LINES = 10002, 8, 37
 LOCKED, UNLOCKED = 1234567, 2345679     # sizes of the blocks that C code allocates
 KINDS = [
@@ -62,21 +67,18 @@ def do(rounds):
         thread.join()
 
 
-def with_lock(ctypes):
+def with_lock():
     ctypes.PyDLL(None).malloc(LOCKED)
 
 
-def without_lock(ctypes):
+def without_lock():
     ctypes.CDLL(None).malloc(UNLOCKED)
 
 
 def allocate_in_c():
-    try:
-        import ctypes   # pylint: disable=import-outside-toplevel
-    except ImportError:     # it is in a package of its own
-        return
-    with_lock(ctypes)
-    without_lock(ctypes)
+    if ctypes:
+        with_lock()
+        without_lock()
 
 
 def main(rounds):

@@ -129,8 +129,9 @@ def check_shown(way, rounds):
 def in_c(way):
     """The program's functions in which C code allocates with the interpreter's lock, and without it."""
     sizes = dict(stacks(way))
-    if LOCKED not in sizes and UNLOCKED not in sizes:
+    if subprocess.run([*PYTHON.split(), '-S', '-c', 'import ctypes'], stderr=subprocess.DEVNULL).returncode:
         raise Skip(PYTHON + ' has no ctypes')
+    check(LOCKED in sizes and UNLOCKED in sizes, 'blocks that C code allocates have no stack of their own')
     return [[name for name, path, _ in sizes[size] if os.path.basename(path) == 'allocations.py']
             for size in (LOCKED, UNLOCKED)]
 
