@@ -1,39 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   coredump.sh CRASHER CASES
+#   coredump.sh CRASHER CASES IN_SYSTEMD
 #
 # Runs in a guest whose system is Debian's with systemd and systemd-coredump: shstk crash as the kernel's
 # handler of core files hands them on to systemd-coredump, and reads those that systemd-coredump has
-# kept. systemd runs in its own process namespace, because process 1 is the guest's init.
+# kept.
 
 crasher=$1
 . "$2"
+. "$3"
 cd /tmp || exit 1
 mkdir -p /usr/local/bin
 cp "$crasher" /usr/local/bin/crasher
-
-# Finds systemd's process number outside of its namespace.
-find_systemd()
-{
-	for p in /proc/[0-9]*; do
-		[ "$(readlink "$p/exe")" != /usr/lib/systemd/systemd ] || {
-			systemd=${p#/proc/}
-			return 0
-		}
-	done
-	return 1
-}
-
-inside()
-{
-	timeout 100 nsenter -t "$systemd" -m -p "$@"
-}
-
-is_running()
-{
-	[ "$(inside systemctl --no-pager is-system-running 2>/dev/null)" = running ]
-}
 
 # crash UNIT PATTERN: a service crashes, with this pattern of the kernel's.
 crash()
@@ -50,10 +29,7 @@ kept()
 
 echo TAP version 13
 echo 4 >/proc/sys/kernel/core_pipe_limit
-touch /etc/machine-id
-env -i PATH="$PATH" container=guest unshare --fork --pid --mount --mount-proc --propagation private \
-	/usr/lib/systemd/systemd >systemd.log 2>&1 &
-await find_systemd
+start_systemd
 point $? 'systemd starts'
 await is_running
 point $? 'it says that all is running'

@@ -352,6 +352,7 @@ systemd_added = --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
 	--add $(SYSTEMD_B)/usr/lib/shstk/shstk-push:/usr/lib/shstk/shstk-push \
 	--add $(SYSTEMD_B)/etc/shstk/profile.conf:/etc/shstk/profile.conf \
 	--add $(filter %/shstk_perf.ko,$(KMOD_x86-7.2)):/lib/modules/$(systemd_version)/updates/shstk_perf.ko
+systemd_cases = selftests/loader/cases.sh selftests/rules/in_systemd.sh
 check-systemd: module all $(B)/selftests/record/target $(B)/selftests/crash/crasher
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup qemu-x86 kernel-x86-7.2 systemd-x86
@@ -360,11 +361,11 @@ check-systemd: module all $(B)/selftests/record/target $(B)/selftests/crash/cras
 	$(Q)selftests/guest/run x86-qemu-7.2 --cpus 2 --append nohpet --memory 2000 --timeout 900 \
 		--slack 10 --out $(B)/guest/systemd --root $(SHSTK_CACHE)/systemd-x86 \
 		--sysroot $(SHSTK_CACHE)/systemd-x86 $(systemd_added) \
-		'systemd=selftests/rules/systemd.sh $(B)/selftests/record/target selftests/loader/cases.sh'
+		'systemd=selftests/rules/systemd.sh $(B)/selftests/record/target $(systemd_cases)'
 	$(Q)selftests/guest/run x86-qemu-7.2 --cpus 2 --append nohpet --memory 1500 --timeout 600 \
 		--slack 10 --out $(B)/guest/coredump --root $(SHSTK_CACHE)/systemd-x86 \
 		--sysroot $(SHSTK_CACHE)/systemd-x86 --add $(SYSTEMD_B)/usr/bin/shstk:/usr/bin/shstk \
-		'coredump=selftests/crash/coredump.sh $(B)/selftests/crash/crasher selftests/loader/cases.sh'
+		'coredump=selftests/crash/coredump.sh $(B)/selftests/crash/crasher $(systemd_cases)'
 
 .PHONY: check-kernels run-check-kernels check-machine run-check-machine check-nmi check-harm check-systemd
 .PHONY: bpftrace-guest check-dkms reload-guest

@@ -1,54 +1,19 @@
 #!/bin/sh
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
-#   systemd.sh TARGET CASES
+#   systemd.sh TARGET CASES IN_SYSTEMD
 #
 # Runs in a guest whose system is Debian's with systemd. shstk, its services and the modules are
 # where a package would put them. shstkd.service is started, restarted, killed and stopped by
 # systemctl, and shstk records under systemd-run, and systemd-run itself; then shstkd-profile.service
 # records all processes, for a server that is not there and for one that is, and hangs; and
 # shstk-broker.socket serves an ordinary user.
-# systemd runs in its own process namespace, because process 1 is the guest's init.
 
 target=$1
 . "$2"
+. "$3"
 cd /tmp || exit 1
 cp "$target" /usr/local/bin/target
-
-# Finds systemd's process number outside of its namespace.
-find_systemd()
-{
-	for p in /proc/[0-9]*; do
-		[ "$(readlink "$p/exe")" != /usr/lib/systemd/systemd ] || {
-			systemd=${p#/proc/}
-			return 0
-		}
-	done
-	return 1
-}
-
-start_systemd()
-{
-	touch /etc/machine-id
-	env -i PATH="$PATH" container=guest unshare --fork --pid --mount --mount-proc \
-		--propagation private /usr/lib/systemd/systemd >systemd.log 2>&1 &
-	await find_systemd
-}
-
-inside()
-{
-	timeout 100 nsenter -t "$systemd" -m -p "$@"
-}
-
-ctl()
-{
-	inside systemctl --no-pager "$@"
-}
-
-is_running()
-{
-	[ "$(ctl is-system-running 2>/dev/null)" = running ]
-}
 
 # done_by STATUS NAME: prints the result of a test, and what the service said if it failed.
 done_by()
