@@ -93,10 +93,14 @@ def vdso_ids(path):
 
 
 def without_kernel(stacks):
-    """Returns the same stacks; those in the kernel while a program is executed end there."""
+    """Returns the same stacks; those in the kernel while a program is executed end there.
+
+    They have no name of a process, which changes at that moment: one in ten recordings of a shell has
+    a sample with the old name that has the new one in the file.
+    """
     found = collections.Counter()
     for stack, value in stacks.items():
-        found[re.sub(r';\[exec, loader\];.*', ';[exec, loader]', stack)] += value
+        found[re.sub(r'^[^;]*;\[exec, loader\](;.*)?$', '[exec, loader]', stack)] += value
     return found
 
 
