@@ -34,8 +34,10 @@ static NOINLINE void allocate(unsigned int path)
 }
 
 static NOINLINE void go_left(unsigned int path, int left);
+static NOINLINE void go_right(unsigned int path, int left);
 
-static NOINLINE void go_right(unsigned int path, int left)
+/* Makes the next step of the path. Each of its callers has a frame of its own. */
+static inline __attribute__((always_inline)) void go_on(unsigned int path, int left)
 {
 	if (!left)
 		allocate(path);
@@ -43,17 +45,17 @@ static NOINLINE void go_right(unsigned int path, int left)
 		go_right(path, left - 1);
 	else
 		go_left(path, left - 1);
+}
+
+static NOINLINE void go_right(unsigned int path, int left)
+{
+	go_on(path, left);
 	__asm__ volatile("" ::: "memory");
 }
 
 static NOINLINE void go_left(unsigned int path, int left)
 {
-	if (!left)
-		allocate(path);
-	else if (path >> (left - 1) & 1)
-		go_right(path, left - 1);
-	else
-		go_left(path, left - 1);
+	go_on(path, left);
 	__asm__ volatile("" ::: "memory");
 }
 

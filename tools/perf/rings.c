@@ -567,14 +567,15 @@ static int keep_event(struct perf_rings *r, const struct opened *event)
 
 static int add_identity(struct perf_rings *r, uint64_t id, int which)
 {
+	const size_t max = r->max_others ? 2 * r->max_others : 64;
 	struct identity *more;
 
 	if (r->nr_others == r->max_others) {
-		r->max_others = r->max_others ? 2 * r->max_others : 64;
-		more = reallocarray(r->others, r->max_others, sizeof(*more));
+		more = reallocarray(r->others, max, sizeof(*more));
 		if (!more)
 			return -ENOMEM;
 		r->others = more;
+		r->max_others = max;
 	}
 	r->others[r->nr_others++] = (struct identity){ id, which };
 	return 0;

@@ -74,7 +74,7 @@ int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr);
  * @nr: number of @listed.
  * @since: CLOCK_MONOTONIC in ns before they were listed. Who began earlier than that and was not
  *	listed inherited events of the old rings only. Who began later may have inherited new ones, and
- *	is given others only where switches alone are recorded: to record these twice does no harm.
+ *	is given others only where switches alone are recorded: one that comes twice counts once.
  *	A thread that cannot be given any has ended.
  *
  * Return: 0 or -ENOMEM.
