@@ -573,14 +573,14 @@ def wait_for(recorder, what):
 
 def snapshots(name, *options):
     """Run the stages of the target with a snapshot after each. Return {suffix: paths in the order
-    of time} and the error output."""
+    of time, which is that of their names} and the error output."""
     folder = os.path.join(TMP, name)
     os.mkdir(folder)
     suffixes = ('folded', 'txt', 'pb.gz')
     outputs = [word for s in suffixes for word in ('-o', os.path.join(folder, f'out.{s}'))]
 
     def written(suffix):
-        return sorted(glob.glob(f'{folder}/*.{suffix}'), key=lambda p: os.stat(p).st_mtime_ns)
+        return sorted(glob.glob(f'{folder}/*.{suffix}'))
 
     with subprocess.Popen([SHSTK, 'record', '--heap', '--every=1h', *options, *outputs, '--',
                            TARGET, 'stages'], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
