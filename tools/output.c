@@ -142,6 +142,27 @@ static int check_kept(struct output *o)
 	return EXIT_USAGE;
 }
 
+/* Adds the file that is written if none is named: its suffix is that of the format. */
+static void add_unnamed(struct output *o)
+{
+	int len;
+	const char *suffix = shstk_format_suffix(o->format ? o->format : "pprof", &len);
+
+	snprintf(o->unnamed, sizeof(o->unnamed), OUTPUT_STEM "%.*s", len, suffix);
+	o->paths[o->nr++] = o->unnamed;
+}
+
+/* Returns whether a format would go to a terminal that cannot show it. */
+static bool is_unreadable(const char *path, const char *format)
+{
+	static const char *const binary[] = { "pprof", "pb", "shstk" };
+
+	for (size_t i = 0; i < sizeof(binary) / sizeof(*binary); i++)
+		if (format && !strcmp(format, binary[i]))
+			return !strcmp(path, "-") && isatty(STDOUT_FILENO);
+	return false;
+}
+
 /* Errors are found here, and not after an hour of recording. */
 int output_check(struct output *o, int failed)
 {
@@ -152,9 +173,15 @@ int output_check(struct output *o, int failed)
 		return EXIT_USAGE;
 	}
 	if (!o->nr && !o->sent)
-		o->paths[o->nr++] = OUTPUT_DEFAULT;
+		add_unnamed(o);
 	for (unsigned int i = 0; i < o->nr; i++) {
 		o->formats[i] = choose_format(o, o->paths[i]);
+		if (is_unreadable(o->paths[i], o->formats[i])) {
+			complain(
+				"the format %s is not text: name a file for it with -o, or pipe it",
+				o->formats[i]);
+			return EXIT_USAGE;
+		}
 		if (shstk_profile_check(o->paths[i], o->formats[i], err, sizeof(err))) {
 			complain("%s", err);
 			return o->formats[i] ? failed : EXIT_USAGE;

@@ -12,7 +12,8 @@
 
 struct shstk_keep;
 
-#define OUTPUT_DEFAULT "shstk.pb.gz"
+#define OUTPUT_STEM "shstk"
+#define OUTPUT_DEFAULT OUTPUT_STEM ".pb.gz"
 #define OUTPUT_MAX 16
 
 /**
@@ -20,6 +21,7 @@ struct shstk_keep;
  * @paths: paths of the files.
  * @given: paths as the user gave them, if output_stamp() has changed @paths; else NULL.
  * @nr: number of @paths.
+ * @unnamed: room for the path of the file for which none was given.
  * @format: format of all files, or NULL: their suffixes choose the formats.
  * @formats: name of the format of each file; set by output_check().
  * @left: the file was left as it was; set by output_write().
@@ -41,6 +43,7 @@ struct output {
 	const char *paths[OUTPUT_MAX];
 	const char *given[OUTPUT_MAX];
 	unsigned int nr;
+	char unnamed[32];
 	const char *format;
 	const char *formats[OUTPUT_MAX];
 	bool left[OUTPUT_MAX];
@@ -67,8 +70,8 @@ extern const struct argp output_argp;
 
 /**
  * output_check() - find out early whether all files can be written
- * @o: the outputs. OUTPUT_DEFAULT is added if there is none and the profile is not sent, and the
- *	formats are chosen.
+ * @o: the outputs. If there is none and the profile is not sent, a file is added: OUTPUT_DEFAULT, or
+ *	OUTPUT_STEM with the suffix of the format. The formats are chosen.
  * @failed: exit status if a file cannot be written.
  *
  * Return: EXIT_OK; or EXIT_USAGE or @failed, after a message with the reason.

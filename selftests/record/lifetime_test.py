@@ -238,6 +238,17 @@ def unwritable_output():
 
 
 @test
+def file_without_a_name():
+    """without -o the file's suffix is that of the format"""
+    folder = os.path.join(TMP, 'unnamed')
+    os.mkdir(folder)
+    for options, name in ([], 'shstk.pb.gz'), (['--format=speedscope'], 'shstk.speedscope.json'):
+        run = shstk('record', *options, '--', TARGET, 'burn', '0.3', cwd=folder)
+        check(run.returncode == 0 and os.listdir(folder) == [name], f'{run.stderr}')
+        os.unlink(os.path.join(folder, name))
+
+
+@test
 def wrong_options():
     """numbers out of range are named"""
     for option in ('-F0', '-F10001', '-F-5', '-Fx', '--depth=15',

@@ -139,6 +139,20 @@ def from_fifo(_variant, folder):
 
 
 @native_case
+def format_alone(_variant, folder):
+    """--format without -o is for standard output; what is not text is not written to a terminal"""
+    path = put(f'{folder}/in.folded', 'prog;main 5\n')
+    equal(shstk('report', '-q', '--format=folded', path), 'prog;main 5\n')
+    equal(on_terminal('report', '-q', '--format=folded', path), ['prog;main 5'])
+    if 'nosuch' not in shstk('report', '--format=nosuch', path, status=2):
+        raise AssertionError('the unknown format is not named')
+    for name in 'pprof', 'pb', 'shstk':
+        equal(on_terminal('report', '-q', f'--format={name}', path, status=2), [])
+        shstk('report', '-q', f'--format={name}', f'-o{folder}/{name}', path)
+        equal(shstk('report', '-q', '--format=folded', f'{folder}/{name}'), 'prog;main 5\n', name)
+
+
+@native_case
 def pictures_and_text(variant, folder):
     """flame graphs and perf's text have the stacks of the profile that is read"""
     profile = Profile(variant, folder)

@@ -298,7 +298,9 @@ int cmd_report(int argc, char **argv)
 	r.inverted |= r.filter.callers_of.set;
 	r.by_cpu = r.output.by && has_word(r.output.by, "cpu");
 	r.output.inverted = r.inverted;
-	/* Without any other output, the table is printed. */
+	/* A format alone is what is to be printed; without any other output, the table is. */
+	if (r.output.format && !r.output.nr)
+		r.output.paths[r.output.nr++] = "-";
 	if (!r.output.nr && !r.tree && !r.output.top && !r.annotate.function)
 		r.output.top = DEFAULT_TOP;
 	if (r.output.nr)
