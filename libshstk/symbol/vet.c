@@ -24,16 +24,17 @@
 /* Most attributes of an abbreviation that take no bytes in an entry. Compilers write ten. */
 #define EMPTY_MAX 24
 
-/* A table of abbreviations, with the number of them. */
+/* A table of abbreviations that was checked as a whole. */
 struct abbrevs {
 	UT_hash_handle hh;
 	uint64_t offset;
-	uint64_t nr;
+	uint64_t nr; /* of its abbreviations */
+	bool good; /* it may be read */
 };
 
 struct vetted_unit {
 	uint64_t first; /* offset of its first entry */
-	const struct abbrevs *abbrevs;
+	uint64_t abbrevs; /* offset of its table of abbreviations */
 	bool paid;
 };
 
@@ -108,14 +109,17 @@ static bool count_abbrevs(const struct shstk_vet *vet, uint64_t offset, uint64_t
 	return true;
 }
 
-/* Returns the table at @offset, which is checked once; NULL if it must not be read. */
+/*
+ * Returns the table at @offset, which is checked once; NULL if it must not be read. Only tables of
+ * units whose entries are read are asked for: the others are most of a file.
+ */
 static const struct abbrevs *get_abbrevs(struct shstk_vet *vet, uint64_t offset)
 {
 	struct abbrevs *table;
 
 	HASH_FIND(hh, vet->tables, &offset, sizeof(offset), table);
 	if (table)
-		return table;
+		return table->good ? table : NULL;
 	if (!shstk_account_take(vet->account, sizeof(*table)))
 		return NULL;
 	table = calloc(1, sizeof(*table));
@@ -127,7 +131,10 @@ static const struct abbrevs *get_abbrevs(struct shstk_vet *vet, uint64_t offset)
 		free(table);
 		return NULL;
 	}
-	return count_abbrevs(vet, offset, 0, &table->nr) ? table : NULL;
+	table->good = shstk_account_begin(vet->account) &&
+		      count_abbrevs(vet, offset, 0, &table->nr);
+	shstk_account_end(vet->account);
+	return table->good ? table : NULL;
 }
 
 /* ---- Units ---- */
@@ -174,20 +181,19 @@ static bool add_unit(struct shstk_vet *vet, const struct vetted_unit *new)
 static bool vet_unit(struct shstk_vet *vet, const uint8_t *start, struct shstk_bytes from,
 		     bool wide, bool types)
 {
-	uint64_t abbrevs, code, passed;
-	struct vetted_unit unit;
+	struct vetted_unit unit = { .paid = false };
+	uint64_t code, passed;
 
 	if ((uint64_t)(from.end - from.p) > UNIT_MAX ||
 	    !shstk_account_take(vet->account, UNIT_COST))
 		return false;
-	if (!read_header(&from, wide, types, &abbrevs))
+	if (!read_header(&from, wide, types, &unit.abbrevs))
 		return true;
-	unit = (struct vetted_unit){ .first = from.p - start };
+	unit.first = from.p - start;
 	if (!bytes_uleb(&from, &code))
 		return true;
-	unit.abbrevs = get_abbrevs(vet, abbrevs);
 	/* libdw reads the first entry of every unit. */
-	return unit.abbrevs && count_abbrevs(vet, abbrevs, code, &passed) &&
+	return count_abbrevs(vet, unit.abbrevs, code, &passed) &&
 	       shstk_account_take(vet->account, passed * ABBREV_COST) &&
 	       (types || add_unit(vet, &unit));
 }
@@ -267,11 +273,12 @@ static struct vetted_unit *find_unit(const struct shstk_vet *vet, uint64_t first
 bool shstk_vet_unit(struct shstk_vet *vet, uint64_t offset)
 {
 	struct vetted_unit *unit = find_unit(vet, offset);
+	const struct abbrevs *table;
 
-	if (!unit)
-		return false;
-	if (!unit->paid)
-		unit->paid = shstk_account_take(vet->account, unit->abbrevs->nr * ABBREV_COST);
+	if (!unit || unit->paid)
+		return unit;
+	table = get_abbrevs(vet, unit->abbrevs);
+	unit->paid = table && shstk_account_take(vet->account, table->nr * ABBREV_COST);
 	return unit->paid;
 }
 

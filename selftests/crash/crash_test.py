@@ -291,29 +291,52 @@ def memory_of_the_process():
     check('build id' in text, text)
 
 
-@test
-def first_thread_has_ended():
-    """a process whose first thread has ended is read by another one of its threads"""
-    if why_unreadable(may_trace_all()):
-        raise Skip(why_unreadable(may_trace_all()))
+def fixed_addresses():
+    """What begins a command whose addresses are the same each time, and whose core file is small."""
     # The limit of the stack moves libraries, too.
-    plain = ('sh', '-c', 'ulimit -s 1024; exec "$@"', 'sh', 'setarch', '-R')
-    fixed = (*plain, CRASHER, 'first-ends')
+    plain = ('sh', '-c', 'ulimit -c 2000; ulimit -s 1024; exec "$@"', 'sh', 'setarch', '-R')
     maps = [run(*plain, 'head', '-n1', '/proc/self/maps') for _ in range(3)]
     if maps[0].returncode or len({one.stdout for one in maps}) > 1:
         raise Skip('addresses can not be made the same here (setarch -R)')
-    with open(core('first-ends-fixed', *fixed), 'rb') as file:
-        data = without_memory(file.read())
+    return plain
+
+
+def report_of_first_ends(*more):
+    """The report of a process whose first thread has ended, and what making it used."""
+    if why_unreadable(may_trace_all()):
+        raise Skip(why_unreadable(may_trace_all()))
+    fixed = (*fixed_addresses(), CRASHER, 'first-ends', *more)
+    path, head = os.path.join(TMP, 'report'), os.path.join(TMP, 'head')
+    with open(core(f'first-ends-{more}', *fixed), 'rb') as file, open(head, 'wb') as out:
+        out.write(without_memory(file.read()))
     with Process(fixed, stdout=subprocess.PIPE,
-                 env=dict(os.environ, CRASHER_STANDS='1')) as target:
+                 env=dict(os.environ, CRASHER_STANDS='1')) as target, open(head, 'rb') as file:
         equal(target.stdout.readline(), b'ready\n', 'the other one')
-        done = crash(target.pid, data, '-o', '-')
+        with Process([SHSTK, 'crash', '-p', str(target.pid), '-o', path], stdin=file,
+                     stderr=subprocess.PIPE) as reporter:
+            said = reporter.stderr.read()
+            _, status, usage = os.wait4(reporter.pid, 0)
+            reporter.returncode = status
         target.kill()
-    text = done.stdout.decode()
-    equal((done.returncode, done.stderr), (0, b''), 'status')
+    equal((status, said), (0, b''), 'status')
+    with open(path, encoding='utf-8') as file:
+        return file.read(), usage
+
+
+@test
+def first_thread_has_ended():
+    """a process whose first thread has ended is read by another one of its threads"""
+    text, _ = report_of_first_ends()
     equal(first_stack(text)[:2], ['null', 'crash_alone'], text)
     check('[guess]' not in text.split('\n\n')[1], text)
-    check(re.search(r'^command +.*crasher first-ends$', text, re.M), text)
+
+
+@test
+def little_memory():
+    """the report of a process that has used 256 MiB takes a quarter of that at most"""
+    text, usage = report_of_first_ends('256')
+    equal(first_stack(text)[:2], ['null', 'crash_alone'], text)
+    check(usage.ru_maxrss < 64 << 10, f'{usage.ru_maxrss} KiB')
 
 
 @test
