@@ -134,7 +134,20 @@ find_target(struct language_run *run, const struct walk_config *c, u32 *ret)
 	if (!it)
 		return NULL;
 	*ret = it->number;
+#ifdef LANGUAGE_NATIVE
+	run->n = &it->native;
+#endif
 	return &it->target;
 }
+
+#ifdef LANGUAGE_NATIVE
+/* As in language_own.h: find_target() has set it. */
+static __always_inline const struct native_target *native_target_of(const struct language_run *run,
+								    u32 number)
+{
+	(void)number;
+	return run->n;
+}
+#endif
 
 #endif /* BPF_LANGUAGE_LENT_H */

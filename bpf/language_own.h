@@ -29,6 +29,24 @@ struct {
 	__type(value, u64);
 } language_ids SEC(".maps");
 
+#ifdef LANGUAGE_NATIVE
+/* By the same numbers as language_targets. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, LANGUAGE_TARGETS);
+	__type(key, u32);
+	__type(value, struct native_target);
+} native_targets SEC(".maps");
+
+/* Returns how frames on the native stack are found, by the number of the target; NULL: it is not known. */
+static __always_inline const struct native_target *native_target_of(const struct language_run *run,
+								    u32 number)
+{
+	(void)run;
+	return bpf_map_lookup_elem(&native_targets, &number);
+}
+#endif
+
 /* Returns the map of the numbers of functions. */
 #define functions_of(run) (&language_ids)
 

@@ -16,6 +16,7 @@
 
 #include "language.h"
 #include "language_ranks.h"
+#include "native.h"
 #include "program.h"
 #include "variable_walk.h"
 
@@ -143,6 +144,9 @@ struct language_deep {
  * @lease: the lease for which they are read (language_lent.h).
  * @number: its number, which does not change when it ends.
  * @functions: map of the numbers of its functions.
+ * @elsewhere: frames are on the native stack: another program reads them (lend_native.bpf.c).
+ * @n: how frames on the native stack are found (native_walk.h).
+ * @s: the state of that walk.
  * @slot: number of the state on its CPU (language_probed.h).
  * @written: what became of the record with the frames, enum probe_frames.
  */
@@ -155,7 +159,12 @@ struct language_run {
 #ifdef LANGUAGE_LENT
 	struct walk_lease *lease;
 	u32 number;
+	bool elsewhere;
 	void *functions;
+#endif
+#ifdef LANGUAGE_NATIVE
+	const struct native_target *n;
+	struct native_state *s;
 #endif
 #ifdef LANGUAGE_PROBED
 	u32 slot;
@@ -785,6 +794,7 @@ static __always_inline void begin_moment(struct language_run *run, struct task_s
 	l->moment.left_out = 0;
 	l->moment.repeats = 0;
 	l->moment.task_size = 0;
+	l->moment.base_word = 0;
 	l->moment.pc = registers[PT_IP];
 	l->moment.sp = registers[PT_SP];
 	l->moment.truth = run->t->truth ? user_word(run->t->truth) : 0;
@@ -847,6 +857,11 @@ static __always_inline bool read_run(struct language_run *run, const struct walk
 #ifdef LANGUAGE_NATIVE
 	if (run->t->native) {
 		read_native(run, task, number);
+		return true;
+	}
+#elif defined(LANGUAGE_LENT)
+	if (run->t->native) {
+		run->elsewhere = true;
 		return true;
 	}
 #endif

@@ -7,12 +7,13 @@
  * nothing that the sample itself, which has registers and a copy of the stack, would not have.
  *
  * Of processes of which the user's recorder says that they have an interpreter, it reads the frames of
- * that instead, as language.bpf.c does (language_lent.h).
+ * that instead, as language.bpf.c does (language_lent.h). Those on the native stack reads another program,
+ * which this one calls (lend_native.bpf.c).
  *
  * If the task is not, with all its identities, of the user whose lease it is, nothing is written, and
  * the kernel decides about the sample as without this program.
  */
-#include "lend.h"
+#include "lease.h"
 #define OUTPUTS (LEASES * LEASE_CPUS)
 #include "program.h"
 #include "walk_user.h"
@@ -27,65 +28,42 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define PERF_CONTEXT_USER (-512ull)
 
-/* The leases by LEASE_SLOT(). */
+#ifdef WALK_X86
+/* The program for frames on the native stack (lend_native.bpf.c), if the kernel has taken it. */
 struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LEASES);
-	__type(key, u32);
-	__type(value, struct walk_lease);
-} leases SEC(".maps");
-
-/* CLOCK_MONOTONIC in ns, until which no walk is made on this CPU. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
+	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
-	__type(value, u64);
-} pauses SEC(".maps");
+	__type(value, u32);
+} lent_native SEC(".maps");
+#endif
 
-/* Returns the number of the event's lease, which nothing changes. */
-static __always_inline u32 number_of(void *ctx)
-{
-	const struct bpf_perf_event_data_kern *data = ctx;
-
-	return BPF_CORE_READ(data, event, attr.config1);
-}
-
-/* Returns the lease with this number, or NULL if it has ended. It can end at any time. */
-static noinline struct walk_lease *find_lease(u32 number)
-{
-	u32 slot = LEASE_SLOT(number);
-	struct walk_lease *lease = bpf_map_lookup_elem(&leases, &slot);
-
-	return lease && number && lease->number == number ? lease : NULL;
-}
-
-/* Returns whether the task has no other identity than the user @uid. */
-static noinline bool is_of(u32 uid)
-{
-	const struct cred *cred = BPF_CORE_READ(current, cred);
-
-	return BPF_CORE_READ(cred, uid.val) == uid && BPF_CORE_READ(cred, euid.val) == uid &&
-	       BPF_CORE_READ(cred, suid.val) == uid;
-}
+/* What became of the frames of the task's interpreter. */
+enum lent_frames {
+	LENT_NONE, /* there is no interpreter */
+	LENT_READ,
+	LENT_ELSEWHERE, /* they are on the native stack */
+};
 
 /*
- * Reads the frames of the task's interpreter, if the user's recorder said that there is one. Returns
- * whether it did. It is a function of its own because of its stack, as in walk.bpf.c.
+ * Reads the frames of the task's interpreter, if the user's recorder said that there is one, and they are
+ * in the heap. It is a function of its own because of its stack, as in walk.bpf.c.
  */
-static noinline bool read_lent(void *ctx, struct walk_lease *lease, u32 number)
+static noinline enum lent_frames read_lent(void *ctx, struct walk_lease *lease, u32 number)
 {
 #ifdef WALK_X86
 	struct language_run run = { .ctx = ctx, .lease = lease, .number = number };
 	u32 zero = 0;
 	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 
-	return c && read_run(&run, c);
+	if (!c || !read_run(&run, c))
+		return LENT_NONE;
+	return run.elsewhere ? LENT_ELSEWHERE : LENT_READ;
 #else
 	(void)ctx;
 	(void)lease;
 	(void)number;
-	return false;
+	return LENT_NONE;
 #endif
 }
 
@@ -118,24 +96,14 @@ static noinline bool walk_for(struct bpf_perf_event_data *ctx, const struct walk
 	return !write_chain(w, ctx, ctx->sample_period, at) || lease->both;
 }
 
-/* Returns whether nothing is to be done for leases on this CPU now. */
-static noinline bool is_paused(u64 now)
+/* Goes on with the program for frames on the native stack, if there is one. */
+static __always_inline void go_on_native(void *ctx)
 {
-	u32 zero = 0;
-	const u64 *pause = bpf_map_lookup_elem(&pauses, &zero);
-
-	return !pause || now < *pause;
-}
-
-/* Begins a pause on this CPU, after work that began at @begin. */
-static noinline void pause_from(u64 begin)
-{
-	const u64 end = bpf_ktime_get_ns();
-	u32 zero = 0;
-	u64 *pause = bpf_map_lookup_elem(&pauses, &zero);
-
-	if (pause)
-		*pause = end + LEASE_PAUSE * (end - begin);
+#ifdef WALK_X86
+	bpf_tail_call(ctx, &lent_native, 0);
+#else
+	(void)ctx;
+#endif
 }
 
 /*
@@ -148,11 +116,17 @@ int walk_lent(struct bpf_perf_event_data *ctx)
 	const u32 number = number_of(ctx);
 	struct walk_lease *lease = find_lease(number);
 	const u64 begin = bpf_ktime_get_ns();
+	enum lent_frames frames;
 	bool taken;
 
 	if (!lease || !is_of(lease->uid) || is_paused(begin))
 		return 1;
-	taken = read_lent(ctx, lease, number) || walk_for(ctx, lease, number);
+	frames = read_lent(ctx, lease, number);
+	if (frames == LENT_ELSEWHERE) {
+		go_on_native(ctx);
+		return 1;
+	}
+	taken = frames == LENT_READ || walk_for(ctx, lease, number);
 	pause_from(begin);
 	return taken;
 }

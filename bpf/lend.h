@@ -12,9 +12,13 @@
 #include <linux/types.h>
 
 #include "bpf/language.h"
+#include "bpf/native.h"
 
 #define LEASES 64 /* leases at a time, a power of two */
 #define LEASE_CPUS 4096 /* CPUs with a lower number have an output for each lease */
+
+/* The map by which the program for frames on the native stack is called. */
+#define LENT_NATIVE "lent_native"
 
 #define LENT_PROCESSES 1024 /* processes with an interpreter that a lease knows */
 #define LENT_FUNCTIONS 8192 /* functions that it knows */
@@ -49,15 +53,18 @@ struct walk_lease {
 };
 
 /**
- * struct lent_process - a process with an interpreter, in the maps of "lent_processes"
- * @number: number that the user gave the interpreter.
+ * struct lent_process - what is told of a process with an interpreter, in the maps of "lent_processes"
+ * @number: number that the user gave the interpreter, which records of its frames have; 0: there is none any
+ *	more.
  * @reserved: 0.
  * @target: how frames are found in it, as the user says.
+ * @native: how they are found if they are on the native stack, as the user says.
  */
 struct lent_process {
 	__u32 number;
 	__u32 reserved;
 	struct language_target target;
+	struct native_target native;
 };
 
 #endif /* BPF_LEND_H */

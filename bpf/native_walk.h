@@ -14,8 +14,8 @@
 #ifndef BPF_NATIVE_WALK_H
 #define BPF_NATIVE_WALK_H
 
-#include "context_walk.h"
 #include "native.h"
+#include "variable_walk.h"
 
 #define SCAN 1024 /* places at which the beginning of a frame's machine code is looked for */
 #define SCANS 1024 /* places of one sample */
@@ -97,27 +97,12 @@ struct native_state {
 	struct native_repeat repeats[REPEATS];
 };
 
-/* What all steps of a walk get. */
-struct native_run {
-	struct language_run run;
-	const struct native_target *n;
-	struct native_state *s;
-};
-
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
 	__type(value, struct native_state);
 } native_states SEC(".maps");
-
-/* By the same numbers as language_targets. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY);
-	__uint(max_entries, LANGUAGE_TARGETS);
-	__type(key, u32);
-	__type(value, struct native_target);
-} native_targets SEC(".maps");
 
 /* Returns the word at an address, 0 if none is there: the helper clears it then. No branch. */
 static __always_inline u64 peek(u64 at)
@@ -172,11 +157,11 @@ static noinline u64 find_string(const struct native_target *n, u64 at, u64 *type
 }
 
 /* Reads the words by which a function is known, whose shared part is at @shared. */
-static noinline bool describe(struct native_run *r, u64 shared, u64 bytecode)
+static noinline bool describe(struct language_run *r, u64 shared, u64 bytecode)
 {
 	const struct native_target *n = r->n;
 	const struct native_offsets *o = &n->at;
-	u64 *w = r->run.l->words;
+	u64 *w = r->l->words;
 	u64 scope = member(shared, o->scope), script = member(shared, o->script);
 	u64 flags = number(scope, o->scope_flags), locals = number(scope, o->scope_locals) & 0xffff;
 	u64 at = scope + o->scope_first, named = flags >> o->scope_name & 3, inferred;
@@ -234,7 +219,7 @@ static __always_inline u64 matches(u64 word, u64 what, bool wide)
 }
 
 /* Makes one round of bpf_loop() over a text: counts the lines that end in it. */
-static long pass_text(u32 round, struct native_run *r)
+static long pass_text(u32 round, struct language_run *r)
 {
 	struct native_state *s = r->s;
 	u64 size = s->text_left < sizeof(s->chunk) ? s->text_left : sizeof(s->chunk);
@@ -272,11 +257,11 @@ static long pass_text(u32 round, struct native_run *r)
  * Finds the line of a function's first character, and the address of its text, which is 0 if it is
  * not known. Returns false if this sample has read too much for that.
  */
-static __always_inline bool find_text_of(struct native_run *r, u64 *text, u64 *size)
+static __always_inline bool find_text_of(struct language_run *r, u64 *text, u64 *size)
 {
 	const struct native_offsets *o = &r->n->at;
 	struct native_state *s = r->s;
-	u64 *w = r->run.l->words;
+	u64 *w = r->l->words;
 	u64 source = find_string(r->n, member(w[NATIVE_SCRIPT], o->script_source),
 				 &w[NATIVE_SOURCE_TYPE]);
 	u64 form = w[NATIVE_SOURCE_TYPE] & STRING_FORM, characters = w[NATIVE_SOURCE_HEAD];
@@ -305,9 +290,9 @@ static __always_inline bool find_text_of(struct native_run *r, u64 *text, u64 *s
 }
 
 /* Begins a record of something new. Returns it, or NULL if this sample has no room for it. */
-static __always_inline struct language_code *begin_code(struct native_run *r)
+static __always_inline struct language_code *begin_code(struct language_run *r)
 {
-	struct language_walk *l = r->run.l;
+	struct language_walk *l = r->l;
 	struct language_code *c;
 	u32 zero = 0;
 
@@ -316,32 +301,34 @@ static __always_inline struct language_code *begin_code(struct native_run *r)
 		return NULL;
 	l->met++;
 	c->kind = LANGUAGE_CODE;
-	c->id = new_id(&r->run);
+	c->id = new_id(r);
 	c->target = l->moment.target;
+	/* All of them are written, also what is not copied. */
+	clear(c->shorts, sizeof(c->shorts) / 8);
 	return c;
 }
 
 /* Writes a record with @size bytes of its table. Returns the number of what it describes, or 0. */
-static __always_inline u64 end_code(struct native_run *r, struct language_code *c, u64 size)
+static __always_inline u64 end_code(struct language_run *r, struct language_code *c, u64 size)
 {
 	u64 id = c->id;
 
 	for (u32 i = 0; i < LANGUAGE_CODE_WORDS; i++)
-		c->words[i] = r->run.l->words[i];
+		c->words[i] = r->l->words[i];
 	KNOWN(size);
 	if (size > sizeof(c->table))
 		return 0;
 	size += offsetof(struct language_code, table) - sizeof(c->size);
-	if (bpf_perf_event_output(r->run.ctx, &output, BPF_F_CURRENT_CPU, &c->kind, size) ||
-	    bpf_map_update_elem(&language_ids, &r->run.l->identity, &id, BPF_ANY))
+	if (write_record(r, c, size) ||
+	    bpf_map_update_elem(functions_of(r), &r->l->identity, &id, BPF_ANY))
 		return 0;
 	return id;
 }
 
 /* Tells what a function is that was not met before. Returns its number, or 0. */
-static noinline u64 introduce_function(struct native_run *r)
+static noinline u64 introduce_function(struct language_run *r)
 {
-	u64 *w = r->run.l->words;
+	u64 *w = r->l->words;
 	struct language_code *c = begin_code(r);
 	u64 table = member(w[NATIVE_BYTECODE], r->n->at.bytecode_positions), text, size, got;
 
@@ -372,10 +359,10 @@ static __always_inline void begin_identity(struct language_walk *l, u32 keys, u6
 	l->identity.tail = sum_bytes(l, tail, length);
 }
 
-static __always_inline u64 look_up_function(struct native_run *r, u64 shared, u64 bytecode)
+static __always_inline u64 look_up_function(struct language_run *r, u64 shared, u64 bytecode)
 {
 	const struct native_target *n = r->n;
-	struct language_walk *l = r->run.l;
+	struct language_walk *l = r->l;
 	u64 data, *id;
 
 	if (type_of(n, shared) != n->types.shared)
@@ -390,7 +377,7 @@ static __always_inline u64 look_up_function(struct native_run *r, u64 shared, u6
 		return 0;
 	begin_identity(l, NATIVE_KEYS, l->words[NATIVE_FILE] + NATIVE_ELEMENTS,
 		       l->words[NATIVE_FILE_HEAD] >> 32);
-	id = bpf_map_lookup_elem(&language_ids, &l->identity);
+	id = bpf_map_lookup_elem(functions_of(r), &l->identity);
 	return id ? *id : introduce_function(r);
 }
 
@@ -398,10 +385,10 @@ static __always_inline u64 look_up_function(struct native_run *r, u64 shared, u6
  * Returns the number of a function by what it shares, or 0. @bytecode is what a frame has, or 0. One
  * that this sample met before is not looked up again.
  */
-static noinline u64 identify_function(struct native_run *r, u64 shared, u64 bytecode)
+static noinline u64 identify_function(struct language_run *r, u64 shared, u64 bytecode)
 {
 	struct native_repeat *known = &r->s->repeats[MASKED(shared >> 5, REPEATS)];
-	const u64 sample = r->run.l->sample;
+	const u64 sample = r->l->sample;
 
 	if (known->sample != sample || known->shared != shared || known->bytecode != bytecode)
 		*known = (struct native_repeat){ shared, bytecode,
@@ -410,10 +397,12 @@ static noinline u64 identify_function(struct native_run *r, u64 shared, u64 byte
 }
 
 /* Makes one round of bpf_loop() over the functions that machine code has inlined. */
-static long pass_part(u32 i, struct native_run *r)
+static long pass_part(u32 i, struct language_run *r)
 {
 	struct native_state *s = r->s;
-	u64 id = identify_function(r, member(s->literals, NATIVE_ELEMENTS + 8 * i), 0);
+	u64 id = is_late(r->l, i) ?
+			 0 :
+			 identify_function(r, member(s->literals, NATIVE_ELEMENTS + 8 * i), 0);
 
 	s->parts[MASKED(i, NATIVE_PARTS)] = id;
 	s->failed |= !id;
@@ -421,11 +410,11 @@ static long pass_part(u32 i, struct native_run *r)
 }
 
 /* As describe_code(), of code of the first compiler, which belongs to the function already. */
-static noinline bool describe_baseline(struct native_run *r, u64 function_id)
+static noinline bool describe_baseline(struct language_run *r, u64 function_id)
 {
 	const struct native_target *n = r->n;
 	const struct native_state *s = r->s;
-	u64 *w = r->run.l->words;
+	u64 *w = r->l->words;
 	u64 bytecode = member(s->code, n->at.baseline_data);
 	u64 table = member(s->code, n->at.code_positions);
 
@@ -445,12 +434,12 @@ static noinline bool describe_baseline(struct native_run *r, u64 function_id)
 }
 
 /* Reads the words by which machine code is known. Returns false if it is not of the frame's function. */
-static noinline bool describe_code(struct native_run *r, u64 function_id)
+static noinline bool describe_code(struct language_run *r, u64 function_id)
 {
 	const struct native_target *n = r->n;
 	const struct native_offsets *o = &n->at;
 	struct native_state *s = r->s;
-	u64 *w = r->run.l->words;
+	u64 *w = r->l->words;
 	u64 data = member(s->code, o->code_data), table = member(s->code, o->code_positions);
 	u64 calls = member(data + NATIVE_ELEMENTS, 8 * o->data_calls);
 
@@ -472,7 +461,7 @@ static noinline bool describe_code(struct native_run *r, u64 function_id)
 }
 
 /* Reads the words by which the code is known that was found. Returns false if it is not of the frame's function. */
-static noinline bool describe_any(struct native_run *r, u64 function_id)
+static noinline bool describe_any(struct language_run *r, u64 function_id)
 {
 	return r->s->baseline ? describe_baseline(r, function_id) : describe_code(r, function_id);
 }
@@ -481,10 +470,10 @@ static noinline bool describe_any(struct native_run *r, u64 function_id)
  * Copies where calls of machine code return to, and what the interpreter would go on with there. Returns
  * the number of bytes.
  */
-static noinline u64 copy_returns(struct native_run *r, u8 *to)
+static noinline u64 copy_returns(struct language_run *r, u8 *to)
 {
 	const struct native_offsets *o = &r->n->at;
-	u64 *w = r->run.l->words;
+	u64 *w = r->l->words;
 	u64 data = w[NATIVE_CODE_DATA] + NATIVE_ELEMENTS;
 	u64 checks = number(data, 8 * o->data_checks), calls = number(data, 8 * o->data_checks + 8);
 	u64 states = member(data, 8 * o->data_states), got;
@@ -505,15 +494,17 @@ static noinline u64 copy_returns(struct native_run *r, u8 *to)
 }
 
 /* Tells what machine code is that was not met before. Returns its number, or 0. */
-static __always_inline u64 introduce_code(struct native_run *r, u64 function_id)
+static __always_inline u64 introduce_code(struct language_run *r, u64 function_id)
 {
 	struct native_state *s = r->s;
-	u64 *w = r->run.l->words;
+	u64 *w = r->l->words;
 	struct language_code *c;
 	u64 calls, got;
 	u32 inlined = w[NATIVE_CODE_INLINED];
 
 	s->failed = 0;
+	/* All of them are written, also those of which there are none. */
+	clear(s->parts, NATIVE_PARTS);
 	if (w[NATIVE_CODE_INLINED] >= NATIVE_PARTS ||
 	    w[NATIVE_CODE_CALLS] >= NATIVE_PARTS * NATIVE_PART_BYTES)
 		return 0;
@@ -521,7 +512,7 @@ static __always_inline u64 introduce_code(struct native_run *r, u64 function_id)
 	/* The words are those of the last function now. */
 	if (s->failed || !describe_any(r, function_id))
 		return 0;
-	begin_identity(r->run.l, NATIVE_CODE_KEYS, w[NATIVE_CODE_POSITIONS] + NATIVE_ELEMENTS,
+	begin_identity(r->l, NATIVE_CODE_KEYS, w[NATIVE_CODE_POSITIONS] + NATIVE_ELEMENTS,
 		       w[NATIVE_CODE_POSITIONS_LENGTH]);
 	c = begin_code(r);
 	if (!c)
@@ -542,21 +533,21 @@ static __always_inline u64 introduce_code(struct native_run *r, u64 function_id)
 }
 
 /* Returns the number of the machine code that was found, or 0. */
-static noinline u64 identify_code(struct native_run *r, u64 function_id)
+static noinline u64 identify_code(struct language_run *r, u64 function_id)
 {
-	struct language_walk *l = r->run.l;
+	struct language_walk *l = r->l;
 	u64 *id;
 
 	if (!function_id || !describe_any(r, function_id))
 		return 0;
 	begin_identity(l, NATIVE_CODE_KEYS, l->words[NATIVE_CODE_POSITIONS] + NATIVE_ELEMENTS,
 		       l->words[NATIVE_CODE_POSITIONS_LENGTH]);
-	id = bpf_map_lookup_elem(&language_ids, &l->identity);
+	id = bpf_map_lookup_elem(functions_of(r), &l->identity);
 	return id ? *id : introduce_code(r, function_id);
 }
 
 /* Returns whether an object is machine code that has an instruction, and remembers it then. */
-static noinline bool has_instruction(struct native_run *r, u64 code, u64 pc)
+static noinline bool has_instruction(struct language_run *r, u64 code, u64 pc)
 {
 	const struct native_target *n = r->n;
 	u64 start = n->code_start ? peek(code + n->code_start) : code + n->stream_head;
@@ -570,7 +561,7 @@ static noinline bool has_instruction(struct native_run *r, u64 code, u64 pc)
 }
 
 /* Makes one round of bpf_loop() backwards over the places where machine code may begin. */
-static long pass_place(u32 i, struct native_run *r)
+static long pass_place(u32 i, struct language_run *r)
 {
 	const struct native_target *n = r->n;
 	struct native_state *s = r->s;
@@ -590,7 +581,7 @@ static long pass_place(u32 i, struct native_run *r)
 }
 
 /* Finds the machine code in which the frame is: s->code, 0: it is not found. */
-static noinline void find_code(struct native_run *r)
+static noinline void find_code(struct language_run *r)
 {
 	const struct native_offsets *o = &r->n->at;
 	struct native_state *s = r->s;
@@ -604,7 +595,7 @@ static noinline void find_code(struct native_run *r)
 }
 
 /* Returns whether code was made beforehand. */
-static __always_inline bool is_built_in(const struct native_run *r, u64 pc)
+static __always_inline bool is_built_in(const struct language_run *r, u64 pc)
 {
 	return pc - r->s->built_in < r->s->built_in_size || pc - r->n->text < r->n->text_size;
 }
@@ -613,7 +604,7 @@ static __always_inline bool is_built_in(const struct native_run *r, u64 pc)
  * Returns whether an address is where the code of an instruction returns to in the interpreter, which
  * calls it by a register.
  */
-static __always_inline bool returns_to_interpreter(const struct native_run *r, u64 at)
+static __always_inline bool returns_to_interpreter(const struct language_run *r, u64 at)
 {
 	return is_built_in(r, at) && (peek(at - 2) & 0xffff) == CALL_REGISTER;
 }
@@ -624,7 +615,7 @@ static __always_inline bool returns_to_interpreter(const struct native_run *r, u
  * frame that was there before. But in a frame of the interpreter, the place to which its code
  * returns lies below the registers.
  */
-static noinline u64 find_bytecode(struct native_run *r)
+static noinline u64 find_bytecode(struct language_run *r)
 {
 	const struct native_target *n = r->n;
 	struct native_state *s = r->s;
@@ -638,7 +629,7 @@ static noinline u64 find_bytecode(struct native_run *r)
 }
 
 /* Fills in an entry whose frame is in machine code. */
-static __always_inline void enter_code(struct native_run *r, struct language_entry *e)
+static __always_inline void enter_code(struct language_run *r, struct language_entry *e)
 {
 	struct native_state *s = r->s;
 	u32 kind;
@@ -664,7 +655,7 @@ static __always_inline void enter_code(struct native_run *r, struct language_ent
 }
 
 /* Fills in the entry of a frame of the language. Returns false if it is none. */
-static __always_inline bool enter(struct native_run *r, struct language_entry *e)
+static __always_inline bool enter(struct language_run *r, struct language_entry *e)
 {
 	const struct native_target *n = r->n;
 	struct native_state *s = r->s;
@@ -694,18 +685,18 @@ static __always_inline bool enter(struct native_run *r, struct language_entry *e
  * The thread may be in code that has no frame yet or needs none: where it returns to is the last word
  * on the stack then. The frame that was found is that of its caller.
  */
-static __always_inline void enter_caller(struct native_run *r, struct language_entry *e)
+static __always_inline void enter_caller(struct language_run *r, struct language_entry *e)
 {
 	struct native_state *s = r->s;
 
-	s->pc = peek(r->run.l->moment.sp);
+	s->pc = peek(r->l->moment.sp);
 	s->called = 1;
 	if (!is_built_in(r, s->pc))
 		enter_code(r, e);
 }
 
 /* Goes on to the frame of the caller. Returns whether there is one. */
-static __always_inline bool go_on(struct native_run *r, bool entered)
+static __always_inline bool go_on(struct language_run *r, bool entered)
 {
 	struct native_state *s = r->s;
 	u64 next = peek(s->fp);
@@ -715,7 +706,7 @@ static __always_inline bool go_on(struct native_run *r, bool entered)
 		next = peek(s->fp + r->n->entered_at);
 	if (next <= s->fp) {
 		if (!entered || next)
-			r->run.l->moment.end = LANGUAGE_UNREADABLE;
+			r->l->moment.end = LANGUAGE_UNREADABLE;
 		return false;
 	}
 	s->fp = next;
@@ -726,15 +717,15 @@ static __always_inline bool go_on(struct native_run *r, bool entered)
 }
 
 /* Makes one round of bpf_loop() over the frames. */
-static long pass_native_frame(u32 i, struct native_run *r)
+static long pass_native_frame(u32 i, struct language_run *r)
 {
-	struct language_walk *l = r->run.l;
+	struct language_walk *l = r->l;
 	struct native_state *s = r->s;
 	struct language_entry *e;
 	u64 mark = peek(s->fp - 8), n = l->moment.nr_frames;
 
 	KNOWN(n);
-	if (i >= NATIVE_FRAMES || n >= NATIVE_FRAMES) {
+	if (i >= NATIVE_FRAMES || n >= NATIVE_FRAMES || is_late(l, i)) {
 		l->moment.end = LANGUAGE_DEEP;
 		return 1;
 	}
@@ -763,11 +754,11 @@ static __always_inline u64 find_machine(const struct native_target *n, struct ta
 }
 
 /* Finds the innermost frame. Returns false if no code of the language is on the stack. */
-static __always_inline bool begin_native(struct native_run *r, struct task_struct *task)
+static __always_inline bool begin_native(struct language_run *r, struct task_struct *task)
 {
 	const volatile u64 *registers = (void *)bpf_task_pt_regs((void *)task);
 	const struct native_target *n = r->n;
-	struct language_walk *l = r->run.l;
+	struct language_walk *l = r->l;
 	struct native_state *s = r->s;
 	u64 machine = find_machine(n, task), entry, fast;
 
@@ -806,22 +797,21 @@ static __always_inline bool begin_native(struct native_run *r, struct task_struc
 /* Writes a record with the frames of the thread. */
 static void read_native(struct language_run *run, struct task_struct *task, u32 of)
 {
-	struct native_run r = { .run = *run };
 	u32 zero = 0;
 	u64 nr;
 
-	r.n = bpf_map_lookup_elem(&native_targets, &of);
-	r.s = bpf_map_lookup_elem(&native_states, &zero);
-	if (!r.n || !r.s || !begin_native(&r, task))
+	run->n = native_target_of(run, of);
+	run->s = bpf_map_lookup_elem(&native_states, &zero);
+	if (!run->n || !run->s || !begin_native(run, task))
 		return;
 	if (run->l->moment.end == LANGUAGE_WHOLE)
-		bpf_loop(NATIVE_FRAMES + 1, pass_native_frame, &r, 0);
+		bpf_loop(NATIVE_FRAMES + 1, pass_native_frame, run, 0);
 	nr = run->l->moment.nr_frames;
 	KNOWN(nr);
 	if (nr <= NATIVE_FRAMES)
-		bpf_perf_event_output(run->ctx, &output, BPF_F_CURRENT_CPU, &run->l->moment.kind,
-				      sizeof(run->l->moment) - sizeof(run->l->moment.size) +
-					      nr * sizeof(run->l->entries[0]));
+		write_record(run, &run->l->moment,
+			     sizeof(run->l->moment) - sizeof(run->l->moment.size) +
+				     nr * sizeof(run->l->entries[0]));
 }
 
 #endif /* BPF_NATIVE_WALK_H */

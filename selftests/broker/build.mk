@@ -32,12 +32,13 @@ $(BROKER_B)/walk_test: selftests/broker/walk_test.c $(addprefix selftests/broker
 CHECK += $(BROKER_B)/walk_test
 
 # Tests reading of interpreters' frames that the broker lends.
-$(BROKER_B)/frames_test: selftests/broker/frames_test.c $(addprefix selftests/broker/,watch.h facts.h client.h) \
-		tools/perf/borrow_protocol.h bpf/language.h bpf/lend.h all
+$(BROKER_B)/frames_test $(BROKER_B)/native_frames_test: $(BROKER_B)/%_test: selftests/broker/%_test.c \
+		$(addprefix selftests/broker/,frames.h watch.h facts.h client.h) \
+		tools/perf/borrow_protocol.h bpf/language.h bpf/native.h bpf/lend.h all
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g $(CPPFLAGS_COMMON) -o $@ $(filter %.c,$^)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(BROKER_B)/frames_test)
+CHECK += $(if $(filter x86,$(ARCH)),$(BROKER_B)/frames_test $(BROKER_B)/native_frames_test)
 
 selftests/broker/record_test.py: $(addprefix $(BPF_B)/,spin naps)
 

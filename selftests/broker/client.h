@@ -92,7 +92,7 @@ static pid_t __attribute__((unused)) idle(void)
 	return pid;
 }
 
-static void end(pid_t pid)
+static void __attribute__((unused)) end(pid_t pid)
 {
 	kill(pid, SIGKILL);
 	waitpid(pid, NULL, 0);

@@ -14,17 +14,11 @@
 #include <stdint.h>
 #include <sys/ptrace.h>
 
-#include "watch.h"
-
-#include "bpf/language.h"
-#include "bpf/lend.h"
+#include "frames.h"
 
 #define FRAMES 3
-#define ENOUGH 20 /* records */
-#define NUMBER 7 /* of the interpreter */
 #define TYPE 0x7470f0e1d2c3b4a5ull
 #define SECRET 0x5ec4e7aa11223344ull /* nothing else has it */
-#define SECRET_NAME "kept-from-others"
 
 /* ---- An interpreter ---- */
 
@@ -98,41 +92,12 @@ static struct language_target true_target(void)
 
 /* ---- Requests ---- */
 
-/* Sends a packet on a connection of its own, again while another process of the user is answered. */
-static int ask_bytes(const void *packet, size_t size)
-{
-	const double until = now() + PATIENCE;
-	int ret;
-
-	do {
-		struct broker_reply reply = { 0 };
-		int fd = dial();
-
-		send(fd, packet, size, MSG_NOSIGNAL);
-		ret = answer_to(fd, &reply);
-		close(fd);
-		if (ret == -1 && !reply.error && reply.flags & BROKER_DONE)
-			return 0;
-		if (ret == -EBUSY)
-			nap();
-	} while (ret == -EBUSY && now() < until);
-	return ret;
-}
-
 static struct broker_process process_of(pid_t pid, uint32_t lease,
 					const struct language_target *target)
 {
-	return (struct broker_process){
-		.request = {
-			.version = BROKER_VERSION,
-			.kind = BROKER_PROCESS,
-			.tid = pid,
-			.lease = lease,
-		},
-		.layout = LANGUAGE_LAYOUT,
-		.number = NUMBER,
-		.target = *target,
-	};
+	const struct lent_process it = { .number = NUMBER, .target = *target };
+
+	return packet_of(pid, lease, &it);
 }
 
 static int tell(pid_t pid, uint32_t lease, const struct language_target *target)
@@ -164,7 +129,6 @@ static int wrong_fields(void *arg)
 		{ offsetof(struct broker_request, lease), lease + LEASES, EPERM },
 		{ offsetof(struct broker_request, lease), lease ^ 1, EPERM },
 		{ offsetof(struct broker_process, layout), LANGUAGE_LAYOUT + 1, EPROTO },
-		{ offsetof(struct broker_process, target.native), 1, EINVAL },
 	};
 	int wrong = token < 0;
 
@@ -206,51 +170,12 @@ static int wrong_sizes(void *arg)
 
 /* ---- Records ---- */
 
-/* Returns the next record of that kind behind @at, which becomes its head; NULL: there is none. */
-static const void *next_of(struct perf_event_mmap_page *page, const struct perf_event_header **at,
-			   uint32_t kind)
-{
-	while ((*at = next(page, *at))) {
-		const struct language_moment *it = (const void *)((const uint64_t *)*at + BODY);
-
-		if ((*at)->type == PERF_RECORD_SAMPLE && it->kind == kind)
-			return it;
-	}
-	return NULL;
-}
-
-static int count(struct perf_event_mmap_page *page, uint32_t kind)
-{
-	const struct perf_event_header *at = NULL;
-	int n = 0;
-
-	while (next_of(page, &at, kind))
-		n++;
-	return n;
-}
-
-/* Works until the rings have so many moments and samples. Returns false if they do not come. */
-static bool work(struct watch *w, int moments, int samples)
-{
-	const double until = now() + PATIENCE;
-	bool ret = false;
-
-	ioctl(w->event, PERF_EVENT_IOC_ENABLE, 0);
-	while (!ret && now() < until) {
-		for (volatile int i = 0; i < 1000000; i++)
-			;
-		ret = count(w->chains, LANGUAGE_MOMENT) >= moments &&
-		      count_samples(w->samples) >= samples;
-	}
-	ioctl(w->event, PERF_EVENT_IOC_DISABLE, 0);
-	return ret;
-}
-
 /* Has this process watched, and its interpreter told. */
 static bool watch_frames(struct watch *w, const struct language_target *target)
 {
-	stay_on_cpu();
-	return watch(w, 0) && !tell(getpid(), w->lease, target);
+	const struct lent_process it = { .number = NUMBER, .target = *target };
+
+	return watch_process(w, &it);
 }
 
 /* Returns whether a moment has the frames that there are. */
@@ -328,7 +253,7 @@ static int ends_with_none(void *arg)
 	if (!watch_frames(&w, &target) || !work(&w, ENOUGH, 0))
 		return 1;
 	none = process_of(getpid(), w.lease, &target);
-	none.number = 0;
+	none.process.number = 0;
 	if (ask_bytes(&none, sizeof(none)) || ask_bytes(&none, sizeof(none)))
 		return 1;
 	before = count(w.chains, LANGUAGE_MOMENT);
@@ -421,13 +346,6 @@ static int leaves_secret(void *arg)
 	make_interpreter(SECRET_NAME, SECRET);
 	/* A table of lines has the same words. */
 	return !watch_frames(&w, &target) || !work(&w, ENOUGH, 0);
-}
-
-static bool has_bytes(struct perf_event_mmap_page *page, const void *bytes, size_t size)
-{
-	const char *data = (char *)page + sysconf(_SC_PAGESIZE);
-
-	return memmem(data, page->data_head, bytes, size);
 }
 
 /*

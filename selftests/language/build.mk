@@ -71,7 +71,8 @@ selftests/language/python_test.py selftests/language/ways_test.py selftests/lang
 selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
 selftests/language/ruby_test.py: | $(LANGUAGE_TRUTH) all
 selftests/language/node_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
-selftests/language/lent_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged all
+selftests/language/lent_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/forged/node \
+	$(LANGUAGE_B)/word.node all
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/ruby-forged \
 	$(LANGUAGE_B)/forged/node
 selftests/language/trace_test.py selftests/language/allocations_test.py selftests/language/java_test.py: | all

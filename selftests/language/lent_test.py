@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""Functions of Python programs in stacks of ordinary users, by what the broker lends.
+"""Functions of Python and JavaScript programs in stacks of ordinary users, by what the broker lends.
 
 The environment may choose how many samples are taken (SAMPLES).
 """
@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 import shutil
+import subprocess
 import sys
 
 sys.dont_write_bytecode = True
@@ -19,6 +20,8 @@ from harness import (   # noqa: E402
     HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, one_line, run, stack_lines, test)
 from judge import Judge    # noqa: E402
 import lending    # noqa: E402
+from node_judge import NodeJudge    # noqa: E402
+import node_program    # noqa: E402
 from truth_runs import SAMPLES, Judged, add_tests, lines_of, record    # noqa: E402
 
 PYTHON = '/usr/bin/python3'
@@ -33,6 +36,11 @@ def outer(): inner()
 for i in range(100): outer()
 """
 BUSY = NESTED + 'while True: outer(20000)'
+BUSY_NODE = """function inner(n) { let s = 0; for (let i = 0; i < n; i++) s += i * i % 7; return s; }
+function middle(n) { return inner(n) + 1; }
+function outer(n) { return [n].map(middle)[0]; }
+process.stdout.write("runs\\n"); while (true) outer(20000);
+"""
 FORKS = NESTED + """import os, sys, time
 for i in range(2):
     if not os.fork():
@@ -51,12 +59,18 @@ OTHERS = (
 
 
 @functools.lru_cache(maxsize=None)
-def user():
-    """How to run a command as a user who asks a broker."""
+def begin_broker():
+    """Begins a broker, which lasts. Gives how to run a command as a user who asks it."""
     lasting = contextlib.ExitStack()
     atexit.register(lasting.close)
     _, who = lasting.enter_context(lending.broker())
     return who
+
+
+def user():
+    """How to run a command as a user who asks a broker, in the present environment."""
+    who = begin_broker()
+    return {**who, 'env': {**os.environ, 'SHSTK_BROKER': who['env']['SHSTK_BROKER']}}
 
 
 def give(path):
@@ -86,10 +100,10 @@ def part():
     check(read >= 0.99 * samples, f'{read} of {samples}')
 
 
-def forge(*kind, may_show=False):
-    """Records a program of the user's that forges an interpreter's memory (forged.c)."""
+def forge(*kind, may_show=False, program='python3-forged'):
+    """Records a program of the user's that forges an interpreter's memory (forged.c, forged_node.c)."""
     last = lines_of(record('-b', '-f', '999', '-r', '100', os.path.join(TMP, 'word'),
-                           os.path.join(HERE, 'python3-forged'), *kind, **user()))[-1]
+                           os.path.join(HERE, program), *kind, **user()))[-1]
     print('#', last)
     words = last.split()
     check(len(words) == 7 and int(words[3]) > 0, 'no frames are read')
@@ -103,6 +117,46 @@ def forged():
         forge(kind)
     for kind in 'lengths', 'task':
         forge(kind, may_show=True)
+
+
+@test
+def javascript():
+    """functions of a JavaScript program are shown, none with another function, caller or line"""
+    no = node_program.why_not()
+    if no:
+        raise Skip(no)
+    judge, last = Lent(node_program.command(TMP, HERE), NodeJudge).judged
+    has_place, read = (int(w) for w in last.replace(' of', '').split()[1:3])
+    check(judge.counts['compared'] > 0, 'none is compared')
+    check(not judge.wrong, '\n'.join(text[:400] for text in judge.wrong[:5]))
+    check(has_place > read / 2, f'{has_place} of {read} are placed')
+
+
+@test
+def running_javascript():
+    """functions of a JavaScript program that runs already are shown"""
+    no = node_program.why_not()
+    if no:
+        raise Skip(no)
+    with Process([*node_program.NODE.split(), '--no-turbo-inlining', '-e', BUSY_NODE], stdout=subprocess.PIPE,
+                 **user()) as process:
+        process.stdout.readline()
+        # A busy recorder takes its time to look at the large file.
+        for seconds in '1', '5', '25', '125':
+            done = shstk_record('-p', str(process.pid), '--duration=' + seconds)
+            if 'frames on the native stack' in done.stderr:
+                raise Skip(one_line(done.stderr))
+            shown, _ = shows(done, 'outer', 'inner')
+            if shown:
+                break
+        process.kill()
+    check(shown, done.stdout + done.stderr)
+
+
+@test
+def forged_javascript():
+    """forged frames and objects of JavaScript end, and none of them is shown"""
+    forge(program='forged/node')
 
 
 @test

@@ -7,9 +7,15 @@ Each function's name tells who calls it: n_0_2 is called by n_0, at one line onl
 n_0 has for itself, as a closure, is in_n_0. FOLDER/functions.txt has a line for each function: name,
 number, line of the call, first and last line. At lines that end in "#" the number is about to change.
 """
+import functools
+import os
 import sys
 
+from harness import run
 import written_program
+
+NODE = os.environ.get('NODE', '/usr/bin/node')
+KNOWN = '10.2.', '11.3.'    # versions of V8 that are known
 
 WORK = [
     ['for (let j = 0; j < n; j++)', ' s += j * j % 7;'],
@@ -38,3 +44,21 @@ LOOP = ['while (true)', ' n(400); //#']
 
 def write(folder):
     written_program.write(sys.modules[__name__], folder, 'js')
+
+
+def command(folder, here):
+    """What makes the program in @folder, and its command for a file with a word. @here has the module."""
+    def make(word):
+        write(folder)
+        os.environ['WORD'] = word
+        return *NODE.split(), os.path.join(folder, 'functions.js'), os.path.join(here, 'word.node')
+    return make
+
+
+@functools.lru_cache(maxsize=None)
+def why_not():
+    """Why nothing can be tested, or None."""
+    if not os.path.exists(NODE.split()[0]):
+        return NODE + ' is not installed'
+    version = run(*NODE.split(), '-p', 'process.versions.v8').stdout.strip()
+    return None if version.startswith(KNOWN) else f'V8 {version or "of this program"} is not known'

@@ -10,32 +10,12 @@ import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, TMP, main, run    # noqa: E402
+from harness import HERE, TMP, main    # noqa: E402
 from node_judge import NodeJudge    # noqa: E402
-from node_program import write    # noqa: E402
+import node_program    # noqa: E402
 from truth_runs import add_tests    # noqa: E402
 
-NODE = os.environ.get('NODE', '/usr/bin/node')
-KNOWN = '10.2.', '11.3.'    # versions of V8 that are known
-
-
-def command(word):
-    """node_program.py's program, which is written to TMP."""
-    write(TMP)
-    os.environ['WORD'] = word
-    return *NODE.split(), os.path.join(TMP, 'functions.js'), os.path.join(HERE, 'word.node')
-
-
-add_tests(command, NodeJudge)
-
-
-def why():
-    """Why nothing can be tested, or None."""
-    if not os.path.exists(NODE.split()[0]):
-        return NODE + ' is not installed'
-    version = run(*NODE.split(), '-p', 'process.versions.v8').stdout.strip()
-    return None if version.startswith(KNOWN) else f'V8 {version or "of this program"} is not known'
-
+add_tests(node_program.command(TMP, HERE), NodeJudge)
 
 if __name__ == '__main__':
-    sys.exit(main(why))
+    sys.exit(main(node_program.why_not))

@@ -42,8 +42,8 @@
 #define USAGE "truth [-b] [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND..."
 #define PATIENCE 180 /* seconds of waiting for the samples */
 
-/* Begins the refusal of the program that reads JavaScript, too: some kernels refuse it, as is documented. */
-#define LARGE "reading frames on the native stack by BPF"
+/* Is in the refusal of the program that reads JavaScript, too: some kernels refuse it, as is documented. */
+#define LARGE "frames on the native stack"
 
 /**
  * struct truth - what the callback of the rings needs
@@ -276,11 +276,11 @@ static void keep_events(pid_t pid)
 }
 
 /* A languages_tell_fn. */
-static int tell(void *arg, int pid, unsigned int number, const struct language_target *target)
+static int tell(void *arg, int pid, const struct lent_process *process)
 {
 	const struct truth *t = arg;
 
-	return perf_rings_read_process(t->rings, pid, number, target);
+	return perf_rings_read_process(t->rings, pid, process);
 }
 
 /* Has the broker's program read frames. */

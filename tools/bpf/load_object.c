@@ -67,6 +67,15 @@ int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key,
 	return -EOPNOTSUPP;
 }
 
+int bpf_loaded_get(const struct bpf_loaded *l, const char *map, const void *key, void *value)
+{
+	(void)l;
+	(void)map;
+	(void)key;
+	(void)value;
+	return -EOPNOTSUPP;
+}
+
 int bpf_loaded_set_in(const struct bpf_loaded *l, int map, const void *key, const void *value)
 {
 	(void)l;
@@ -351,6 +360,11 @@ int bpf_loaded_set_in(const struct bpf_loaded *l, int map, const void *key, cons
 				l->lib->map_delete_elem(map, key);
 
 	return err ? -errno : 0;
+}
+
+int bpf_loaded_get(const struct bpf_loaded *l, const char *map, const void *key, void *value)
+{
+	return l->lib->map_lookup_elem(bpf_loaded_map(l, map), key, value) ? -errno : 0;
 }
 
 int bpf_loaded_create(const struct bpf_loaded *l, const char *name,

@@ -93,7 +93,10 @@ uint32_t bpf_loaded_value_size(const struct bpf_loaded *l, const char *name);
  */
 int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value);
 
-/* The same of a map that bpf_loaded_create() made. */
+/* Gets the element of a map to @value. Returns 0, or a negative errno if there is none. */
+int bpf_loaded_get(const struct bpf_loaded *l, const char *map, const void *key, void *value);
+
+/* The same as bpf_loaded_set() of a map that bpf_loaded_create() made. */
 int bpf_loaded_set_in(const struct bpf_loaded *l, int map, const void *key, const void *value);
 
 /**

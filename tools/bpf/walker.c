@@ -118,6 +118,7 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "bpf/lend.h"
 #include "tools/bpf/libbpf.h"
 #include "tools/bpf/load_object.h"
 #include "tools/bpf/pass_object.h"
@@ -129,6 +130,7 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #define WHAT "the BPF walk"
 #define OBJECT "shstk-walk.bpf.o"
 #define LENT_OBJECT "shstk-lend.bpf.o"
+#define NATIVE_OBJECT "shstk-lend_native.bpf.o"
 #define MIN_DESCRIPTORS 512
 #define LENT_BYTES (1u << 30) /* of tables that ordinary users' files have */
 /* Bytes of memory of the process that makes these. It holds a table twice, which has up to 512 MiB. */
@@ -169,6 +171,30 @@ static void keep_own(int socket)
 	sandbox_close_others(keep, sizeof(keep) / sizeof(*keep));
 }
 
+/*
+ * Loads the program that reads frames on the native stack for ordinary users, to be called by the one that
+ * is lent. Kernels may refuse it; the other one lends the rest then.
+ */
+static void load_native(const struct bpf_loaded *lent)
+{
+	static const char *const names[] = {
+		"leases", "pauses",	    "lent_processes",	"lent_functions", "config",
+		"output", "language_walks", "language_repeats", "language_deeps", "language_codes",
+	};
+	const size_t nr = sizeof(names) / sizeof(*names);
+	struct bpf_loaded_shared shared[sizeof(names) / sizeof(*names)];
+	struct bpf_loaded native;
+	struct reason unused;
+	__u32 zero = 0;
+
+	for (size_t i = 0; i < nr; i++)
+		shared[i] = (struct bpf_loaded_shared){ names[i], bpf_loaded_map(lent, names[i]) };
+	if (!bpf_loaded_open_sharing(WHAT, NATIVE_OBJECT, "walk_lent_native", shared, nr, &native,
+				     &unused))
+		bpf_loaded_set(lent, LENT_NATIVE, &zero, &native.program);
+	bpf_loaded_close(&native);
+}
+
 /* Loads the program and what it needs at first. Returns 0 or a negative errno. */
 static int load(struct walker *w, const struct walker_opts *opts, struct reason *why)
 {
@@ -178,6 +204,8 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 
 	if (err)
 		return err;
+	if (opts->lent && bpf_loaded_map(&w->loaded, LENT_NATIVE) >= 0)
+		load_native(&w->loaded);
 	w->served.lib = w->loaded.lib;
 	w->served.tables = bpf_loaded_map(&w->loaded, "tables");
 	w->served.files = bpf_loaded_map(&w->loaded, "files");

@@ -312,12 +312,21 @@ static int show_maps(const struct leases *l, struct lease *it)
 	return is_new ? -EINPROGRESS : err;
 }
 
+/* Returns whether the kernel has taken the program for frames on the native stack. */
+static bool reads_native(const struct bpf_loaded *program)
+{
+	const __u32 zero = 0;
+	__u32 id;
+
+	return !bpf_loaded_get(program, LENT_NATIVE, &zero, &id);
+}
+
 /* Takes note of how frames are found in a process. Returns 0 or a negative errno, as leases_answer(). */
 static int read_process(struct leases *l, uid_t uid, const struct broker_process *r)
 {
 	struct lease *it = find_lease(l, uid, r->request.lease);
 	const struct bpf_loaded *program = walker_loaded(l->walker);
-	const struct lent_process told = { .number = r->number, .target = r->target };
+	const struct lent_process *told = r->process.number ? &r->process : NULL;
 	const __u32 pid = r->request.tid;
 	int err;
 
@@ -327,12 +336,12 @@ static int read_process(struct leases *l, uid_t uid, const struct broker_process
 		return -EOPNOTSUPP;
 	if (r->layout != LANGUAGE_LAYOUT)
 		return -EPROTO;
-	if (r->target.native)
-		return -EINVAL;
+	if (told && told->target.native && !reads_native(program))
+		return -EOPNOTSUPP;
 	err = show_maps(l, it);
 	if (err)
 		return err;
-	err = bpf_loaded_set_in(program, it->processes, &pid, r->number ? &told : NULL);
+	err = bpf_loaded_set_in(program, it->processes, &pid, told);
 	return err == -ENOENT ? 0 : err;
 }
 

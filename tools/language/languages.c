@@ -8,6 +8,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "bpf/lend.h"
 #include "bpf/walk.h"
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
@@ -250,8 +251,6 @@ void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg)
 {
 	all->tell = tell;
 	all->tell_arg = arg;
-	languages_without_native(
-		all, "the broker reads no frames on the native stack; root may record them");
 }
 
 void languages_without_native(struct languages *all, const char *why)
@@ -350,15 +349,23 @@ static bool may_be_read(struct languages *all, const struct interpreter *it)
 /* Tells another process's program about a process. */
 static void tell(struct languages *all, int pid, int number)
 {
-	const int err =
-		all->tell(all->tell_arg, pid, number, &all->interpreters[number].found.target);
+	const struct language_found *found = &all->interpreters[number].found;
+	const struct lent_process process = {
+		.number = number,
+		.target = found->target,
+		.native = found->native,
+	};
+	const int err = all->tell(all->tell_arg, pid, &process);
+	const bool other = err && err != -EOPNOTSUPP;
 	struct reason why;
 
 	all->wanted |= number > 0;
 	if (!err)
 		return;
-	because(&why, "the broker reads no frames of interpreters%s%s",
-		err == -EOPNOTSUPP ? "" : ": ", err == -EOPNOTSUPP ? "" : strerror(-err));
+	because(&why, "the broker reads no frames %s%s%s",
+		found->target.native ? "on the native stack; root may record them" :
+				       "of interpreters",
+		other ? ": " : "", other ? strerror(-err) : "");
 	languages_refuse(all, &why);
 }
 

@@ -20,6 +20,7 @@
 
 struct bpf_loaded;
 struct languages;
+struct lent_process;
 struct perf_rings;
 
 /**
@@ -57,13 +58,11 @@ void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(v
  * typedef languages_tell_fn - tell whoever reads frames how they are found in a process
  * @arg: what languages_lend() got.
  * @pid: the process.
- * @number: number of its interpreter; 0: it has none any more.
- * @target: how its frames are found.
+ * @process: how its frames are found.
  *
- * Return: 0 or a negative errno; -EOPNOTSUPP: frames are not read there.
+ * Return: 0 or a negative errno; -EOPNOTSUPP: frames are not read there, or none on the native stack.
  */
-typedef int languages_tell_fn(void *arg, int pid, unsigned int number,
-			      const struct language_target *target);
+typedef int languages_tell_fn(void *arg, int pid, const struct lent_process *process);
 
 /* Has frames be read by another process's BPF program, to which @tell tells about processes. */
 void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg);

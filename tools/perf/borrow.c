@@ -152,10 +152,9 @@ int borrow_output(int broker, uint32_t lease, int cpu)
 	return ask_until(broker, &request, sizeof(request), &reply);
 }
 
-int borrow_process(int broker, uint32_t lease, pid_t pid, uint32_t number,
-		   const struct language_target *target)
+int borrow_process(int broker, uint32_t lease, pid_t pid, const struct lent_process *process)
 {
-	const struct broker_process process = {
+	const struct broker_process packet = {
 		.request = {
 			.version = BROKER_VERSION,
 			.kind = BROKER_PROCESS,
@@ -163,11 +162,10 @@ int borrow_process(int broker, uint32_t lease, pid_t pid, uint32_t number,
 			.lease = lease,
 		},
 		.layout = LANGUAGE_LAYOUT,
-		.number = number,
-		.target = *target,
+		.process = *process,
 	};
 	struct broker_reply reply;
-	int ret = ask_until(broker, &process, sizeof(process), &reply);
+	int ret = ask_until(broker, &packet, sizeof(packet), &reply);
 
 	/* A broker of before ends the connection. */
 	return ret == -EPIPE ? -EOPNOTSUPP : ret;

@@ -11,6 +11,8 @@
 #include "tools/perf/rings.h"
 #include "tools/reason.h"
 
+struct lent_process;
+
 struct language_target;
 
 /*
@@ -64,13 +66,11 @@ int borrow_output(int broker, uint32_t lease, int cpu);
  * @broker: connection made by borrow_begin().
  * @lease: number of the lease of these samples.
  * @pid: the process.
- * @number: number of the interpreter, which the records have; 0: it has none any more.
- * @target: how frames are found.
+ * @process: how frames are found.
  *
  * Return: 0 or a negative errno; -EOPNOTSUPP: the broker reads none.
  */
-int borrow_process(int broker, uint32_t lease, pid_t pid, uint32_t number,
-		   const struct language_target *target);
+int borrow_process(int broker, uint32_t lease, pid_t pid, const struct lent_process *process);
 
 /**
  * borrow_event() - have the broker open an event

@@ -12,7 +12,7 @@
 
 #include <stdint.h>
 
-#include "bpf/language.h"
+#include "bpf/lend.h"
 
 #define BROKER_SOCKET "/run/shstk/broker"
 #define BROKER_VERSION 1
@@ -105,14 +105,14 @@ struct broker_request {
  * struct broker_process - says how the frames of an interpreter are found in a process
  * @request: its @tid is the process, and it counts for events with its @lease.
  * @layout: LANGUAGE_LAYOUT.
- * @number: number of the interpreter, which records of its frames have; 0: there is none any more.
- * @target: how they are found.
+ * @reserved: 0.
+ * @process: how they are found.
  */
 struct broker_process {
 	struct broker_request request;
 	uint32_t layout;
-	uint32_t number;
-	struct language_target target;
+	uint32_t reserved;
+	struct lent_process process;
 };
 
 /* Any request. */
@@ -134,8 +134,8 @@ union broker_packet {
  *	EBUSY: another process of the user is being answered. EPROTO: another version. Others are
  *	those of perf_event_open(2). Of a lease: EOPNOTSUPP: no walks are lent; EDQUOT: the user has as
  *	many leases as are permitted now. Of an output: EPERM: there is no such lease of the user's;
- *	EEXIST: it was given before. About a process: EOPNOTSUPP: no frames are read; EPERM: there is no such
- *	lease of the user's; EPROTO: another layout.
+ *	EEXIST: it was given before. About a process: EOPNOTSUPP: no frames are read, or none on the native
+ *	stack; EPERM: there is no such lease of the user's; EPROTO: another layout.
  * @flags: BROKER_USER_ONLY, BROKER_DONE.
  * @lease: number of the lease that was asked for, which lasts until the descriptor that came with it
  *	is closed by all who have it; or 0.
@@ -149,6 +149,6 @@ struct broker_reply {
 
 _Static_assert(sizeof(struct broker_request) == 40, "no holes");
 _Static_assert(sizeof(struct broker_reply) == 16, "no holes");
-_Static_assert(sizeof(struct broker_process) == 48 + sizeof(struct language_target), "no holes");
+_Static_assert(sizeof(struct broker_process) == 48 + sizeof(struct lent_process), "no holes");
 
 #endif

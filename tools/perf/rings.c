@@ -1108,15 +1108,14 @@ int perf_rings_walk(struct perf_rings *r, int program, bool all,
 	return ret;
 }
 
-int perf_rings_read_process(const struct perf_rings *r, int pid, unsigned int number,
-			    const struct language_target *target)
+int perf_rings_read_process(const struct perf_rings *r, int pid, const struct lent_process *process)
 {
 	const int broker = r->lease ? borrow_begin() : -EOPNOTSUPP;
 	int ret;
 
 	if (broker < 0)
 		return broker;
-	ret = borrow_process(broker, r->lease, pid, number, target);
+	ret = borrow_process(broker, r->lease, pid, process);
 	close(broker);
 	return ret;
 }

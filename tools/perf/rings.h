@@ -251,19 +251,18 @@ bool perf_rings_borrowed(const struct perf_rings *rings);
 /* Returns whether stacks are walked in the kernel by what the broker lends. */
 bool perf_rings_lent(const struct perf_rings *rings);
 
-struct language_target;
+struct lent_process;
 
 /**
  * perf_rings_read_process() - have what the broker lends read the frames of a process's interpreter
  * @rings: the rings, whose stacks are walked by what the broker lends.
  * @pid: the process.
- * @number: number of the interpreter; 0: it has none any more.
- * @target: how frames are found.
+ * @process: how frames are found.
  *
  * Return: 0 or a negative errno; -EOPNOTSUPP: it does not read them.
  */
-int perf_rings_read_process(const struct perf_rings *rings, int pid, unsigned int number,
-			    const struct language_target *target);
+int perf_rings_read_process(const struct perf_rings *rings, int pid,
+			    const struct lent_process *process);
 
 /*
  * Writes to @ret how many records were lost so far because a ring was full. Returns false if the

@@ -53,11 +53,11 @@ void perf_recording_leave(struct perf_recording *d)
 }
 
 /* A languages_tell_fn. The rings may be others than those with which the process was told before. */
-static int tell_lent(void *arg, int pid, unsigned int number, const struct language_target *target)
+static int tell_lent(void *arg, int pid, const struct lent_process *process)
 {
 	const struct perf_recording *d = arg;
 
-	return perf_rings_read_process(d->rings, pid, number, target);
+	return perf_rings_read_process(d->rings, pid, process);
 }
 
 void perf_recording_tell(struct perf_recording *d)
