@@ -51,7 +51,13 @@
 	X("CompiledMethod", "_scopes_data_begin", 0)     \
 	X("nmethod", "_scopes_pcs_offset", 0)            \
 	X("nmethod", "_dependencies_offset", 0)          \
-	X("nmethod", "_metadata_offset", 0)
+	X("nmethod", "_metadata_offset", 0)              \
+	X("nmethod", "_immutable_data", 0)               \
+	X("nmethod", "_immutable_data_size", 0)          \
+	X("nmethod", "_scopes_data_offset", 0)           \
+	X("CodeBlob", "_mutable_data", 0)                \
+	X("CodeBlob", "_mutable_data_size", 0)           \
+	X("CodeBlob", "_relocation_size", 0)
 
 struct text {
 	char type[32], field[32];
@@ -175,6 +181,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		tables = (struct vm_tables){ BASE, BASE + 8 };
 	if (vmstructs_read(&memory, &tables, &vm))
 		return 0;
+	/* The tables of compiled methods lie as in Java 10 to 22, or as in Java 25. */
+	if (data[0] & 2)
+		vm.places[VM_FIXED].known = false;
 	cache = codecache_create(&vm);
 	for (uint64_t pc = BASE; cache && pc < BASE + size; pc += 64) {
 		in.reads = 0;

@@ -21,10 +21,13 @@ from pprof import Decoded    # noqa: E402
 JAVA = os.environ.get('JAVA', 'java').split()
 SECONDS = os.environ.get('SECONDS', '2')
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'Truth.java')
+THAWED = os.path.join(os.path.dirname(SOURCE), 'Thawed.java')
+IN_HEAP = '[callers in the heap]'
+THAWS = re.compile(r'\[StubRoutines \(continuation')
 OURS = re.compile(r'Truth[.$]')
 MAIN = 'Truth.main'
 KNOWN = range(11, 26)       # releases of Java whose methods are known,
-WITH_PLACES = range(11, 23)     # and those that tell what compiled code has inlined
+WITH_PLACES = *range(11, 23), 25      # and those that tell what compiled code has inlined
 NAMED = 0.98    # of the samples, at least, have the name of each frame, are whole, and placed
 CUT = '[truncated]'
 
@@ -54,27 +57,31 @@ def rank(call):
     return works, 0 if method == 'Truth.run' else 1 if 'uter' in method else 2 if times > 1 else 3
 
 
+def record(program, options=()):
+    """Records a program: its profile, and what is said."""
+    path = os.path.join(TMP, 'java.pb.gz')
+    done = run(SHSTK, 'record', '--via=copies', '-F', '999', '-o', path, '--', *JAVA, *options, '-cp', TMP,
+               program, SECONDS)
+    check(done.returncode == 0, done.stderr)
+    return Decoded(path), done.stderr
+
+
+def frames_of(profile, ids):
+    """Function and line of each frame of a stack, the outermost first."""
+    for ident in reversed(ids):
+        for line in reversed(profile.locations[ident][4]):
+            yield profile.text(profile.functions[line[1]][2]), line.get(2, 0)
+
+
 class Java:
     """What a recording of Truth.java has."""
 
     def __init__(self, *options):
-        path = os.path.join(TMP, 'java.pb.gz')
-        done = run(SHSTK, 'record', '--via=copies', '-F', '999', '-o', path, '--', *JAVA, *options, '-cp',
-                   TMP, 'Truth', SECONDS)
-        check(done.returncode == 0, done.stderr)
-        self.said = done.stderr
-        self.profile = Decoded(path)
+        self.profile, self.said = record('Truth', options)
         self.counts = collections.Counter()
         self.wrong = []
         for ids, values, labels in self.profile.samples:
-            self.judge(labels.get('thread'), list(self.stack(ids)), values[0])
-
-    def stack(self, ids):
-        """Function and line of each frame, the outermost first."""
-        p = self.profile
-        for ident in reversed(ids):
-            for line in reversed(p.locations[ident][4]):
-                yield p.text(p.functions[line[1]][2]), line.get(2, 0)
+            self.judge(labels.get('thread'), list(frames_of(self.profile, ids)), values[0])
 
     def judge(self, kind, frames, number):
         if kind not in KINDS:
@@ -130,13 +137,13 @@ def release():
     return int(found[1].removeprefix('1.')) if found else 0
 
 
-def compile_truth():
-    done = run('javac', '--release', '11', '-g', '-nowarn', '-d', TMP, SOURCE)
+def compile_program(source):
+    done = run('javac', '--release', '11', '-g', '-nowarn', '-d', TMP, source)
     check(done.returncode == 0, done.stderr)
 
 
 def judged(*options):
-    compile_truth()
+    compile_program(SOURCE)
     java = Java(*options)
     n = java.counts
     print(f'# {" ".join(options)}: {dict(n)}')
@@ -159,6 +166,36 @@ def inlined():
     if release() not in WITH_PLACES:
         raise Skip(f'Java {release()} does not tell where they have called')
     judged(*(f'-XX:CompileCommand=dontinline,{method}' for method in ('Truth::*Spin', 'Truth$Circle::area')))
+
+
+def kind_of_thawed(names):
+    """What the stack of a virtual thread is; None: another stack, or one that is cut."""
+    if names[-1] != 'Thawed.spin' or names[0] == CUT:
+        return None
+    first = next(i for i, name in enumerate(names) if name.startswith('Thawed.'))
+    if names[first] == 'Thawed.outer':
+        return 'whole' if names.count('Thawed.middle') == 11 else 'wrong'
+    if THAWS.match(names[first - 1]):
+        return 'unnamed'
+    return 'in the heap' if names[first - 1] == IN_HEAP else 'wrong'
+
+
+@test
+def thawed():
+    """a virtual thread's callers that are in the heap are said to be there"""
+    if release() < 21:
+        raise Skip(f'Java {release()} has no virtual threads')
+    compile_program(THAWED)
+    profile, said = record('Thawed', ['-XX:CompileCommand=dontinline,Thawed::*'])
+    counts = collections.Counter()
+    for ids, values, _ in profile.samples:
+        names = [name for name, _ in frames_of(profile, ids)]
+        kind = kind_of_thawed(names)
+        counts[kind] += values[0]
+        check(kind != 'wrong', f'{names}\n{said}')
+    print(f'# {dict(counts)}')
+    check(counts['in the heap'] > 100 and counts['unnamed'] <= (1 - NAMED) * counts['in the heap'], said)
+    check('not on the stack: shown as ' + IN_HEAP in said, said)
 
 
 def why():

@@ -12,6 +12,7 @@
 #include "libshstk/symbol/symbol.h"
 #include "selftests/language/no_program.h"
 #include "tools/java/codecache.h"
+#include "tools/java/inlined.h"
 #include "tools/java/jit_code.h"
 #include "tools/java/method.h"
 #include "tools/java/methods.h"
@@ -20,6 +21,8 @@
 
 #define SECOND 1000000000ull
 #define INTERPRETER 0x5000 /* address of the code */
+#define STUB 0x7000 /* address of HotSpot's own code */
+#define COMPILED 0x7100 /* address of a compiled method, of which nothing is known */
 #define STACK 0x9000
 #define FP (STACK + 0x100)
 #define CODE 8 /* bytes of bytecode */
@@ -61,6 +64,26 @@ static struct {
 	} method, more[MANY];
 } memory;
 
+/* A compiled method, and what belongs to it. */
+static struct compiled {
+	uint64_t scopes_begin, fixed, variable;
+	uint32_t fixed_size, variable_size, relocations_size;
+	uint32_t places, places_end, scopes, metadata;
+	struct {
+		uint32_t relocations[3]; /* which are filled up to whole words */
+		uint32_t unused;
+		uint64_t methods[2];
+	} variable_data;
+	struct {
+		uint8_t scopes_before[8];
+		int32_t places[3][4];
+		uint8_t scopes[8];
+	} fixed_data;
+} compiled;
+
+/* HotSpot's name for the code at STUB. */
+static char stub_name[VM_TEXT];
+
 static struct vmstructs vm;
 static uint64_t the_time = SECOND;
 static bool gone; /* the process cannot be read */
@@ -69,16 +92,26 @@ static unsigned int reads;
 
 static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 {
-	const uint64_t start = (uint64_t)&memory;
+	const struct {
+		const void *start;
+		size_t size;
+	} pieces[] = { { &memory, sizeof(memory) },
+		       { &compiled, sizeof(compiled) },
+		       { stub_name, sizeof(stub_name) } };
 
 	(void)arg;
 	reads++;
 	if (gone)
 		return -ESRCH;
-	if (addr < start || addr - start > sizeof(memory) || size > sizeof(memory) - (addr - start))
-		return -EFAULT;
-	memcpy(buf, (const void *)addr, size);
-	return 0;
+	for (unsigned int i = 0; i < sizeof(pieces) / sizeof(*pieces); i++) {
+		const uint64_t at = addr - (uint64_t)pieces[i].start;
+
+		if (at > pieces[i].size || size > pieces[i].size - at)
+			continue;
+		memcpy(buf, (const void *)addr, size);
+		return 0;
+	}
+	return -EFAULT;
 }
 
 /* There is no other language. */
@@ -111,14 +144,17 @@ void jit_end_look_up(struct jit *jit, const struct jit_look_up *look_up)
 
 int jit_find_code(struct jit *jit, uint64_t pc, struct codeblob *ret)
 {
-	(void)jit, (void)pc, (void)ret;
-	return -ENOENT;
+	(void)jit;
+	if (pc != STUB)
+		return -ENOENT;
+	*ret = (struct codeblob){ .start = STUB, .end = STUB + 1, .name = (uint64_t)stub_name };
+	return 0;
 }
 
 bool jit_has_code(const struct jit *jit, uint64_t pc)
 {
-	(void)jit, (void)pc;
-	return false;
+	(void)jit;
+	return pc == STUB || pc == COMPILED;
 }
 
 /* ---- The process ---- */
@@ -425,6 +461,187 @@ TEST_F(methods, lines_of_many_processes_take_bounded_memory)
 		java_methods_destroy(others[i]);
 	the_time += 2 * SECOND;
 	EXPECT_EQ(MANY, show_many(self));
+}
+
+/* Makes @out of a stack of native frames, the innermost first. Returns whether it has something new. */
+static bool shown_of(FIXTURE_DATA(methods) * self, const uint64_t *pcs, unsigned int nr)
+{
+	const uint8_t marks[4] = { SHSTK_MARK_PC };
+	const uint64_t sps[4] = { STACK, STACK + 64, STACK + 128, STACK + 192 };
+	const struct java_stack stack = {
+		{ pcs, marks, sps, nr, true }, &self->regs, read_stack, NULL
+	};
+
+	return java_place(self->methods, NULL, self->all, &stack, self->out);
+}
+
+/* Returns whether the entry stands for callers in the heap. */
+static bool is_in_heap(FIXTURE_DATA(methods) * self, unsigned int at)
+{
+	const char *module;
+
+	return self->out->pcs[at] >= SHSTK_FUNCTION_BASE &&
+	       languages_function(self->all, self->out->pcs[at], &self->shown, &module) &&
+	       !strcmp(self->shown.function, "[callers in the heap]");
+}
+
+TEST_F(methods, callers_in_the_heap_are_said_to_be_there)
+{
+	static const uint64_t returns[] = { COMPILED, STUB, 0x100 },
+			      thaws[] = { 0x200, STUB, 0x100 };
+	struct language_counts counts;
+
+	make(21, since_20 + 1, sizeof(since_20) - 1);
+	strcpy(stub_name, "StubRoutines (continuation stub");
+	ASSERT_TRUE(shown_of(self, returns, 3));
+	ASSERT_EQ(3, self->out->nr);
+	EXPECT_EQ(COMPILED, self->out->pcs[0]);
+	EXPECT_TRUE(is_in_heap(self, 1));
+	EXPECT_EQ(0x100, self->out->pcs[2]);
+	languages_count(self->all, &counts);
+	EXPECT_EQ(1, counts.in_heap);
+	/* The code that runs remains in the stack. */
+	ASSERT_TRUE(shown_of(self, thaws, 3));
+	ASSERT_EQ(4, self->out->nr);
+	EXPECT_EQ(STUB, self->out->pcs[1]);
+	EXPECT_TRUE(is_in_heap(self, 2));
+	ASSERT_TRUE(shown_of(self, thaws + 1, 2));
+	ASSERT_EQ(3, self->out->nr);
+	EXPECT_EQ(STUB, self->out->pcs[0]);
+	EXPECT_TRUE(is_in_heap(self, 1));
+}
+
+TEST_F(methods, other_code_of_hotspot_leads_to_no_heap)
+{
+	static const uint64_t pcs[] = { COMPILED, STUB, 0x100 };
+
+	make(21, since_20 + 1, sizeof(since_20) - 1);
+	strcpy(stub_name, "StubRoutines (initial stubs)");
+	EXPECT_FALSE(shown_of(self, pcs, 3));
+}
+
+/* Writes a description of an inlined call: byte 5 of method 1, which byte 2 of method 2 has called. */
+static void write_scopes(uint8_t *to, uint8_t lowest)
+{
+	static const uint8_t numbers[] = { 4, 1, 5 + 1, 0, 2, 2 + 1 };
+
+	for (unsigned int i = 0; i < sizeof(numbers); i++)
+		to[1 + i] = numbers[i] + lowest;
+}
+
+/* Makes a compiled method that has called at byte 0x10 of its code. */
+static void make_compiled(void)
+{
+	static const int32_t places[3][4] = { { -1 }, { 0x10, 1 }, { 0x1000 } };
+
+	memset(&compiled, 0, sizeof(compiled));
+	compiled.variable_data.methods[0] = 0x11;
+	compiled.variable_data.methods[1] = 0x22;
+	memcpy(compiled.fixed_data.places, places, sizeof(places));
+	PLACE(VM_PLACES, compiled, places);
+}
+
+/* Makes one as Java 10 to 22 has them: all offsets are from its beginning. */
+static void make_behind(void)
+{
+	make_compiled();
+	vm.version = 17;
+	write_scopes(compiled.fixed_data.scopes_before, 0);
+	compiled.scopes_begin = (uint64_t)compiled.fixed_data.scopes_before;
+	compiled.metadata = offsetof(struct compiled, variable_data.methods);
+	compiled.places = offsetof(struct compiled, fixed_data.places);
+	compiled.places_end = offsetof(struct compiled, fixed_data.scopes);
+	PLACE(VM_SCOPES, compiled, scopes_begin);
+	PLACE(VM_PLACES_END, compiled, places_end);
+	PLACE(VM_METADATA, compiled, metadata);
+	vm.places[VM_FIXED].known = false;
+}
+
+/* Makes one as Java 25 has them: in two pieces of memory. */
+static void make_apart(void)
+{
+	make_compiled();
+	vm.version = 25;
+	write_scopes(compiled.fixed_data.scopes, 1);
+	compiled.fixed = (uint64_t)&compiled.fixed_data;
+	compiled.fixed_size = sizeof(compiled.fixed_data);
+	compiled.places = offsetof(__typeof__(compiled.fixed_data), places);
+	compiled.scopes = offsetof(__typeof__(compiled.fixed_data), scopes);
+	compiled.variable = (uint64_t)&compiled.variable_data;
+	compiled.variable_size = sizeof(compiled.variable_data);
+	compiled.relocations_size = sizeof(compiled.variable_data.relocations);
+	PLACE(VM_FIXED, compiled, fixed);
+	PLACE(VM_FIXED_SIZE, compiled, fixed_size);
+	PLACE(VM_SCOPES_AT, compiled, scopes);
+	PLACE(VM_VARIABLE, compiled, variable);
+	PLACE(VM_VARIABLE_SIZE, compiled, variable_size);
+	PLACE(VM_RELOCATION_SIZE, compiled, relocations_size);
+	vm.places[VM_SCOPES].known = false;
+}
+
+/* Returns how many methods there are at a byte of the code. */
+static unsigned int methods_at(uint64_t at, struct java_scope scopes[INLINED_MAX])
+{
+	const struct codeblob code = { .address = (uint64_t)&compiled,
+				       .start = COMPILED,
+				       .method = 0x22 };
+
+	return java_inlined(&vm, &code, COMPILED + at, scopes);
+}
+
+static const struct {
+	const char *name;
+	void (*make)(void);
+} layouts[] = { { "Java 10 to 22", make_behind }, { "Java 25", make_apart } };
+
+#define NR_LAYOUTS (sizeof(layouts) / sizeof(*layouts))
+
+TEST_F(methods, compiled_code_tells_at_calls_which_methods_it_runs)
+{
+	struct java_scope scopes[INLINED_MAX];
+
+	for (unsigned int i = 0; i < NR_LAYOUTS; i++) {
+		make(17, "", 1);
+		layouts[i].make();
+		ASSERT_EQ(2, methods_at(0x10, scopes)) TH_LOG("%s", layouts[i].name);
+		EXPECT_EQ(0x11, scopes[0].method);
+		EXPECT_EQ(5, scopes[0].at);
+		EXPECT_EQ(0x22, scopes[1].method);
+		EXPECT_EQ(2, scopes[1].at);
+		EXPECT_EQ(0, methods_at(0x11, scopes));
+		EXPECT_EQ(0, methods_at(0xf, scopes));
+	}
+}
+
+/* Changes one thing, and expects that no methods are found any more. */
+#define REFUSES_CALLS(make_it, change)                                  \
+	do {                                                            \
+		struct java_scope scopes[INLINED_MAX];                  \
+                                                                        \
+		make(17, "", 1);                                        \
+		make_it();                                              \
+		change;                                                 \
+		EXPECT_EQ(0, methods_at(0x10, scopes)) TH_LOG(#change); \
+	} while (0)
+
+TEST_F(methods, calls_whose_tables_do_not_fit_have_no_methods)
+{
+	REFUSES_CALLS(make_behind, compiled.variable_data.methods[1] = 0x33);
+	REFUSES_CALLS(make_behind, compiled.places_end = compiled.places);
+	REFUSES_CALLS(make_behind, compiled.places_end = UINT32_MAX);
+	REFUSES_CALLS(make_behind, compiled.places = 0);
+	REFUSES_CALLS(make_behind, compiled.metadata = 0);
+	REFUSES_CALLS(make_behind,
+		      compiled.scopes_begin = (uint64_t)compiled.variable_data.methods - 1);
+	REFUSES_CALLS(make_behind, compiled.scopes_begin = (uint64_t)&compiled.fixed_data.scopes);
+	REFUSES_CALLS(make_behind, vm.places[VM_METADATA].known = false);
+	REFUSES_CALLS(make_apart, compiled.variable_data.methods[1] = 0x33);
+	REFUSES_CALLS(make_apart, compiled.fixed = 0);
+	REFUSES_CALLS(make_apart, compiled.fixed_size = compiled.scopes - 1);
+	REFUSES_CALLS(make_apart, compiled.scopes = compiled.places);
+	REFUSES_CALLS(make_apart, compiled.variable_size = compiled.relocations_size);
+	REFUSES_CALLS(make_apart, compiled.relocations_size = UINT32_MAX);
+	REFUSES_CALLS(make_apart, vm.places[VM_VARIABLE].known = false);
 }
 
 TEST_F(methods, a_native_method_has_no_line)

@@ -31,28 +31,78 @@ struct tables {
 	uint32_t nr_metadata;
 };
 
-/* Reads where the tables of a compiled method are. Returns false if it has none that are known. */
-static bool find_tables(const struct vmstructs *vm, const struct codeblob *code, struct tables *ret)
+/* Returns whether all of some members are known. */
+static bool are_known(const struct vmstructs *vm, enum vm_member first, enum vm_member last)
 {
-	int32_t places, end, metadata;
-
-	for (int m = VM_SCOPES; m < VM_NR; m++)
+	for (enum vm_member m = first; m <= last; m++)
 		if (!vm->places[m].known)
 			return false;
-	if (vm_read_member(vm, code->address, VM_SCOPES, &ret->scopes, WORD) ||
-	    vm_read_member(vm, code->address, VM_PLACES, &places, sizeof(places)) ||
-	    vm_read_member(vm, code->address, VM_PLACES_END, &end, sizeof(end)) ||
-	    vm_read_member(vm, code->address, VM_METADATA, &metadata, sizeof(metadata)))
+	return vm->places[VM_PLACES].known;
+}
+
+/* Reads an offset or a size, which is an int. Returns false if it cannot be read, or is none. */
+static bool read_offset(const struct vmstructs *vm, uint64_t object, enum vm_member member,
+			uint32_t *ret)
+{
+	return !vm_read_member(vm, object, member, ret, sizeof(*ret)) && *ret <= INT32_MAX;
+}
+
+/* Says where the tables are, if each one ends behind its beginning. */
+static bool set_tables(uint64_t places, uint64_t places_end, uint64_t metadata,
+		       uint64_t metadata_end, struct tables *ret)
+{
+	if (places_end <= places || metadata_end < metadata || ret->scopes > ret->scopes_end ||
+	    (places_end - places) / sizeof(struct place) >= MAX_PLACES ||
+	    (metadata_end - metadata) / WORD > UINT32_MAX)
 		return false;
-	ret->places = code->address + places;
-	ret->scopes_end = ret->places;
-	ret->metadata = code->address + metadata;
-	if (places <= 0 || end <= places || metadata <= 0 || ret->scopes < ret->metadata ||
-	    ret->scopes > ret->scopes_end)
+	ret->places = places;
+	ret->nr_places = (places_end - places) / sizeof(struct place);
+	ret->metadata = metadata;
+	ret->nr_metadata = (metadata_end - metadata) / WORD;
+	return true;
+}
+
+/* In Java 10 to 22, all tables lie behind the code: metadata, descriptions, places. */
+static bool find_behind(const struct vmstructs *vm, uint64_t blob, struct tables *ret)
+{
+	uint32_t places, end, metadata;
+
+	if (vm_read_member(vm, blob, VM_SCOPES, &ret->scopes, WORD) ||
+	    !read_offset(vm, blob, VM_PLACES, &places) ||
+	    !read_offset(vm, blob, VM_PLACES_END, &end) ||
+	    !read_offset(vm, blob, VM_METADATA, &metadata) || !places || !metadata)
 		return false;
-	ret->nr_places = (end - places) / sizeof(struct place);
-	ret->nr_metadata = (ret->scopes - ret->metadata) / WORD;
-	return ret->nr_places < MAX_PLACES;
+	ret->scopes_end = blob + places;
+	return set_tables(blob + places, blob + end, blob + metadata, ret->scopes, ret);
+}
+
+/* Since Java 25, they are in two pieces of memory of their own. */
+static bool find_apart(const struct vmstructs *vm, uint64_t blob, struct tables *ret)
+{
+	uint64_t fixed, variable;
+	uint32_t places, scopes, fixed_size, relocations, variable_size;
+
+	if (vm_read_member(vm, blob, VM_FIXED, &fixed, WORD) ||
+	    vm_read_member(vm, blob, VM_VARIABLE, &variable, WORD) ||
+	    !read_offset(vm, blob, VM_PLACES, &places) ||
+	    !read_offset(vm, blob, VM_SCOPES_AT, &scopes) ||
+	    !read_offset(vm, blob, VM_FIXED_SIZE, &fixed_size) ||
+	    !read_offset(vm, blob, VM_RELOCATION_SIZE, &relocations) ||
+	    !read_offset(vm, blob, VM_VARIABLE_SIZE, &variable_size))
+		return false;
+	ret->scopes = fixed + scopes;
+	ret->scopes_end = fixed + fixed_size;
+	relocations = (relocations + WORD - 1) / WORD * WORD;
+	return set_tables(fixed + places, fixed + scopes, variable + relocations,
+			  variable + variable_size, ret);
+}
+
+/* Reads where the tables of a compiled method are. Returns false if it has none that are known. */
+static bool find_tables(const struct vmstructs *vm, uint64_t blob, struct tables *ret)
+{
+	if (are_known(vm, VM_FIXED, VM_RELOCATION_SIZE))
+		return find_apart(vm, blob, ret);
+	return are_known(vm, VM_SCOPES, VM_METADATA) && find_behind(vm, blob, ret);
 }
 
 /* Finds the description that belongs to an offset of the code; 0: there is none. */
@@ -105,7 +155,7 @@ unsigned int java_inlined(const struct vmstructs *vm, const struct codeblob *cod
 	unsigned int nr = 0;
 	uint32_t scope;
 
-	if (!code->method || !find_tables(vm, code, &tables))
+	if (!code->method || !find_tables(vm, code->address, &tables))
 		return 0;
 	scope = find_scope(vm, &tables, (int32_t)(pc - code->start));
 	while (scope) {

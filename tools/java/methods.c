@@ -34,6 +34,10 @@
 #define RBX 3 /* DWARF numbers of registers: the method that is entered */
 #define R13 13 /* and the present bytecode, while the interpreter runs */
 
+/* Begin of HotSpot's name for the code that takes frames out of the heap, and what is shown for these. */
+#define THAWS "StubRoutines (continuation"
+#define IN_HEAP "[callers in the heap]"
+
 static const struct language java = { .module = "[Java]" };
 
 /* What is known of an address: a method, or that none is there (@it is NULL). */
@@ -43,10 +47,14 @@ struct kept_method {
 	struct java_method *it;
 };
 
-/* The methods at a place in compiled code. */
+/*
+ * The methods at a place in compiled code. @thaws: the place is in code that takes the next frames of a
+ * virtual thread out of the heap, when the last one on the stack returns.
+ */
 struct kept_place {
 	uint64_t pc;
 	uint64_t time;
+	bool thaws;
 	unsigned int nr;
 	struct java_scope scopes[INLINED_MAX];
 };
@@ -334,7 +342,16 @@ static uint64_t name_interpreted(struct java_methods *m, struct jit *jit, struct
 
 /* ---- Compiled code ---- */
 
-/* Returns the methods at a return address in compiled code. */
+/* Returns whether a piece of code takes frames out of the heap. */
+static bool does_thaw(const struct vmstructs *vm, const struct codeblob *code)
+{
+	char text[VM_TEXT];
+
+	return !code->method && vm_read_text(vm, code->name, text) &&
+	       !strncmp(text, THAWS, strlen(THAWS));
+}
+
+/* Returns what is known of an address in compiled code: the methods are those at a return address. */
 static const struct kept_place *find_place(struct java_methods *m, struct jit *jit, uint64_t pc)
 {
 	struct kept_place *k = &m->places[(pc ^ pc >> 10) % PLACES];
@@ -351,6 +368,7 @@ static const struct kept_place *find_place(struct java_methods *m, struct jit *j
 		k->pc = pc;
 		k->time = jit_time(jit);
 		k->nr = err ? 0 : java_inlined(jit_tables(jit), &code, pc, k->scopes);
+		k->thaws = !err && does_thaw(jit_tables(jit), &code);
 	}
 	jit_end_look_up(jit, &look_up);
 	return k;
@@ -393,6 +411,28 @@ static bool add_compiled(struct java_methods *m, struct jit *jit, struct languag
 	return to->nr > before;
 }
 
+/*
+ * Where a virtual thread has callers in the heap, the outermost frame on its stack returns to the code
+ * that takes them out. Puts what stands for these callers in place of that code, or behind it, if it
+ * runs. Returns false if it is other code.
+ */
+static bool add_in_heap(struct java_methods *m, struct jit *jit, struct languages *all,
+			const struct java_stack *s, unsigned int i, struct java_entries *to)
+{
+	const uint64_t pc = s->native.pcs[i];
+	const bool runs = !i || !jit_has_code(jit, s->native.pcs[i - 1]);
+	const struct kept_place *place = jit_has_code(jit, pc) ? find_place(m, jit, pc) : NULL;
+	uint64_t callers;
+
+	if (!place || !place->thaws)
+		return false;
+	callers = languages_named(all, &java, IN_HEAP, "", 0);
+	if (!callers || (runs && !add_entry(to, pc, s->native.marks[i])))
+		return false;
+	languages_count_in_heap(all);
+	return add_entry(to, callers, SHSTK_MARK_PC);
+}
+
 /* Returns whether the methods of the release are known. Says so if they are not. */
 static bool is_known(const struct vmstructs *vm, struct languages *all)
 {
@@ -424,7 +464,8 @@ bool java_place(struct java_methods *methods, struct jit *jit, struct languages 
 		frames += is_frame;
 		named += pc != 0;
 		placed |= pc != 0;
-		if (!is_frame && add_compiled(methods, jit, all, stack, i, ret)) {
+		if (!is_frame && (add_compiled(methods, jit, all, stack, i, ret) ||
+				  add_in_heap(methods, jit, all, stack, i, ret))) {
 			placed = true;
 			continue;
 		}

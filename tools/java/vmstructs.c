@@ -70,10 +70,16 @@ static const struct {
 	{ "ConstantPool", "_length", VM_POOL_LENGTH },
 	{ "ConstantPool", "_source_file_name_index", VM_POOL_SOURCE }, /* since Java 15 */
 	{ "InstanceKlass", "_constants", VM_CLASS_POOL },
-	{ "CompiledMethod", "_scopes_data_begin", VM_SCOPES }, /* Java 10 to 22, as all below */
-	{ "nmethod", "_scopes_pcs_offset", VM_PLACES },
+	{ "CompiledMethod", "_scopes_data_begin", VM_SCOPES }, /* Java 10 to 22, as the next two */
 	{ "nmethod", "_dependencies_offset", VM_PLACES_END },
 	{ "nmethod", "_metadata_offset", VM_METADATA },
+	{ "nmethod", "_immutable_data", VM_FIXED }, /* since Java 23, as the next two */
+	{ "nmethod", "_immutable_data_size", VM_FIXED_SIZE },
+	{ "nmethod", "_scopes_data_offset", VM_SCOPES_AT },
+	{ "CodeBlob", "_mutable_data", VM_VARIABLE }, /* since Java 25, as the next two */
+	{ "CodeBlob", "_mutable_data_size", VM_VARIABLE_SIZE },
+	{ "CodeBlob", "_relocation_size", VM_RELOCATION_SIZE },
+	{ "nmethod", "_scopes_pcs_offset", VM_PLACES },
 };
 
 #define NR_NAMES (sizeof(names) / sizeof(*names))

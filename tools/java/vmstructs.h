@@ -59,11 +59,22 @@ enum vm_member {
 	VM_POOL_SOURCE,
 	VM_CLASS_POOL,
 	VM_NR_METHODS,
-	/* And these for what was inlined. */
-	VM_SCOPES = VM_NR_METHODS, /* address of descriptions of calls */
-	VM_PLACES, /* offset of the table of places, from the CodeBlob */
-	VM_PLACES_END,
-	VM_METADATA, /* offset of addresses of methods */
+	/*
+	 * And these for what was inlined: descriptions of calls, a table of places, and addresses of
+	 * methods. Offsets are from the CodeBlob in Java 10 to 22.
+	 */
+	VM_SCOPES = VM_NR_METHODS, /* address of the descriptions */
+	VM_PLACES_END, /* offset */
+	VM_METADATA, /* offset of the addresses */
+	/* Since Java 23, the first two are in a memory of their own, and offsets are from its start. */
+	VM_FIXED, /* address of that memory */
+	VM_FIXED_SIZE,
+	VM_SCOPES_AT, /* offset of the descriptions, which is the end of the table of places */
+	/* Since Java 25, the addresses of methods are in another one, behind the relocations. */
+	VM_VARIABLE, /* address of that memory */
+	VM_VARIABLE_SIZE,
+	VM_RELOCATION_SIZE,
+	VM_PLACES, /* offset of the table of places, in all releases */
 	VM_NR
 };
 

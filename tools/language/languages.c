@@ -865,6 +865,11 @@ void languages_count_named(struct languages *all, bool placed)
 	all->counts.placed += placed;
 }
 
+void languages_count_in_heap(struct languages *all)
+{
+	all->counts.in_heap++;
+}
+
 /* ---- Frames ---- */
 
 /* Finds the functions of @nr frames. */

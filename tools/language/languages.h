@@ -28,11 +28,13 @@ struct perf_rings;
  * @samples: samples of which frames were read.
  * @placed: samples whose functions are in their stack.
  * @too_deep: samples without them because there are more frames than are read.
+ * @in_heap: stacks of virtual threads of Java that have callers in the heap.
  */
 struct language_counts {
 	uint64_t samples;
 	uint64_t placed;
 	uint64_t too_deep;
+	uint64_t in_heap;
 };
 
 /* What is said of stacks that are too deep for their functions, to be printed behind their number. */
@@ -228,6 +230,9 @@ uint64_t languages_named(struct languages *all, const struct language *language,
 
 /* Counts a stack with such functions. @placed: all of them are known. */
 void languages_count_named(struct languages *all, bool placed);
+
+/* Counts a stack that has callers in the heap. */
+void languages_count_in_heap(struct languages *all);
 
 /* Tells why the functions of an interpreter are not shown, unless there is a reason already. */
 void languages_refuse(struct languages *all, const struct reason *why);

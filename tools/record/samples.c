@@ -181,6 +181,10 @@ void samples_report_interpreted(struct recording *r, const struct language_count
 		remark(r,
 		       "%llu of %llu stacks of interpreters show the functions of their programs, the others only the interpreter's own",
 		       (unsigned long long)n->placed, (unsigned long long)n->samples);
+	if (n->in_heap)
+		remark(r,
+		       "%llu stacks are of virtual threads whose outer callers are in Java's heap and not on the stack: shown as [callers in the heap]",
+		       (unsigned long long)n->in_heap);
 	if (refused)
 		remark(r, "functions of programs in an interpreter are not shown: %s", refused);
 }
