@@ -14,7 +14,8 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import TMP, Process, check, main, run, test    # noqa: E402
 from php_judge import PhpJudge    # noqa: E402
 from php_program import write    # noqa: E402
-from told import await_file, await_reading, read_told, shown as functions_of, trace    # noqa: E402
+from told import (    # noqa: E402
+    await_file, await_reading, read_told, shown as functions_of, trace, trace_shown)
 from truth_runs import add_tests    # noqa: E402
 
 PHP = os.environ.get('PHP', '/usr/bin/php')
@@ -38,9 +39,9 @@ def stack_of(kind):
         check(await_file(path, process), 'the program does not wait')
         told = read_told(path)
         await_reading(process.pid, told)
-        frames = trace(process.pid)['threads'][0]['frames']
+        found = trace_shown(process, told, lambda: trace(process.pid))
         process.kill()
-    return told[process.pid], frames
+    return told[process.pid], found[process.pid]
 
 
 @test

@@ -14,7 +14,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import SHSTK, TMP, Process, check, main, run, stack_lines, test    # noqa: E402
 from ruby_judge import RubyJudge    # noqa: E402
 from ruby_program import write    # noqa: E402
-from told import await_file, await_reading, read_told, trace    # noqa: E402
+from told import await_file, await_reading, read_told, trace, trace_shown    # noqa: E402
 from truth_runs import add_tests    # noqa: E402
 
 RUBY = os.environ.get('RUBY', '/usr/bin/ruby')
@@ -62,10 +62,9 @@ def stack_of(kind):
         check(await_file(path, process), 'the program does not wait')
         (tid, told), = read_told(path).items()
         await_reading(process.pid, [tid])
-        frames, = (thread['frames'] for thread in trace(process.pid)['threads']
-                   if thread['tid'] == tid)
+        found = trace_shown(process, [tid], lambda: trace(process.pid))
         process.kill()
-    return told, frames
+    return told, found[tid]
 
 
 @test

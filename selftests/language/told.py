@@ -78,6 +78,24 @@ def trace_by(*source):
     return json.loads(ended.stdout)
 
 
+def trace_until(condition, process, trace_it):
+    """The threads of a process. Traces it again as long as a condition of them does not hold, twenty times
+    at most: a machine that is busy may have no time for all frames while a thread is held."""
+    for _ in range(20):
+        threads = trace_it()['threads']
+        if condition(threads) or process.poll() is not None:
+            break
+    return threads
+
+
+def trace_shown(process, tids, trace_it):
+    """By thread ID: the frames of threads, once functions are shown in those of all of them."""
+    def are_shown(threads):
+        return set(tids) <= {thread['tid'] for thread in threads if any(shown(thread['frames']))}
+
+    return {thread['tid']: thread['frames'] for thread in trace_until(are_shown, process, trace_it)}
+
+
 def shown(frames):
     """(function, line) of a program's functions in a stack, the innermost first."""
     for frame in frames:

@@ -16,7 +16,8 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import TMP, Process, check, main, test    # noqa: E402
 from told import (    # noqa: E402
-    await_file, await_reading, leave_core, may_leave_core, read_told, shown, trace, trace_by)
+    await_file, await_reading, leave_core, may_leave_core, read_told, shown, trace, trace_by,
+    trace_shown, trace_until)
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.py')
@@ -40,7 +41,7 @@ def stacks(trace_it):
         check(await_file(path, process), 'the program does not wait')
         told = read_told(path)
         await_reading(process.pid, told)
-        found = {t['tid']: t['frames'] for t in trace_it(process, folder)['threads']}
+        found = trace_shown(process, told, lambda: trace_it(process, folder))
         process.kill()
     check(len(told) == THREADS, f'{len(told)} threads told where they wait')
     return [(told[tid], found.get(tid, [])) for tid in told]
@@ -106,18 +107,13 @@ def deep_stack(trace_it, depth):
                  preexec_fn=may_leave_core) as process:
         check(await_file(path, process), 'the program does not wait')
         await_reading(process.pid, [process.pid])
-        # A machine that is busy may have no time for all frames while the thread is held.
-        for _ in range(20):
-            thread, = trace_it(process, folder)['threads']
-            functions = [(frame['function'].partition(' (')[0], frame.get('times', 1))
-                         for frame in thread['frames'] if frame['address'] == '0x0']
-            if functions or process.poll() is not None:
-                break
+        frames = trace_shown(process, [process.pid], lambda: trace_it(process, folder))[process.pid]
         process.kill()
-    return functions
+    return [(frame['function'].partition(' (')[0], frame.get('times', 1))
+            for frame in frames if frame['address'] == '0x0']
 
 
-def check_told(trace_it):
+def check_too_deep(trace_it):
     """Nothing is shown of a recursion of more functions than are read, and that is said."""
     folder = tempfile.mkdtemp(dir=TMP)
     path = os.path.join(folder, 'waits')
@@ -125,10 +121,8 @@ def check_told(trace_it):
                  preexec_fn=may_leave_core) as process:
         check(await_file(path, process), 'the program does not wait')
         await_reading(process.pid, [process.pid])
-        for _ in range(20):
-            thread, = trace_it(process, folder)['threads']
-            if thread['too_deep'] or process.poll() is not None:
-                break
+        thread, = trace_until(lambda threads: threads[0]['too_deep'], process,
+                              lambda: trace_it(process, folder))
         process.kill()
     check(thread['too_deep'], 'it is not said')
     check('down' not in str(thread['frames']), f'{thread["frames"][-3:]}')
@@ -159,8 +153,8 @@ def deep_recursion_in_core():
 @test
 def deeper_recursion_is_told():
     """one of 9,000 calls is more than is read, which is said, of a process and of a core file"""
-    check_told(trace_living)
-    check_told(trace_core)
+    check_too_deep(trace_living)
+    check_too_deep(trace_core)
 
 
 def why():
