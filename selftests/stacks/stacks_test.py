@@ -20,11 +20,13 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    BUILD, HERE, LIMIT, TMP, Process, Skip, check, end_with_parent, main, make_folder, shstk,
+    BUILD, HERE, LIMIT, SHSTK, TMP, Process, Skip, check, end_with_parent, main, make_folder, shstk,
     stack_lines, test)
 
 CHAIN = ['inner', 'middle', 'outer', 'main']
-TRIES = 10      # of trace
+TRIES = 100     # of trace
+WORK = 0.8      # CPU seconds of a process while it is recorded
+LONGER = 1, 5, 25   # times as long as usual, where the recorder has to look at a process in time
 SAYS = 'fflush', '_IO_fflush', 'puts', '_IO_puts'
 
 
@@ -113,24 +115,43 @@ def leave_core(pid, folder):
     raise Skip('no core file in the working directory, as core_pattern says')
 
 
-def stacks_of(*options):
-    """Records with these options and returns {stack, innermost first: value}."""
-    out = os.path.join(TMP, 'out.folded')
-    done = shstk('record', '-F', '499', '-o', out, *options)
-    if 'not permitted' in done.stderr or 'no perf event' in done.stderr:
-        raise Skip(done.stderr.strip().split('\n')[0])
-    check(os.path.exists(out), f'record: {done.stderr}')
-    with open(out, encoding='utf-8') as file:
+def stacks_in(path, said):
+    """Returns {stack, innermost first: value} of a file, which it removes, of a recorder that said that."""
+    if 'not permitted' in said or 'no perf event' in said:
+        raise Skip(said.strip().split('\n')[0])
+    check(os.path.exists(path), f'record: {said}')
+    with open(path, encoding='utf-8') as file:
         lines = stack_lines(file.read())
-    os.unlink(out)
+    os.unlink(path)
     # Where only user mode may be sampled the time in the kernel has no stack.
     return {tuple(reversed(stack.split(';'))): value for stack, value in lines
             if not (os.getuid() and stack.endswith('[kernel]'))}
 
 
+def stacks_of(*options):
+    """Records a command with these options and returns {stack, innermost first: value}."""
+    out = os.path.join(TMP, 'out.folded')
+    return stacks_in(out, shstk('record', '-F', '499', '-o', out, *options).stderr)
+
+
+def stacks_of_process(pid, *options, work=WORK):
+    """The same of a process, until it has used so many CPU seconds."""
+    out, end = os.path.join(TMP, 'out.folded'), time.monotonic() + LIMIT
+    with Process([SHSTK, 'record', '-F', '499', '-o', out, '-p', str(pid), '--via=copies', *options],
+                 stderr=subprocess.PIPE, text=True) as recorder:
+        said = recorder.stderr.readline()
+        until = cpu_ticks(pid) + work * os.sysconf('SC_CLK_TCK')
+        while recorder.poll() is None and cpu_ticks(pid) < until:
+            check(time.monotonic() < end, 'the program gets no CPU time')
+            time.sleep(0.02)
+        recorder.send_signal(signal.SIGINT)
+        said += recorder.communicate()[1]
+    return stacks_in(out, said)
+
+
 def check_record(pid):
     """Checks that all recorded stacks have the whole chain, and that none is truncated."""
-    stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=1')
+    stacks = stacks_of_process(pid)
     check(stacks, 'no samples')
     for stack in stacks:
         check(not any('truncated' in name for name in stack), f'{stack}')
@@ -181,11 +202,14 @@ def moved_text_in_a_core():
 def text_moved_meanwhile():
     """... also where that happens while it is recorded"""
     for how in 'silent', 'told':
-        stacks = stacks_of('--via=copies', '--', os.path.join(HERE, 'moved_text'), how, '1000')
-        check(any(has_chain(stack) for stack in stacks), f'{stacks}')
-        lost = [stack for stack in stacks if 'truncated' in ''.join(stack)]
-        whole = sum(value for stack, value in stacks.items() if has_chain(stack))
-        check(sum(stacks[stack] for stack in lost) * 10 < whole, f'{lost}')
+        for times in LONGER:
+            stacks = stacks_of('--via=copies', '--', os.path.join(HERE, 'moved_text'), how,
+                               str(1000 * times))
+            lost = sum(value for stack, value in stacks.items() if 'truncated' in ''.join(stack))
+            whole = sum(value for stack, value in stacks.items() if has_chain(stack))
+            if lost * 10 < whole:
+                break
+        check(lost * 10 < whole, f'{lost} of {whole + lost} lost: {stacks}')
 
 
 @test
@@ -194,7 +218,7 @@ def moved_text_in_a_file():
     data, out = os.path.join(TMP, 'moved.data'), os.path.join(TMP, 'moved.folded')
     for how in 'silent', 'told':
         with Target('moved_text', how, '0') as pid:
-            stacks_of('-p', str(pid), '--via=copies', '--duration=1', '--perf-data', data)
+            stacks_of_process(pid, '--perf-data', data)
         done = shstk('unwind', '-o', out, data)
         check(done.returncode == 0, done.stderr)
         with open(out, encoding='utf-8') as file:
@@ -277,7 +301,8 @@ def innermost(pid, place):
     A function on the way there may look the same. So the thread is let work on for three ticks.
     """
     arrived = 0
-    for _ in range(600):
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
         thread = threads_of(pid, '--source=unwind')[0]
         if place(names_of(thread)[0]):
             now = cpu_ticks(pid)
@@ -299,7 +324,7 @@ def made_code():
         check(has_chain(names, CHAIN[1:]) and thread['complete'], f'{names}')
         check([f['guess'] for f in thread['frames'][:5]] == [False, True, True, True, False],
               f'{thread["frames"]}')
-        stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=1')
+        stacks = stacks_of_process(pid)
         check(stacks, 'no samples')
         for stack in stacks:
             check([name.startswith('[') for name in stack[:4]] == [True, True, True, False],
@@ -368,13 +393,25 @@ RECURSION = '[recursion of 2 calls]'
 FOLDED = ['inner', 'pong', 'ping', 'pong', RECURSION, 'ping', 'main']
 
 
+def whole_of(stacks):
+    return [stack for stack in stacks if '[truncated]' not in stack]
+
+
 def check_folded(stacks):
     """Checks that stacks of deep.c have both ends. A few of the first ones have no outer end: they
     are from before the copies were large enough, or the process was looked at."""
-    whole = {stack: value for stack, value in stacks.items() if '[truncated]' not in stack}
-    check(whole, f'{stacks}')
-    for stack in whole:
+    check(whole_of(stacks), f'{stacks}')
+    for stack in whole_of(stacks):
         check(has_chain(stack, FOLDED) and stack.count(RECURSION) == 1, f'{stack}')
+
+
+def stacks_of_deep(pid, *options):
+    """Records deep.c until the copies are large enough."""
+    for times in LONGER:
+        stacks = stacks_of_process(pid, *options, work=WORK * times)
+        if whole_of(stacks):
+            break
+    return stacks
 
 
 def read_folded(path):
@@ -388,8 +425,8 @@ def read_folded(path):
 def recorded_recursion():
     """a recording of 5000 calls has both ends of the stacks, and what repeats once; --depth cuts"""
     with Target('deep', '2500') as pid:
-        check_folded(stacks_of('-p', str(pid), '--via=copies', '--duration=2'))
-        stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=1', '--depth=1024')
+        check_folded(stacks_of_deep(pid))
+        stacks = stacks_of_process(pid, '--depth=1024')
         check(stacks and all('[truncated]' in stack for stack in stacks), f'{stacks}')
         check(not any(RECURSION in stack for stack in stacks), f'{stacks}')
 
@@ -399,8 +436,9 @@ def recursion_recorded_by_the_agent():
     """stacks of the agent have both ends, too, by CPU time and wall-clock time; --depth cuts"""
     out, deep = os.path.join(TMP, 'agent.folded'), os.path.join(HERE, 'deep')
     for options, folded in ([], True), (['--wall'], True), (['--depth=1024'], False):
-        done = shstk('record', '--via=agent', '-F', '99', '-o', out, *options, '--', deep, '2500',
-                     '1000')
+        # A ring that has room for all: stacks would be cut if the recorder had no time to read it.
+        done = shstk('record', '--via=agent', '-F', '99', '--buffer=16384', '-o', out, *options, '--',
+                     deep, '2500', '1000')
         check(done.returncode == 0, f'{options}: {done.stderr}')
         stacks = {stack: value for stack, value in read_folded(out).items() if 'inner' in stack}
         check(stacks and ('deeper than 1024 frames' in done.stderr) == folded,
@@ -409,8 +447,6 @@ def recursion_recorded_by_the_agent():
                     if has_chain(stack, FOLDED) and stack.count(RECURSION) == 1)
         cut = sum(value for stack, value in stacks.items() if '[truncated]' in stack)
         check(whole + cut == sum(stacks.values()), f'{options}: {stacks}')
-        # A stack is cut, too, if the ring has no room: if the recorder had no time while the program
-        # took five samples, which are 50 ms of its time.
         check(whole > 4 * cut if folded else not whole, f'{options}: {whole} whole, {cut} cut')
 
 
@@ -420,8 +456,7 @@ def recorded_recursion_in_files():
     data, kept, pb, again, text = [os.path.join(TMP, name) for name in (
         'deep.data', 'deep.shstk', 'deep.pb', 'again.pb', 'unwound.folded')]
     with Target('deep', '1500') as pid:
-        check_folded(stacks_of('-p', str(pid), '--via=copies', '--duration=2', '-o', kept,
-                               '-o', pb, '--perf-data=' + data))
+        check_folded(stacks_of_deep(pid, '-o', kept, '-o', pb, '--perf-data=' + data))
     shstk('report', '-q', '-o', again, kept)
     with open(pb, 'rb') as one, open(again, 'rb') as other:
         check(one.read() == other.read(), 'the kept file gives another profile')
@@ -438,16 +473,16 @@ def other_stack():
     with Target('other_stack', '0') as pid:
         check_trace(pid, '--source=unwind')
     out = os.path.join(TMP, 'out.folded')
-    done = shstk('record', '-F', '499', '--via=copies', '-o', out, '--',
-                 os.path.join(HERE, 'other_stack'), '2000')
-    if 'not permitted' in done.stderr or 'no perf event' in done.stderr:
-        raise Skip(done.stderr.strip().split('\n')[0])
-    check('continue beyond' not in done.stderr, done.stderr)
-    with open(out, encoding='utf-8') as file:
-        stacks = stack_lines(file.read())
-    whole = sum(value for stack, value in stacks if has_chain(stack.split(';')[::-1]))
-    cut = sum(value for stack, value in stacks if '[truncated]' in stack)
-    # Some of the first ones are from before the process was looked at.
+    for times in LONGER:
+        done = shstk('record', '-F', '499', '--via=copies', '-o', out, '--',
+                     os.path.join(HERE, 'other_stack'), str(2000 * times))
+        stacks = stacks_in(out, done.stderr)
+        check('continue beyond' not in done.stderr, done.stderr)
+        whole = sum(value for stack, value in stacks.items() if has_chain(stack))
+        cut = sum(value for stack, value in stacks.items() if '[truncated]' in stack)
+        # Some of the first ones are from before the process was looked at.
+        if whole > 4 * cut:
+            break
     check(whole > 4 * cut, f'{whole} whole, {cut} cut: {done.stderr}')
     said = re.search(r'(\d+) of \d+ stacks continue elsewhere', done.stderr)
     check(not said or cut, f'{cut} are cut: {done.stderr}')
@@ -456,17 +491,18 @@ def other_stack():
 def check_stacks(name, chain, *options):
     """Records a program for some time: nearly all of its stacks have the chain, and their end."""
     out = os.path.join(TMP, 'out.folded')
-    done = shstk('record', '-F', '499', *options, '-o', out, '--', os.path.join(HERE, name), '2000')
-    if 'not permitted' in done.stderr or 'no perf event' in done.stderr:
-        raise Skip(done.stderr.strip().split('\n')[0])
-    check(done.returncode == 0, done.stderr)
-    whole = rest = 0
-    with open(out, encoding='utf-8') as file:
-        for stack, value in stack_lines(file.read()):
-            frames = [f for f in stack.split(';')[::-1] if f != '__morestack']
+    for times in LONGER:
+        done = shstk('record', '-F', '499', *options, '-o', out, '--', os.path.join(HERE, name),
+                     str(2000 * times))
+        whole = rest = 0
+        for stack, value in stacks_in(out, done.stderr).items():
+            frames = [f for f in stack if f != '__morestack']
             good = '[truncated]' not in frames and has_chain(frames, chain)
             whole, rest = (whole + value, rest) if good else (whole, rest + value)
-    # The rest is from before the process was looked at, and from its beginning.
+        check(done.returncode == 0, done.stderr)
+        # The rest is from before the process was looked at, and from its beginning.
+        if whole > 4 * rest:
+            break
     check(whole > 4 * rest, f'{whole} whole, {rest} not: {done.stderr}')
 
 
@@ -532,7 +568,7 @@ def stepped_instruction():
     """an instruction with a probe of another tool, which the kernel steps elsewhere, has its place"""
     chain = ['call_multiply', 'begin_multiply', 'step', 'main']
     with Target('probed', 'stepped') as pid:
-        stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=2')
+        stacks = stacks_of_process(pid)
     check_stepped(stacks, ['multiply'], chain)
 
 
@@ -541,7 +577,7 @@ def stepped(mode, chain, live, file):
     of the same samples later."""
     data, out = os.path.join(TMP, 'stepped.data'), os.path.join(TMP, 'stepped.folded')
     with Target('probed', mode) as pid:
-        stacks = stacks_of('-p', str(pid), '--via=copies', '--duration=1', f'--perf-data={data}')
+        stacks = stacks_of_process(pid, f'--perf-data={data}')
     check_stepped(stacks, live, chain)
     done = shstk('unwind', '-o', out, data)
     check(done.returncode == 0, done.stderr)
@@ -581,7 +617,7 @@ def probed_return():
         check(has_chain(names_of(thread), whole) and thread['complete'], f'{names_of(thread)}')
         check([f['function'] for f in thread['frames'] if f['guess']] == ['start'],
               f'{thread["frames"]}')
-        for stack in stacks_of('-p', str(pid), '--via=copies', '--duration=1'):
+        for stack in stacks_of_process(pid):
             check(has_chain(stack, whole), f'{stack}')
 
 
@@ -592,7 +628,7 @@ def probed_return_of_an_unknown():
         whole = ['inner', 'middle', '[uprobes]', 'start', 'main']
         thread = threads_of(pid, '--source=unwind')[0]
         check(has_chain(names_of(thread), whole) and thread['complete'], f'{names_of(thread)}')
-        for stack in stacks_of('-p', str(pid), '--via=copies', '--duration=1'):
+        for stack in stacks_of_process(pid):
             check(has_chain(stack, whole), f'{stack}')
 
 
