@@ -145,16 +145,20 @@ def check_in_all(begin, *command):
 
 def check_in_parts(begin, function, *command):
     """Checks with --every that a line that begins so is in each part with a function of that name."""
-    name = os.path.join(TMP, f'every{os.path.basename(command[0])}.folded')
-    done = run(SHSTK, 'record', '--every=250ms', '-o', name, '--', *command)
-    no_events(done.stderr)
-    check(done.returncode == 0, done.stderr)
-    said = []
-    for stacks in map(folded, parts(name)):
-        names = {frame for frames, _ in stacks for frame in frames}
-        if any(n.startswith(function) for n in names):
-            said.append(any(n.startswith(f'[caution] {begin}') for n in names))
-    check(len(said) >= 3 and all(said), f'{said}: {done.stderr}')
+    for number in range(PATIENCE):
+        name = os.path.join(TMP, f'every{number}{os.path.basename(command[0])}.folded')
+        done = run(SHSTK, 'record', '--every=250ms', '-o', name, '--', *command)
+        no_events(done.stderr)
+        check(done.returncode == 0, done.stderr)
+        said = []
+        for stacks in map(folded, parts(name)):
+            names = {frame for frames, _ in stacks for frame in frames}
+            if any(n.startswith(function) for n in names):
+                said.append(any(n.startswith(f'[caution] {begin}') for n in names))
+        check(all(said), f'{said}: {done.stderr}')
+        if len(said) >= 3:      # a recorder that has to wait for a CPU writes fewer parts
+            return
+    check(False, f'never three parts: {done.stderr}')
 
 
 DWO_MISSING = 'inlined functions of 1 source file are not shown'
@@ -293,14 +297,15 @@ def page_faults_are_counted():
     """-e page-faults: the sum is what the program had, in each of some runs"""
     for _ in range(4):
         (touched, before_exit), (_, counted), stacks, err = record_faults()
-        check(sum(value for _, value in stacks) == counted, f'{counted}: {err}')
+        # If they came faster than they could be taken, a sample stands for several.
+        each = int((re.search(r'one of (\d+) was sampled', err) or [0, 1])[1])
+        whole = sum(value for _, value in stacks)
+        check(counted <= whole < counted + each, f'{whole} of {counted}: {err}')
         check(before_exit - EXTRA <= counted <= before_exit + EXTRA,
               f'{counted} counted, {before_exit} were: {err}')
         here = sum(value for frames, value in stacks if 'touch_pages' in frames)
         missing = sum(value for frames, value in stacks if '[not sampled]' in frames)
-        # If they came faster than they could be taken, a sample stands for several.
-        each = re.search(r'one of (\d+) was sampled', err)
-        slack = 2 * int(each[1]) if each else 2
+        slack = 2 * each
         check(here <= touched + slack and here + missing >= touched - slack,
               f'{here} + {missing}, {touched} were: {err}')
 
@@ -614,8 +619,9 @@ def waiting_is_not_being_preempted():
     check(waits > 0.4 and not works, f'{waits} and {works} s: {err}')
     check('see --preempted' in err, err)
     waits, works, err = off_cpu('--preempted')
-    check(works > waits and works > 0.05, f'{waits} and {works} s: {err}')
-    check('see --off-cpu' in err, err)
+    # A thread that was woken waits for the CPU, too.
+    named = re.search(r'([0-9.]+) s more off the CPU are of threads that waited: see --off-cpu', err)
+    check(works > 0.05 and named and float(named[1]) > 0.4, f'{waits} and {works} s: {err}')
 
 
 sys.exit(main())
