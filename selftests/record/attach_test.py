@@ -328,11 +328,13 @@ def first_thread_ended():
                   f'{done.returncode} {done.stderr} {done.stdout}')
 
 
-def free_port():
-    """Returns a port at which nobody listens."""
+@contextlib.contextmanager
+def own_port():
+    """A port that only a server with SO_REUSEADDR gets meanwhile: no other program, and no client."""
     with socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         sock.bind(('127.0.0.1', 0))
-        return sock.getsockname()[1]
+        yield sock.getsockname()[1]
 
 
 NGINX = '''
@@ -350,9 +352,14 @@ http {{
 @test
 def nginx():
     """Debian's nginx, serving"""
-    server, port = tool('nginx'), free_port()
+    server = tool('nginx')
     if os.getuid():
         raise Skip('needs root')
+    with own_port() as port:
+        serve_with_nginx(server, port)
+
+
+def serve_with_nginx(server, port):
     with open(os.path.join(TMP, 'nginx.conf'), 'w', encoding='ascii') as file:
         file.write(NGINX.format(tmp=TMP, port=port))
     with open(os.path.join(TMP, 'page.txt'), 'w', encoding='ascii') as file:

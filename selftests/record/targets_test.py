@@ -140,6 +140,7 @@ def reasons():
     """no samples: it is said what the process does instead of running"""
     with family('threads') as tids:
         os.kill(tids['parent'], signal.SIGSTOP)
+        os.waitid(os.P_PID, tids['parent'], os.WSTOPPED)
         text = expect(record('-p', str(tids['parent'])))
         check(f'; process {tids["parent"]} (family) is stopped' in text, text)
 

@@ -38,6 +38,7 @@ def trace_threads():
     """trace -p: all threads, their states, and the pause"""
     with Running('stacks') as target:
         wait_sleeping(target.pid, 3)
+        wait_cpu(target.pid, 0.1)       # of the fourth one, which may have just been made
         first, threads = trace(target.pid)
     check(re.search(r'4 threads, stopped for \d+\.\d+ ms', first), first)
     for name, states in (('blocked_in_read', 'sleeping'),
