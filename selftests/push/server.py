@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """A server on this machine that takes requests, counts them, and answers as a test says."""
 
+import contextlib
 import os
 import socket
 import ssl
@@ -9,6 +10,7 @@ import time
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
 LIMIT = 150     # seconds that a connection may be silent
+HELD = []       # sockets at the ports of servers that have ended: no other server gets the same URL
 
 
 class Request:
@@ -21,6 +23,15 @@ class Request:
                         for name, _, value in (text.partition(':') for text in rest)}
         self.body = body
         self.time = time.monotonic()
+
+
+def hold(place):
+    """Keeps an address from everybody else, unless somebody has it already."""
+    held = socket.socket()
+    held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    with contextlib.suppress(OSError):
+        held.bind(place)
+    HELD.append(held)
 
 
 def answer(status, body=b'', *headers):
@@ -75,8 +86,10 @@ class Server:
         return self
 
     def __exit__(self, *_):
+        place = self.listener.getsockname()
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
+        hold(place)
         for thread in self.threads:
             thread.join(LIMIT)
 
