@@ -13,6 +13,7 @@ import contextlib
 import functools
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -155,6 +156,43 @@ def broker_killed():
     done = subprocess.CompletedProcess([], recorder.returncode, out, err)
     check(done.returncode == 0, err)
     check_whole(done, 'innermost', 'main;outer;middle')
+
+
+# recvmsg(2)
+RECEIVES = '47' if os.uname().machine == 'x86_64' else '212'
+
+
+def await_call(pid, number):
+    """Waits until a process waits in a system call."""
+    until = time.monotonic() + PATIENCE
+    while True:
+        with open(f'/proc/{pid}/syscall', encoding='ascii') as file:
+            if file.read().split()[0] == number:
+                return
+        check(time.monotonic() < until, 'it does not wait for the broker')
+        time.sleep(0.01)
+
+
+def stop(process):
+    process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+
+
+@test
+def stopped_meanwhile():
+    """a recorder that is stopped while it waits for the broker gets its answer when it goes on"""
+    with broker() as (process, who):
+        stop(process)
+        recorder = Process([SHSTK, 'record', '-F', '499', '-o', '-', '--format=folded', '--', SPIN, '0.1'],
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **who)
+        try:
+            await_call(recorder.pid, RECEIVES)
+            stop(recorder)
+            recorder.send_signal(signal.SIGCONT)
+        finally:
+            process.send_signal(signal.SIGCONT)
+            _, err = recorder.communicate(timeout=PATIENCE)
+    check(recorder.returncode == 0 and 'that the broker opened, stacks walked' in err, err)
 
 
 if __name__ == '__main__':

@@ -72,6 +72,17 @@ static bool is_sound(const struct broker_reply *reply, bool handed)
 	return handed == (!reply->error && !(reply->flags & BROKER_DONE));
 }
 
+/* Receives a message. A call with a limit of time is interrupted when its process was stopped, too. */
+static ssize_t receive(int socket, struct msghdr *msg)
+{
+	ssize_t n;
+
+	do {
+		n = recvmsg(socket, msg, MSG_CMSG_CLOEXEC);
+	} while (n < 0 && errno == EINTR);
+	return n;
+}
+
 int broker_receive(int socket, struct broker_reply *ret)
 {
 	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
@@ -85,7 +96,7 @@ int broker_receive(int socket, struct broker_reply *ret)
 		.msg_control = &control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+	ssize_t n = receive(socket, &msg);
 	int fd;
 
 	/*
@@ -93,7 +104,7 @@ int broker_receive(int socket, struct broker_reply *ret)
 	 * reports that, and the second one receives the answer.
 	 */
 	if (n < 0 && errno == ECONNRESET)
-		n = recvmsg(socket, &msg, MSG_CMSG_CLOEXEC);
+		n = receive(socket, &msg);
 	fd = n < 0 ? -1 : descriptor_of(&msg);
 
 	if (n < 0)
