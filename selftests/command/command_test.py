@@ -282,12 +282,15 @@ def heap_show_implies_heap():
 @test
 def durations_have_units():
     """--duration=300ms, 0.005m and 0.3 stop after that time"""
-    for text in '300ms', '0.005m', '0.3':
+    def recorded(text):
         run = record(f'--duration={text}', '-o', path('d.folded'), job=('burn', '1500'))
         equal(run.returncode, 0, run.stderr)
-        used = sum(int(line.rsplit(' ', 1)[1]) for line in
+        return sum(int(line.rsplit(' ', 1)[1]) for line in
                    content(os.path.join(TMP, 'd.folded')).splitlines()) / 1e9
-        check(used < 1.2, f'{text}: recorded {used} s')
+
+    for text in '300ms', '0.005m', '0.3':
+        # It is longer if the recorder has to wait for a CPU.
+        check(any(recorded(text) < 1.2 for _ in range(5)), f'{text}: each time it is longer')
     for text in '0', '-1', '1x', 'm', '1e99', 'nan', '1 s':
         run = record(f'--duration={text}')
         equal(run.returncode, 2, f'status of {text}')
