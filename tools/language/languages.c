@@ -218,6 +218,11 @@ void languages_count(const struct languages *all, struct language_counts *ret)
 	*ret = all->counts;
 }
 
+void languages_count_anew(struct languages *all)
+{
+	all->counts = (struct language_counts){ .samples = 0 };
+}
+
 /* ---- Interpreters ---- */
 
 bool languages_may_be(const char *path)

@@ -266,4 +266,7 @@ bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, cons
 
 void languages_count(const struct languages *all, struct language_counts *ret);
 
+/* Has counts begin anew, as another profile begins. */
+void languages_count_anew(struct languages *all);
+
 #endif

@@ -429,6 +429,8 @@ void perf_recording_renew(struct perf_recording *d, struct shstk_symbols *symbol
 {
 	converter_renew(d->convert, symbols, profile);
 	sums_renew(&d->sums, d->rings, counts_others(d));
+	if (d->languages)
+		languages_count_anew(d->languages);
 }
 
 /* ---- State and counts ---- */
