@@ -113,4 +113,12 @@ check-languages:
 run-check-languages: all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 	$(Q)selftests/language/languages.py
 
-.PHONY: check-languages run-check-languages
+#   make check-languages-long  record programs in these languages for half an hour (SECONDS=1800) beside processes that
+#	work (LOAD=2; without it as many as there are CPUs): nothing ends or stops, and memory is flat
+check-languages-long:
+	$(Q).ci/packages-install build check
+	$(Q)+$(CHECK_MAKE) run-check-languages-long
+run-check-languages-long: all
+	$(Q)selftests/language/long.py
+
+.PHONY: check-languages run-check-languages check-languages-long run-check-languages-long
