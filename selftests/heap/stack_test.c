@@ -85,7 +85,8 @@ static int skip(const char *why)
 
 int main(int argc, char **argv)
 {
-	static const char *const names[PROBE_PROGRAMS] = { "enter", "leave", "release", "begun" };
+	static const char *const names[PROBE_PROGRAMS] = { "enter", "leave", "release", "begun",
+							   "mapped" };
 	struct programs programs;
 	struct reason why;
 	int failed = 0, large;

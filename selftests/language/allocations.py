@@ -14,7 +14,7 @@ import sys
 import threading
 
 try:
-    import ctypes   # before it is recorded: stacks of a library that was just loaded may be cut
+    import ctypes
 except ImportError:     # it is in a package of its own
     ctypes = None
 

@@ -9,16 +9,20 @@ the interpreter (PYTHON) and how many functions are made (ROUNDS).
 
 import ast
 import functools
+import glob
 import os
 import platform
 import re
+import shutil
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from allocations import FIRST, LOCKED, STEP, UNLOCKED, first_line, size_of  # noqa: E402
-from harness import SHSTK, TMP, Skip, check, equal, main, shstk, test     # noqa: E402
+from harness import HERE, SHSTK, TMP, Process, Skip, check, equal, main, shstk, test     # noqa: E402
+import node_program    # noqa: E402
 from permitted import check_not_refused     # noqa: E402
 from pprof import Decoded   # noqa: E402
 
@@ -50,26 +54,62 @@ def skip_unless_probed(said):
         raise Skip(reason.group())
 
 
-def record_running(out):
-    """Records the program while it runs. Returns what was said."""
-    with subprocess.Popen([*PYTHON.split(), '-S', PROGRAM, str(ROUNDS), 'wait'], text=True,
-                          stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
+def go_on(program):
+    """Has a program go on that waits, and waits for its answer."""
+    print(file=program.stdin, flush=True)
+    return program.stdout.readline()
+
+
+def record_process(out, command, action, may_refuse=None):
+    """Records a program that says that it is ready while action() goes on with it. Returns what was said, in
+    which may_refuse may be why no functions are shown."""
+    with Process(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         equal(program.stdout.readline(), 'ready\n', 'the program')
-        with subprocess.Popen([SHSTK, 'record', '--heap', '-p', str(program.pid), '--duration=1h', '-o', out],
-                              text=True, stderr=subprocess.PIPE) as recorder:
+        with Process([SHSTK, 'record', '--heap', '-p', str(program.pid), '--duration=1h', '-o', out],
+                     text=True, stderr=subprocess.PIPE) as recorder:
             said = recorder.stderr.readline()
             if 'from now on' in said:
-                print(file=program.stdin, flush=True)
-                program.stdout.readline()
+                action(program, recorder)
             recorder.terminate()
             said += recorder.stderr.read()
         program.kill()
-    skip_unless_probed(said)
+    if not may_refuse or may_refuse not in said:
+        skip_unless_probed(said)
     equal(recorder.returncode, 0, said)
     return said
 
 
-WAYS = {'a command': record_command, 'a process': record_running}
+def record_running(out):
+    """Records the program while it runs. Returns what was said."""
+    return record_process(out, [*PYTHON.split(), '-S', PROGRAM, str(ROUNDS), 'wait'],
+                          lambda program, _: go_on(program))
+
+
+def bpf_programs(process):
+    """How many BPF programs a process has."""
+    folder = f'/proc/{process.pid}/fd'
+    return sum(1 for fd in os.listdir(folder) if 'bpf-prog' in os.readlink(os.path.join(folder, fd)))
+
+
+def meet_interpreter(program, recorder):
+    """Has the program load its interpreter, and waits until the recorder has the program that reads frames."""
+    before = bpf_programs(recorder)
+    equal(go_on(program), 'ready\n', 'the program')
+    while bpf_programs(recorder) == before and recorder.poll() is None:
+        time.sleep(0.01)
+    go_on(program)
+
+
+def record_embedding(out):
+    """Records a program that loads Python while it runs. Returns what was said."""
+    found = sorted(glob.glob('/usr/lib/*/libpython3.1[1-4].so.1.0'))
+    if not found:
+        raise Skip('no libpython3 is installed')
+    return record_process(out, [os.path.join(HERE, 'embed'), '-w', found[-1], '-S', PROGRAM, str(ROUNDS), 'wait'],
+                          meet_interpreter)
+
+
+WAYS = {'a command': record_command, 'a process': record_running, 'a process that loads it': record_embedding}
 
 
 @functools.lru_cache(maxsize=None)
@@ -175,6 +215,76 @@ def lock_of_process():
     locked, unlocked = in_c('a process')
     equal(locked[:1], ['with_lock'], 'with the lock')
     equal(unlocked[:1], ['without_lock'], 'without the lock')
+
+
+@test
+def right_of_loaded():
+    """a process that loads the interpreter later: no stack has another function, file or line"""
+    check_right('a process that loads it')
+
+
+@test
+def shown_of_loaded():
+    """a process that loads the interpreter later: most blocks have their functions"""
+    check_shown('a process that loads it', ROUNDS * 4 // 5)
+
+
+# ---- Libraries that are loaded meanwhile ----
+
+LOADS = """import ctypes, sys
+print('ready', flush=True); sys.stdin.readline()
+for i, path in enumerate(sys.argv[1:]):
+    ctypes.CDLL(path).late_outer(100000 + 8 * i)
+print('done', flush=True); sys.stdin.readline()
+"""
+
+
+@test
+def late():
+    """a process: in each library that it loads, one at once after the other, stacks are whole"""
+    if subprocess.run([*PYTHON.split(), '-S', '-c', 'import ctypes'], stderr=subprocess.DEVNULL).returncode:
+        raise Skip(PYTHON + ' has no ctypes')
+    out, copies = os.path.join(TMP, 'late.pb.gz'), []
+    for i in range(30):
+        copies.append(os.path.join(TMP, f'late-{i}.so'))
+        shutil.copy(os.path.join(HERE, 'late.so'), copies[i])
+    print('#', record_process(out, [*PYTHON.split(), '-S', '-c', LOADS, *copies], lambda program, _: go_on(program)))
+    profile = Decoded(out)
+    objects, space = (profile.types.index(t) for t in (('alloc_objects', 'count'), ('alloc_space', 'bytes')))
+    sizes = [100000 + 8 * i for i in range(len(copies))]
+    whole = [values[space] for ids, values, _ in profile.samples if values[objects] == 1 and
+             {'late_inner', 'late_outer', '_start'} <= {name for name, _, _ in lines_of(profile, ids)}]
+    equal([size for size in sizes if size not in whole], [], 'blocks whose stacks are cut')
+
+
+# ---- Languages whose functions are not shown ----
+
+READY_NODE = 'process.stdin.on("data", () => console.log("done")); console.log("ready")'
+READY_JAVA = """import ctypes, sys
+ctypes.CDLL(sys.argv[1])
+print('ready', flush=True); sys.stdin.readline(); print('done', flush=True); sys.stdin.readline()
+"""
+
+
+@test
+def java():
+    """a process that has Java: it is said that its methods are not shown"""
+    library = os.path.join(TMP, 'libjvm.so')
+    shutil.copy(os.path.join(HERE, 'late.so'), library)
+    said = record_process(os.path.join(TMP, 'java.pb.gz'), [*PYTHON.split(), '-S', '-c', READY_JAVA, library],
+                          lambda program, _: go_on(program), may_refuse='methods of Java are not read at probes')
+    check('are not shown: methods of Java are not read at probes' in said, said)
+
+
+@test
+def javascript():
+    """a process that has JavaScript: it is said that its functions are not shown"""
+    no = node_program.why_not()
+    if no:
+        raise Skip(no)
+    said = record_process(os.path.join(TMP, 'js.pb.gz'), [*node_program.NODE.split(), '-e', READY_NODE],
+                          lambda program, _: go_on(program), may_refuse='as JavaScript has, are not read at probes')
+    check('are not shown: frames on the native stack, as JavaScript has, are not read at probes' in said, said)
 
 
 # ---- Objects (--heap-python) ----

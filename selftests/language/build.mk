@@ -75,7 +75,8 @@ selftests/language/lent_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forge
 	$(LANGUAGE_B)/word.node all
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/ruby-forged \
 	$(LANGUAGE_B)/forged/node
-selftests/language/trace_test.py selftests/language/allocations_test.py selftests/language/java_test.py: | all
+selftests/language/trace_test.py selftests/language/java_test.py: | all
+selftests/language/allocations_test.py: | all $(LANGUAGE_B)/late.so $(LANGUAGE_B)/embed
 selftests/language/both_test.py selftests/language/languages_test.py: | all
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
@@ -89,6 +90,11 @@ $(LANGUAGE_B)/word.node: selftests/language/node_word.c
 $(LANGUAGE_B)/publish_word.so: selftests/language/publish_word.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -fPIC -shared -o $@ $<
+
+# Is loaded while allocations are recorded.
+$(LANGUAGE_B)/late.so: selftests/language/late.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -fomit-frame-pointer -fPIC -shared -o $@ $<
 
 # A program with Python in it.
 $(LANGUAGE_B)/embed: selftests/language/embed.c

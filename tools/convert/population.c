@@ -119,6 +119,11 @@ static int found_map(void *arg, pid_t pid, const struct mappings_map *map)
 	return p && p->proc ? files->name(files->arg, pid, p->proc, map) : 0;
 }
 
+void population_maps_changed(struct process *p)
+{
+	p->read_at = 0;
+}
+
 bool population_may_read_maps(const struct population *all, const struct process *p)
 {
 	return all->live && (!p->read_at || now_ns(CLOCK_MONOTONIC) - p->read_at >= READ_INTERVAL);

@@ -240,6 +240,9 @@ int process_language(struct process *p, struct languages *languages);
  */
 struct shstk_symproc *population_names(struct population *all, struct process *p);
 
+/* Tells that the process has mapped something else: population_read_maps() reads it once more at once. */
+void population_maps_changed(struct process *p);
+
 /* Returns whether population_read_maps() would read: the process lives, and it was not done just now. */
 bool population_may_read_maps(const struct population *all, const struct process *p);
 

@@ -15,6 +15,7 @@
 
 #define MAX_FILES 4096
 #define MAX_FUNCTIONS 256
+#define LOADER_TELLS "_dl_debug_state" /* of glibc and musl: <link.h> */
 
 /* Prefixes of C's allocation functions, in libraries and where allocators are linked in. */
 static const char *const prefixes[] = { "", "je_", "rje_", "_rjem_", "mi_", "tc_", "rp" };
@@ -59,6 +60,7 @@ static const struct known cxx_functions[] = {
  * @file: index of the file.
  * @allocates: the file has a malloc().
  * @frees: the file has a free().
+ * @loads: the file is the loader.
  */
 struct looking {
 	struct allocators *found;
@@ -66,6 +68,7 @@ struct looking {
 	unsigned int file;
 	bool allocates;
 	bool frees;
+	bool loads;
 };
 
 static const struct known *find_c(const char *name)
@@ -121,11 +124,22 @@ static bool is_placement(const char *name)
 	return !strcmp(name + strlen(name) - 2, name[2] == 'n' ? "Pv" : "S_");
 }
 
+/* Takes the function by which the loader tells that it has mapped or removed libraries. */
+static int take_loader(struct looking *l, uint64_t offset)
+{
+	l->loads = true;
+	l->found->has_loader = true;
+	l->found->loader = (struct allocator_function){ l->file, offset, PROBE_LOADER };
+	return 0;
+}
+
 static int take_function(void *arg, const char *name, uint64_t offset)
 {
 	const struct known *known = find_c(name);
 	struct looking *l = arg;
 
+	if (!l->found->has_loader && !strcmp(name, LOADER_TELLS))
+		return take_loader(l, offset);
 	if (known) {
 		l->allocates |= known == &c_functions[0];
 		l->frees |= !strcmp(known->name, "free");
@@ -174,10 +188,11 @@ static int find_in_file(struct allocators *a, pid_t pid, const struct mapping *m
 		return 0;
 	ret = functions_find(fd, take_function, &l);
 	close(fd);
-	if (!ret && l.allocates && l.frees)
-		return keep_path(a, path);
-	a->nr = l.before;
-	return ret;
+	if (ret || !l.allocates || !l.frees)
+		a->nr = l.before;
+	if (ret && l.loads)
+		a->has_loader = false;
+	return !ret && (a->nr > l.before || l.loads) ? keep_path(a, path) : ret;
 }
 
 /* Returns true if the file of a mapping was already searched, or if there are too many files. */

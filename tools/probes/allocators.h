@@ -1,8 +1,12 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
-/* allocators.h - find the functions by which a running process allocates and frees memory. */
+/*
+ * allocators.h - find the functions by which a running process allocates and frees memory, and the one by
+ * which its loader tells debuggers that there are other libraries.
+ */
 #ifndef TOOLS_PROBES_ALLOCATORS_H
 #define TOOLS_PROBES_ALLOCATORS_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -26,6 +30,8 @@ struct allocator_function {
  * @functions: the functions.
  * @nr: number of @functions.
  * @max: number of functions that @functions has room for.
+ * @loader: the function of the loader.
+ * @has_loader: there is one.
  * @files: paths by which this process can open the files of the functions.
  * @nr_files: number of @files.
  */
@@ -33,6 +39,8 @@ struct allocators {
 	struct allocator_function *functions;
 	size_t nr;
 	size_t max;
+	struct allocator_function loader;
+	bool has_loader;
 	char **files;
 	size_t nr_files;
 };

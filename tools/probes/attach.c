@@ -62,7 +62,7 @@ static int attach_all(const struct attach_plan *plan, struct attached *a)
 	const struct allocators *found = &plan->found;
 
 	a->functions = found->nr;
-	a->fds = calloc(4 * found->nr, sizeof(*a->fds));
+	a->fds = calloc(4 * found->nr + 2, sizeof(*a->fds));
 	if (!a->fds)
 		return -ENOMEM;
 	for (size_t k = 0; k < sizeof(order) / sizeof(*order); k++) {
@@ -77,6 +77,9 @@ static int attach_all(const struct attach_plan *plan, struct attached *a)
 				return ret;
 		}
 	}
+	/* Without it the mappings are read after a while only. */
+	if (found->has_loader)
+		attach(plan, &found->loader, PROBE_TELLS_MAPPED, a);
 	return 0;
 }
 

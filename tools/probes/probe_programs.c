@@ -20,10 +20,9 @@
 #define LOG_SIZE (1u << 20)
 
 static const char *const heap_names[PROBE_PROGRAMS] = {
-	[PROBE_ENTER] = "probe/enter",
-	[PROBE_LEAVE] = "probe/leave",
-	[PROBE_RELEASE] = "probe/release",
-	[PROBE_BEGUN] = "probe/begun",
+	[PROBE_ENTER] = "probe/enter",	       [PROBE_LEAVE] = "probe/leave",
+	[PROBE_RELEASE] = "probe/release",     [PROBE_BEGUN] = "probe/begun",
+	[PROBE_TELLS_MAPPED] = "probe/mapped",
 };
 
 const struct program_file heap_programs = {

@@ -33,6 +33,7 @@ enum probe_kind {
 	PROBE_REALLOC, /* f(old, size) */
 	PROBE_REALLOC_ARRAY, /* f(old, count, size) */
 	PROBE_FREE, /* f(old) */
+	PROBE_LOADER, /* no allocator's: the loader calls it when it has mapped or removed libraries */
 };
 
 #define PROBE_KIND_BITS 8
@@ -110,6 +111,7 @@ enum probe_what {
 	PROBE_BEGINS, /* struct probe_call: a function that allocates was called */
 	PROBE_ENDS, /* struct probe_event: it returned */
 	PROBE_FREED, /* struct probe_event */
+	PROBE_MAPPED, /* struct probe_event: the process has mapped or removed libraries */
 	PROBE_LANGUAGE, /* a record of bpf/language.h, whose first word is this */
 };
 

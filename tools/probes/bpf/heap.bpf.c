@@ -3,7 +3,7 @@
  * heap.bpf.c - BPF programs that record the calls of an allocator for `shstk record --heap -p`.
  *
  * They run in the kernel, at uprobes: enter() when a function that allocates begins, leave() when
- * it returns, release() when a function that frees begins. If such functions call each other, as
+ * it returns, release() when a function that frees begins, mapped() when the loader has mapped libraries. If such functions call each other, as
  * realloc() may call malloc(), only the outermost call counts.
  *
  * A sampled allocation gives two records: the stack when the function is called, and the address of
@@ -393,6 +393,24 @@ SECTION("probe/release") int release(u64 *words)
 	}
 	fill(e, PROBE_FREED, process);
 	e->addr = addr;
+	submit(e, BPF_RB_NO_WAKEUP);
+	return 0;
+}
+
+/* Tells that the process has other libraries now, in the order in which it allocates. */
+SECTION("probe/mapped") int mapped(u64 *words)
+{
+	u64 process = cookie_of(words) >> PROBE_KIND_BITS;
+	struct probe_config *c = first(&config);
+	struct probe_event *e;
+
+	claim_stack(words);
+	if (!c || c->stop)
+		return 0;
+	e = reserve(&ring, sizeof(*e), 0);
+	if (!e)
+		return 0;
+	fill(e, PROBE_MAPPED, process);
 	submit(e, BPF_RB_NO_WAKEUP);
 	return 0;
 }

@@ -7,6 +7,7 @@
 #include "bpf/language.h"
 #include "libshstk/shstk.h"
 #include "tools/bpf/load_object.h"
+#include "tools/elf/jit_library.h"
 #include "tools/proc/maps.h"
 #include "tools/record/heap/probe_functions.h"
 
@@ -28,19 +29,25 @@ struct probe_functions {
 	uint64_t missed;
 };
 
-/* Returns whether a process may have an interpreter, by the names of its files. */
-static bool may_have_interpreter(pid_t pid)
+/* What processes may have, by the names of their files. */
+struct met {
+	bool interpreter;
+	bool java;
+};
+
+/* Adds what a process may have. */
+static void meet(pid_t pid, struct met *met)
 {
 	struct mapping m;
 	struct maps maps;
-	bool found = false;
 
 	if (maps_open(pid, "maps", &maps))
-		return false;
-	while (!found && maps_next(&maps, &m))
-		found = languages_may_be(m.path);
+		return;
+	while (maps_next(&maps, &m)) {
+		met->interpreter |= languages_may_be(m.path);
+		met->java |= jit_is_known(m.path);
+	}
 	maps_close(&maps);
-	return found;
 }
 
 /* Has the programs at the probes call the reader, and the reader call the one that records. */
@@ -75,24 +82,40 @@ static int load(struct probe_functions *f, const struct programs *programs)
 	return err;
 }
 
-struct probe_functions *probe_functions_create(const struct programs *programs, const pid_t *pids,
-					       unsigned int nr)
+/* Has frames of interpreters be read. If that cannot be, @f has the reason. */
+static void begin_reading(struct probe_functions *f, const struct programs *programs)
 {
-	struct probe_functions *f = NULL;
-
-	for (unsigned int i = 0; i < nr && !f; i++)
-		if (may_have_interpreter(pids[i]))
-			f = calloc(1, sizeof(*f));
-	if (!f || load(f, programs))
-		return f;
+	if (load(f, programs))
+		return;
 	f->languages = languages_create(&f->reader);
 	if (!f->languages) {
 		because(&f->why, "%s", strerror(ENOMEM));
-		return f;
+		return;
 	}
 	languages_without_native(
 		f->languages,
 		"frames on the native stack, as JavaScript has, are not read at probes");
+}
+
+struct probe_functions *probe_functions_create(const struct programs *programs, const pid_t *pids,
+					       unsigned int nr)
+{
+	struct met met = { false, false };
+	struct probe_functions *f;
+	struct reason java;
+
+	for (unsigned int i = 0; i < nr; i++)
+		meet(pids[i], &met);
+	f = met.interpreter || met.java ? calloc(1, sizeof(*f)) : NULL;
+	if (!f)
+		return NULL;
+	because(&java, "methods of Java are not read at probes");
+	f->reader.program = -1;
+	f->why = java;
+	if (met.interpreter)
+		begin_reading(f, programs);
+	if (met.java && f->languages)
+		languages_refuse(f->languages, &java);
 	return f;
 }
 

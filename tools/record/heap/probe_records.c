@@ -148,6 +148,22 @@ static bool is_over(const struct probe_recording_process *t)
 }
 
 /*
+ * Reads the mappings of a process anew, unless that was done a moment ago and it has mapped nothing since.
+ * An interpreter may be among them. Returns whether it did.
+ */
+static bool read_maps(struct probe_recording *p, struct process *process)
+{
+	if (!population_read_maps(&p->all, process))
+		return false;
+	if (!p->functions) {
+		p->functions = probe_functions_create(&p->programs, &process->pid, 1);
+		probe_functions_name(p->functions, p->all.symbols);
+	}
+	probe_functions_meet(p->functions, process);
+	return true;
+}
+
+/*
  * Unwinds a stack. Does so once more with the mappings read anew, if there are addresses in no
  * known mapping. Returns 0 or a negative errno.
  */
@@ -161,7 +177,7 @@ static int unwind(struct probe_recording *p, const struct probe_recording_proces
 	if (process)
 		ret = mappings_unwind(process->mappings, process->pid, copy, u);
 	if (ret || (u->end != SHSTK_END_BAD_PC && !unknown_address(process, u)) ||
-	    is_over(target) || !population_read_maps(&p->all, process))
+	    is_over(target) || !read_maps(p, process))
 		return ret;
 	*u = empty;
 	return mappings_unwind(process->mappings, process->pid, copy, u);
@@ -332,6 +348,15 @@ static int take_end(struct probe_recording *p, const struct probe_event *e)
 	return ret;
 }
 
+/* The process has mapped or removed libraries: its mappings are read when an address is in none. */
+static void take_mapped(struct probe_recording *p, const struct probe_event *e)
+{
+	struct process *process = population_find_process(&p->all, p->targets[e->process].pid);
+
+	if (process)
+		population_maps_changed(process);
+}
+
 static int take_record(void *arg, const void *record, size_t size)
 {
 	const struct probe_call *call = record;
@@ -351,6 +376,9 @@ static int take_record(void *arg, const void *record, size_t size)
 		return take_end(p, e);
 	case PROBE_FREED:
 		blocks_freed(p->blocks, e, e->addr);
+		return 0;
+	case PROBE_MAPPED:
+		take_mapped(p, e);
 		return 0;
 	default:
 		return 0;
