@@ -5,6 +5,7 @@
 Prints KTAP.
 """
 
+import glob
 import json
 import os
 import re
@@ -237,12 +238,26 @@ def json_is_the_same():
           f'{out["files"]}')
 
 
+def await_all_asleep(pid):
+    """Waits until all threads of a process sleep, so that their stacks stay as they are."""
+    while True:
+        states = []
+        for path in glob.glob(f'/proc/{pid}/task/*/stat'):
+            with open(path, encoding='utf-8') as file:
+                states.append(file.read().rsplit(')', 1)[1].split()[0])
+        check(states, 'the process has ended')
+        if set(states) == {'S'}:
+            return
+        time.sleep(0.01)
+
+
 def standing():
     """A process that stands, its core file, and where the notes of that end."""
     if not shutil.which('gcore'):
         raise Skip('gdb is not installed')
     target = Process([CRASHER, 'stop'], stdout=subprocess.PIPE)
     target.stdout.readline()
+    await_all_asleep(target.pid)
     made = run('gcore', '-o', os.path.join(TMP, 'gcore'), str(target.pid))
     path = os.path.join(TMP, f'gcore.{target.pid}')
     if not os.path.exists(path):

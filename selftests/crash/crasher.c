@@ -175,13 +175,13 @@ FN static void child_and_parent(void)
 	null();
 }
 
-/* Waits until the first thread of the process has ended. */
-static void await_end_of_first(void)
+/* Waits until a thread of this process is in a state, as /proc has it. */
+static void await_state(int tid, char wanted)
 {
 	char path[64], state = 0;
 
-	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
-	while (state != 'Z') {
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", tid);
+	while (state != wanted) {
 		FILE *in = fopen(path, "r");
 
 		if (!in || fscanf(in, "%*d (%*[^)]) %c", &state) != 1)
@@ -215,7 +215,7 @@ static void *crash_alone(void *arg)
 {
 	if (getenv("CRASHER_STANDS"))
 		stand_when_crashed();
-	await_end_of_first();
+	await_state(getpid(), 'Z'); /* the first thread has ended */
 	null();
 	return arg;
 }
@@ -282,15 +282,30 @@ static void map_large_file(void)
 
 FN static void *waits(void *arg)
 {
+	*(volatile int *)arg = (int)syscall(SYS_gettid);
 	for (;;)
 		pause();
 	return arg;
 }
 
+/* Begins two threads, and waits until both wait. */
+static void begin_others(void)
+{
+	static volatile int tids[2];
+	pthread_t t;
+
+	for (int i = 0; i < 2; i++)
+		pthread_create(&t, NULL, waits, (void *)&tids[i]);
+	for (int i = 0; i < 2; i++) {
+		while (!tids[i])
+			usleep(1000);
+		await_state(tids[i], 'S');
+	}
+}
+
 int main(int argc, char **argv)
 {
 	size_t size = argc > 2 ? (size_t)atol(argv[2]) << 20 : 0;
-	pthread_t t;
 
 	if (size) {
 		volatile char *memory = malloc(size);
@@ -302,9 +317,7 @@ int main(int argc, char **argv)
 		unlink(argv[0]);
 	if (getenv("CRASHER_MAPS_4_GIB"))
 		map_large_file();
-	for (int i = 0; i < 2; i++)
-		pthread_create(&t, NULL, waits, NULL);
-	usleep(20000); /* they wait, nearly always; the test does not need it */
+	begin_others();
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (argc > 1 && !strcmp(argv[1], ways[i].name))
 			ways[i].crash();
