@@ -163,6 +163,16 @@ $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshst
 
 CHECK	+= $(RECORD_REPLACED)
 
+# What is mapped, with files that the test makes.
+$(RECORD_B)/mappings_test: selftests/record/mappings_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $< \
+		$@-shstk.o $(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
+
+CHECK	+= $(RECORD_B)/mappings_test
+
 # The rings of many CPUs, without the rest of the recorder.
 $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 		$(addprefix $(B)/tools/perf/,borrow.o borrow_reply.o event.o regs.o)

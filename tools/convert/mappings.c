@@ -408,14 +408,15 @@ bool mappings_empty(const struct mappings *mappings)
 }
 
 /* Prepares for a process that makes code at run time in a known way. Returns 0 or -ENOMEM. */
-static int add_jit(struct mappings *mappings)
+static int add_jit(struct mappings *mappings, struct shstk_space *space)
 {
-	if (mappings->jit || !mappings->files->read || mappings->files->arch != SHSTK_ARCH_X86)
+	if (!mappings->files->read || mappings->files->arch != SHSTK_ARCH_X86)
 		return 0;
-	mappings->jit = jit_create();
+	if (!mappings->jit)
+		mappings->jit = jit_create();
 	if (!mappings->jit)
 		return -ENOMEM;
-	shstk_space_set_shapes(mappings->own.space, jit_shape, mappings->jit);
+	shstk_space_set_shapes(space, jit_shape, mappings->jit);
 	return 0;
 }
 
@@ -444,7 +445,7 @@ static struct mappings_map all_of(const struct mappings *mappings, const struct 
  * Adds a mapping to the modules for unwinding. The stacks of code that is made at run time in a known
  * way are unwound only by the thread that changes the mappings. Returns 0 or -ENOMEM.
  */
-static int add_code(struct mappings *mappings, pid_t pid, struct shstk_space *space,
+static int add_code(struct mappings *mappings, pid_t pid, struct shstk_space *space, bool own,
 		    const struct mappings_map *map)
 {
 	const struct mappings_files *files = mappings->files;
@@ -453,7 +454,7 @@ static int add_code(struct mappings *mappings, pid_t pid, struct shstk_space *sp
 
 	if (!strcmp(map->path, "[uprobes]"))
 		shstk_space_set_probes(space, map->start);
-	if (space == mappings->own.space && jit_is_known(map->path) && add_jit(mappings))
+	if (own && jit_is_known(map->path) && add_jit(mappings, space))
 		return -ENOMEM;
 	if (err && err != -ENOMEM)
 		err = shstk_space_add_code(space, map->start, map->end);
@@ -464,11 +465,11 @@ static int add_code(struct mappings *mappings, pid_t pid, struct shstk_space *sp
 static int add_code_for_all(struct mappings *mappings, pid_t pid, const struct mappings_map *map)
 {
 	struct shstk_space *space = mappings->own.space;
-	int err = space ? add_code(mappings, pid, space, map) : 0;
+	int err = space ? add_code(mappings, pid, space, true, map) : 0;
 
 	for (size_t i = 0; mappings->workers && i < MAPPINGS_WORKERS && !err; i++) {
 		space = mappings->workers[i].space;
-		err = space ? add_code(mappings, pid, space, map) : 0;
+		err = space ? add_code(mappings, pid, space, false, map) : 0;
 	}
 	return err;
 }
@@ -578,21 +579,40 @@ static int read_generated(void *arg, uint64_t addr, void *buf, size_t size)
 	return u->files->read(u->files->arg, u->pid, addr, buf, size);
 }
 
-/* Gives @u, which is one of @mappings, all modules, unless it has them. Returns 0 or -ENOMEM. */
+/* Adds all modules to @space, which @u gets. Returns 0 or -ENOMEM. */
+static int fill_space(struct mappings *mappings, pid_t pid, struct unwinder *u,
+		      struct shstk_space *space)
+{
+	const bool own = u == &mappings->own;
+	int err = 0;
+
+	shstk_space_set_debug(space, shstk_debug_find, NULL);
+	if (u->files->read)
+		shstk_space_set_generated(space, read_generated, u);
+	for (size_t i = 0; i < mappings->nr && !err; i++)
+		err = add_code(mappings, pid, space, own, &mappings->maps[i]);
+	return err;
+}
+
+/*
+ * Gives @u, which is one of @mappings, all modules, unless it has them. If there is not memory for all,
+ * it has none: with some of them, stacks would be wrong later. Returns 0 or a negative errno.
+ */
 static int make_space(struct mappings *mappings, pid_t pid, struct unwinder *u)
 {
+	struct shstk_space *space;
 	int err;
 
 	if (u->space)
 		return 0;
-	err = shstk_space_create(u->files->arch, &u->space);
+	err = shstk_space_create(u->files->arch, &space);
 	if (err)
 		return err;
-	shstk_space_set_debug(u->space, shstk_debug_find, NULL);
-	if (u->files->read)
-		shstk_space_set_generated(u->space, read_generated, u);
-	for (size_t i = 0; i < mappings->nr && !err; i++)
-		err = add_code(mappings, pid, u->space, &mappings->maps[i]);
+	err = fill_space(mappings, pid, u, space);
+	if (err)
+		shstk_space_destroy(space);
+	else
+		u->space = space;
 	return err;
 }
 
