@@ -15,13 +15,15 @@
 #include <unistd.h>
 
 #include "address_space.h"
+#include "file_rules.h"
 #include "guess.h"
 #include "return_probes.h"
 #include "regular.h"
 #include "step.h"
 
-#define KNOWN 16384 /* entries in the table of known rules, a power of two */
-#define KNOWN_FROM 8 /* number of stacks of a program that are unwound before rules are kept */
+#define KNOWN 16384 /* most entries in the table of a program's own rules, a power of two */
+#define KNOWN_FROM 8 /* number of stacks of a program that are unwound before these are kept */
+#define KNOWN_OF_FILES (1u << 20) /* most entries in the table of rules of files, a power of two */
 #define MAX_INNER 1024
 #define HEADERS ((size_t)4096) /* bytes at the start of a file that hold its headers and notes */
 /* Lookups in a chunk before it is compiled; compiling takes as long as 128 lookups. */
@@ -40,10 +42,14 @@ struct window {
 	uint8_t bytes[WINDOW];
 };
 
-/* The rule for leaving the frame that has a given program counter or return address. */
-struct known_rule {
-	uint64_t key;
-	uint64_t rule;
+/**
+ * struct code - where a module lies, and how its rules are known in the table of rules of files
+ * @range: its addresses.
+ * @to_key: what makes the key of an address when it is added; 0: its rules are the program's own.
+ */
+struct code {
+	struct range range;
+	uint64_t to_key;
 };
 
 struct shstk_space {
@@ -51,6 +57,7 @@ struct shstk_space {
 	struct module **module; /* sorted by address */
 	size_t n, room;
 	bool nested; /* some modules lie between segments of other modules */
+	size_t nr_go; /* number of modules with code of Go */
 	/* Where Go keeps its goroutine, below the thread pointer; 0: not found yet. */
 	int32_t go_tls;
 	shstk_debug_fn debug;
@@ -64,7 +71,11 @@ struct shstk_space {
 	struct window windows[WINDOWS];
 	unsigned int next_window;
 	unsigned int unwound; /* number of stacks that were unwound, counted up to KNOWN_FROM */
-	struct known_rule *known; /* hash table by address, or NULL while no rules are kept */
+	struct rule_table own; /* rules by address */
+	struct file_rules *files; /* numbers of files whose rules are shared, or NULL */
+	struct rule_table *shared; /* rules of these files, for the thread that uses this space */
+	struct code *code; /* of each module; NULL: the modules changed since it was made */
+	const struct code *last; /* the one that was used last */
 };
 
 /* The function that is asked for more unwind information about a file, and its arguments. */
@@ -83,6 +94,13 @@ static void drop(struct module *m)
 {
 	free(m->more_arg);
 	module_free(m);
+}
+
+/* Takes a module out of the space, but not out of its list. */
+static void take_out(struct shstk_space *s, struct module *m)
+{
+	s->nr_go -= !!m->go.nfunc;
+	drop(m);
 }
 
 SHSTK_API int shstk_space_create(int arch, struct shstk_space **ret)
@@ -111,7 +129,8 @@ SHSTK_API void shstk_space_destroy(struct shstk_space *space)
 	for (i = 0; i < space->n; i++)
 		drop(space->module[i]);
 	free(space->module);
-	free(space->known);
+	free(space->code);
+	rule_table_clear(&space->own);
 	free(space);
 }
 
@@ -172,12 +191,7 @@ const struct module *address_space_module(const struct shstk_space *space, size_
 
 bool shstk_space_has_go(const struct shstk_space *space)
 {
-	size_t i;
-
-	for (i = 0; i < space->n; i++)
-		if (space->module[i]->go.nfunc)
-			return true;
-	return false;
+	return space->nr_go;
 }
 
 /*
@@ -203,12 +217,14 @@ static void find_outer(struct shstk_space *s, size_t first, size_t last)
 	}
 }
 
-/* Forgets all known rules, because the modules have changed. */
+/* Forgets the program's own rules, and what lies where, because the modules have changed. */
 static void forget_known(struct shstk_space *s)
 {
-	free(s->known);
-	s->known = NULL;
+	rule_table_clear(&s->own);
 	s->unwound = 0;
+	free(s->code);
+	s->code = NULL;
+	s->last = NULL;
 }
 
 /*
@@ -242,7 +258,7 @@ static void drop_among(struct shstk_space *s, size_t from, size_t to, const stru
 		}
 		for (k = i + 1; k < s->n && s->module[k]->outer == m; k++)
 			last = k;
-		drop(m);
+		take_out(s, m);
 	}
 	memmove(s->module + n, s->module + to, (s->n - to) * sizeof(*s->module));
 	s->n -= to - n;
@@ -294,6 +310,7 @@ static int insert(struct shstk_space *s, struct module *m)
 	memmove(s->module + at + 1, s->module + at, (s->n - at) * sizeof(*s->module));
 	s->module[at] = m;
 	s->n++;
+	s->nr_go += !!m->go.nfunc;
 	find_outer(s, at, at);
 	return 0;
 }
@@ -371,6 +388,12 @@ static bool is_part(const struct shstk_space *s, const struct module *m, const s
 
 	return before && before->bias != m->bias && same_file(before, m) &&
 	       elf_image_fits(&before->img, at, offset, before->bias);
+}
+
+void shstk_space_share(struct shstk_space *space, struct file_rules *files, unsigned int user)
+{
+	space->files = files;
+	space->shared = file_rules_table(files, user);
 }
 
 void shstk_space_set_probes(struct shstk_space *space, uint64_t page)
@@ -468,6 +491,9 @@ static int add_fd(struct shstk_space *s, int fd, const char *path, const struct 
 		drop(m);
 		return err;
 	}
+	m->file = s->files && m->img.hi < 1ull << FILE_RULES_SHIFT ?
+			  file_rules_number(s->files, fd) :
+			  0;
 	return insert(s, m);
 }
 
@@ -784,30 +810,79 @@ static bool append(struct unwinding *u, const struct cursor *c)
 }
 
 /*
- * Returns the key of a cursor's address in the table of known rules. For exact addresses, bit 63 is
- * inverted, which is 0 in all addresses of a program.
+ * Lists where the modules lie, unless that was done. Without memory, and where a module lies between the
+ * segments of another one, there is no list.
  */
-static uint64_t key_of(const struct cursor *c)
+static void list_code(struct shstk_space *s)
 {
-	return cursor_reg(c, REG_PC) ^ (uint64_t)c->exact << 63;
+	size_t i;
+
+	if (s->code || !s->shared || s->nested)
+		return;
+	s->code = calloc(s->n, sizeof(*s->code));
+	for (i = 0; s->code && i < s->n; i++) {
+		const struct module *m = s->module[i];
+
+		s->code[i].range = m->range;
+		if (m->file)
+			s->code[i].to_key = ((uint64_t)m->file << FILE_RULES_SHIFT) - m->bias;
+	}
 }
 
-/* Returns the table entry for @key, or NULL if there is no table. */
-static struct known_rule *known_at(const struct shstk_space *s, uint64_t key)
+/* Returns the entry of the list for an address, or NULL. Mostly it is that of the frame before. */
+static const struct code *code_at(struct shstk_space *s, uint64_t addr)
 {
-	return s->known ? &s->known[(key * 0x9e3779b97f4a7c15) >> 32 & (KNOWN - 1)] : NULL;
+	size_t lo = 0, n = s->code ? s->n : 0;
+
+	if (s->last && range_has(&s->last->range, addr))
+		return s->last;
+	while (n) {
+		size_t half = n / 2;
+
+		if (range_has(&s->code[lo + half].range, addr))
+			return s->last = &s->code[lo + half];
+		if (s->code[lo + half].range.lo < addr) {
+			lo += half + 1;
+			n -= half + 1;
+		} else {
+			n = half;
+		}
+	}
+	return NULL;
+}
+
+/**
+ * struct known - where the rule of a frame is kept
+ * @table: the table; NULL while the program's own rules are not kept.
+ * @most: most entries that it may have.
+ * @key: the key there: the address. For exact addresses, bit 63 is inverted, which is 0 in all addresses
+ *	of a program and in the keys of files.
+ */
+struct known {
+	struct rule_table *table;
+	size_t most;
+	uint64_t key;
+};
+
+static struct known known_of(struct shstk_space *s, const struct cursor *c)
+{
+	uint64_t pc = cursor_reg(c, REG_PC), exact = (uint64_t)c->exact << 63;
+	const struct code *code = code_at(s, pc - !c->exact);
+
+	if (code && code->to_key)
+		return (struct known){ s->shared, KNOWN_OF_FILES, (pc + code->to_key) ^ exact };
+	return (struct known){ s->unwound < KNOWN_FROM ? NULL : &s->own, KNOWN, pc ^ exact };
 }
 
 /*
  * Returns the rule of the cursor's frame if it is in the table, else RULE_NONE. The table has only
  * rules of ordinary frames and of outermost frames.
  */
-static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
+static uint64_t known_rule(struct shstk_space *s, const struct cursor *c)
 {
-	uint64_t key = key_of(c);
-	const struct known_rule *k = known_at(s, key);
+	const struct known k = known_of(s, c);
 
-	return k && k->key == key ? k->rule : RULE_NONE;
+	return k.table ? rule_table_get(k.table, k.key) : RULE_NONE;
 }
 
 /*
@@ -817,16 +892,16 @@ static uint64_t known_rule(const struct shstk_space *s, const struct cursor *c)
  */
 static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 {
-	uint64_t pc = cursor_reg(c, REG_PC), key = key_of(c), rule;
-	struct known_rule *k = known_at(s, key);
-	struct module *m = k ? find(s, pc - !c->exact) : NULL;
+	uint64_t pc = cursor_reg(c, REG_PC), rule;
+	const struct known k = known_of(s, c);
+	struct module *m = k.table ? find(s, pc - !c->exact) : NULL;
 
 	if (!m || !module_is_code(m, pc - !c->exact))
 		return RULE_NONE;
 	rule = module_rule(m, pc, c->exact);
 	if (RULE_KIND(rule) != RULE_SP && RULE_KIND(rule) != RULE_FP && RULE_KIND(rule) != RULE_END)
 		return RULE_NONE;
-	*k = (struct known_rule){ key, rule };
+	rule_table_put(k.table, k.most, k.key, rule);
 	return rule;
 }
 
@@ -852,8 +927,7 @@ static int step(const struct view *v, struct cursor *c, uint64_t rule, uint8_t *
 
 static void count_unwound(struct shstk_space *s)
 {
-	if (s->unwound < KNOWN_FROM && ++s->unwound == KNOWN_FROM)
-		s->known = calloc(KNOWN, sizeof(*s->known));
+	s->unwound += s->unwound < KNOWN_FROM;
 }
 
 /* Makes one attempt to unwind the stack. Returns a value of enum shstk_end. */
@@ -928,6 +1002,7 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 	};
 	forget_windows(space);
 	count_unwound(space);
+	list_code(space);
 	if (space->m == &machine_arm64 && !v.pac_mask)
 		v.pac_mask = ~((1ull << 48) - 1); /* user addresses have 48 bits by default */
 	do {

@@ -12,6 +12,7 @@
 
 #include "shstk.h"
 
+struct file_rules;
 struct module;
 struct shstk_space;
 
@@ -26,6 +27,12 @@ bool shstk_space_has_go(const struct shstk_space *space);
  * is taken not to change while a stack is unwound.
  */
 void shstk_space_set_generated(struct shstk_space *space, shstk_read_fn read, void *arg);
+
+/*
+ * Lets the space share the rules of files that are added from now on (file_rules.h) with others of the
+ * same thread, which has the number @user. @files must outlive the space.
+ */
+void shstk_space_share(struct shstk_space *space, struct file_rules *files, unsigned int user);
 
 /* Sets where the kernel's page for probes ([uprobes]) lies in the program, if that is known. */
 void shstk_space_set_probes(struct shstk_space *space, uint64_t page);

@@ -22,6 +22,7 @@
  * @more_arg: for the function @more; set by whoever sets @more.
  * @added: memory with the sections that @more gave, or NULL.
  * @added_size: number of bytes at @added.
+ * @file: in a space, the number of its file among those whose rules are shared (file_rules.h); 0: none.
  * @is_volatile: the module may go away while its rules are in use.
  * @next: next module in the list of retired modules.
  * @outer: in a space, another module between whose segments this one lies, or NULL.
@@ -40,6 +41,7 @@ struct module {
 	void *more_arg;
 	void *added;
 	size_t added_size;
+	uint32_t file;
 	bool is_volatile;
 	struct module *next;
 	struct module *outer;

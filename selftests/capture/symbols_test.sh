@@ -49,7 +49,7 @@ point "no function is bound at its first call" \
 # These objects are left out, because no capture in a signal handler calls their functions.
 point "what captures run through has no allocator, lock or stdio" \
 	"$(nm -A -u "$(dirname "$lib")/libshstk.a" |
-		grep -v -E ':(address_space|shadow_remote|device|shadow_control|go_context)\.o:' |
+		grep -v -E ':(address_space|file_rules|shadow_remote|device|shadow_control|go_context)\.o:' |
 		grep -w -E 'malloc|calloc|realloc|free|pthread_mutex_lock|printf|fopen|dlopen')"
 
 # A program that does not use markers is linked with neither the trampolines nor their code.

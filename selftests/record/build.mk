@@ -246,7 +246,8 @@ $(RECORD_B)/losses_test: $(B)/tools/record/perf/losses.o
 $(RECORD_B)/scope_test: $(B)/tools/record/perf/scope.o
 $(RECORD_B)/read_twice_test: $(B)/tools/convert/stack_read_twice.o
 $(RECORD_B)/stepped_test $(RECORD_B)/probe_sites_test: $(B)/tools/convert/stepped.o $(B)/lib/native/libshstk.a
-RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test calls_test late_test losses_test told_test \
+$(RECORD_B)/file_rules_test: $(B)/lib/native/libshstk.a
+RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test calls_test file_rules_test late_test losses_test told_test \
 	read_twice_test rescue_test scope_test stepped_test probe_sites_test)
 $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)

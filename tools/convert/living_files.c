@@ -26,6 +26,7 @@
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
 
+#include "libshstk/file_rules.h"
 #include "libshstk/regular.h"
 #include "libshstk/symbol/budget.h"
 #include "tools/convert/holes.h"
@@ -300,6 +301,8 @@ struct live *live_create(struct shstk_symbols *symbols)
 		.open = open_file,
 		.account = account_of,
 	};
+	/* Without memory, each process has its own. */
+	live->files.rules = file_rules_create();
 	live->symbols = symbols;
 	live->vdso_size = maps_vdso_size();
 	return live;
@@ -322,6 +325,7 @@ void live_destroy(struct live *live)
 		close(k->fd);
 		free(k);
 	}
+	file_rules_destroy(live->files.rules);
 	free(live);
 }
 

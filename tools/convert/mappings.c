@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "libshstk/address_space.h"
+#include "libshstk/file_rules.h"
 #include "tools/convert/mappings.h"
 #include "tools/convert/stepped.h"
 #include "tools/elf/jit_library.h"
@@ -21,6 +22,8 @@
 #define SAMPLE 64 /* bytes of code in one comparison */
 #define SAMPLES 16 /* number of comparisons */
 #define FRAME_MAX (8ull << 20) /* bytes of a stack; few are larger */
+_Static_assert(MAPPINGS_WORKERS < FILE_RULES_USERS, "each thread has a table of rules");
+
 #define MAX_ENDS 4 /* kinds of outermost frames: those of the first thread, those of others */
 
 /**
@@ -589,6 +592,8 @@ static int fill_space(struct mappings *mappings, pid_t pid, struct unwinder *u,
 	shstk_space_set_debug(space, shstk_debug_find, NULL);
 	if (u->files->read)
 		shstk_space_set_generated(space, read_generated, u);
+	if (u->files->rules)
+		shstk_space_share(space, u->files->rules, own ? 0 : 1 + (u - mappings->workers));
 	for (size_t i = 0; i < mappings->nr && !err; i++)
 		err = add_code(mappings, pid, space, own, &mappings->maps[i]);
 	return err;

@@ -40,6 +40,8 @@ struct mappings_map {
 	uint64_t inode;
 };
 
+struct file_rules;
+
 /**
  * struct mappings_files - where the files of mappings are found
  * @arch: enum shstk_arch of the programs.
@@ -51,6 +53,7 @@ struct mappings_map {
  *	the processes no longer exist.
  * @open: opens the file of a mapping. Returns a file descriptor or a negative errno. NULL: files are
  *	not read.
+ * @rules: rules for unwinding that all processes share; NULL: each has its own.
  * @account: returns the account from which reading a process's memory draws, or NULL without
  *	memory. NULL: the processes no longer exist.
  */
@@ -62,6 +65,7 @@ struct mappings_files {
 		    const struct mappings_map *map);
 	int (*read)(void *arg, pid_t pid, uint64_t addr, void *buf, size_t size);
 	int (*open)(void *arg, pid_t pid, const struct mappings_map *map);
+	struct file_rules *rules;
 	struct shstk_account *(*account)(void *arg, pid_t pid);
 };
 

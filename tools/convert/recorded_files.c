@@ -9,6 +9,7 @@
 #include <sys/auxv.h>
 #include <sys/utsname.h>
 
+#include "libshstk/file_rules.h"
 #include "tools/convert/recorded_files.h"
 #include "tools/proc/maps.h"
 #include "tools/shstk.h"
@@ -112,6 +113,8 @@ static int open_file(void *arg, pid_t pid, const struct mappings_map *m)
 
 int past_init(struct past *past, const struct perfdata *pd, const char *sysroot)
 {
+	int err;
+
 	*past = (struct past){
 		.files = {
 			.arch = pd->arch,
@@ -123,10 +126,15 @@ int past_init(struct past *past, const struct perfdata *pd, const char *sysroot)
 		.images.root = -1,
 		.pd = pd,
 	};
-	return images_init(&past->images, sysroot);
+	err = images_init(&past->images, sysroot);
+	/* Without memory, each process has its own. */
+	if (!err)
+		past->files.rules = file_rules_create();
+	return err;
 }
 
 void past_deinit(struct past *past)
 {
 	images_deinit(&past->images);
+	file_rules_destroy(past->files.rules);
 }
