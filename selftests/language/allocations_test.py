@@ -385,6 +385,16 @@ def objects_by_malloc():
 
 
 @test
+def objects_by_no_malloc():
+    """where Python ignores PYTHONMALLOC (-E) they are missing, or recorded by --heap-python"""
+    for options, missing in ((), True), (('--heap-python',), False):
+        ended = shstk('record', '--heap', *options, '-o', os.path.join(TMP, 'ignores.pb.gz'), '--', *PYTHON.split(),
+                      '-E', '-S', OBJECTS, '500', env={**os.environ, 'PYTHONMALLOC': 'malloc'})
+        check(ended.returncode == 0, ended.stderr)
+        equal('are not in these sums' in ended.stderr, missing, f'{options}: {ended.stderr}')
+
+
+@test
 def objects_of_child():
     """with PYTHONMALLOC=malloc nothing is missing of a child that is forked, either"""
     ended = shstk('record', '--heap', '-o', os.path.join(TMP, 'child.pb.gz'), '--', *PYTHON.split(), '-S', '-c',

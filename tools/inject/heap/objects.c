@@ -150,23 +150,75 @@ static void object_free(void *a, void *p)
 		alloc_forget(p, &b);
 }
 
+/* ---- Those that Python calls only if it ignores its variables (-E, -I) ---- */
+
+/*
+ * Tells the recorder that objects are missing: Python does not take all from malloc(), as its variable
+ * says. If it did, it would have replaced these functions.
+ */
+static void note_missing(void)
+{
+	if (is_on())
+		heap.image->objects = heap.objects = false;
+}
+
+static void *missed_malloc(void *a, size_t size)
+{
+	const struct allocator *own = a;
+
+	if (unlikely(heap.objects))
+		note_missing();
+	return own->malloc(own->ctx, size);
+}
+
+static void *missed_calloc(void *a, size_t nr, size_t size)
+{
+	const struct allocator *own = a;
+
+	return own->calloc(own->ctx, nr, size);
+}
+
+static void *missed_realloc(void *a, void *p, size_t size)
+{
+	const struct allocator *own = a;
+
+	return own->realloc(own->ctx, p, size);
+}
+
+static void missed_free(void *a, void *p)
+{
+	const struct allocator *own = a;
+
+	own->free(own->ctx, p);
+}
+
 /* ---- Setting them ---- */
 
 typedef void get_fn(int domain, struct allocator *ret);
 typedef void set_fn(int domain, const struct allocator *to);
 
-static void set(get_fn *get, set_fn *set_to, int domain)
-{
-	const struct allocator own = {
-		.ctx = &next[domain],
-		.malloc = object_malloc,
-		.calloc = object_calloc,
-		.realloc = object_realloc,
-		.free = object_free,
-	};
+static const struct allocator recorded = {
+	.malloc = object_malloc,
+	.calloc = object_calloc,
+	.realloc = object_realloc,
+	.free = object_free,
+};
+static const struct allocator missed = {
+	.malloc = missed_malloc,
+	.calloc = missed_calloc,
+	.realloc = missed_realloc,
+	.free = missed_free,
+};
 
-	get(domain, &next[domain]);
-	set_to(domain, &own);
+static void set(get_fn *get, set_fn *set_to, const struct allocator *to)
+{
+	struct allocator own = *to;
+
+	for (int domain = MEM; domain < DOMAINS; domain++) {
+		get(domain, &next[domain]);
+		own.ctx = &next[domain];
+		set_to(domain, &own);
+	}
 }
 
 /* Returns whether the user has Python take all from malloc(), which is recorded anyway. */
@@ -179,6 +231,7 @@ static bool takes_all_from_malloc(void)
 
 void objects_begin(void)
 {
+	bool no_own;
 	get_fn *get;
 	set_fn *set_to;
 
@@ -186,10 +239,10 @@ void objects_begin(void)
 		return;
 	get = (get_fn *)python_address_of("PyMem_GetAllocator");
 	set_to = (set_fn *)python_address_of("PyMem_SetAllocator");
-	if (takes_all_from_malloc())
+	no_own = takes_all_from_malloc();
+	if (no_own)
 		note_recorded();
-	else if (heap.with_python && get && set_to)
-		for (int domain = MEM; domain < DOMAINS; domain++)
-			set(get, set_to, domain);
+	if (get && set_to && (heap.with_python || no_own))
+		set(get, set_to, heap.with_python ? &recorded : &missed);
 }
 #endif
