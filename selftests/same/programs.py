@@ -70,7 +70,7 @@ order by 2 desc, 1 limit 5; pragma integrity_check;"
 GIT = r'''
 export GIT_AUTHOR_DATE="2020-01-01T00:00:00Z" GIT_COMMITTER_DATE="2020-01-01T00:00:00Z"
 export GIT_AUTHOR_NAME=a GIT_AUTHOR_EMAIL=a@b GIT_COMMITTER_NAME=a GIT_COMMITTER_EMAIL=a@b
-git init -q -b main r && cd r || exit
+git init -q -b main r && cd r && git config pack.threads 1 || exit
 for i in $(seq 8); do seq $i 400 >f$((i % 3)); git add .; git commit -qm "c$i"; done
 git checkout -q -b side HEAD~3 && seq 9 >g && git add . && git commit -qm s && git merge -q main -m m
 git log --oneline --graph; git gc -q 2>/dev/null; git fsck --strict; git status --short
