@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Building Go programs for the tests, and reading what they are made of."""
 
+import json
 import os
 import re
 import shutil
@@ -130,6 +131,19 @@ def start(path):
         child.kill()
         raise RuntimeError(f'{path} does not run')
     return child
+
+
+def trace(*args):
+    """What `shstk trace --json` tells, of a process or a core file. A machine that is busy may not stop a
+    thread in time, or let it go before all was read: then it is traced again."""
+    for _ in range(20):
+        done = subprocess.run([SHSTK, 'trace', '--json', *args], stdout=subprocess.PIPE,
+                              stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE)
+        if not done.returncode and 'memory not readable' not in done.stdout:
+            break
+    if done.returncode:
+        raise RuntimeError(f'trace {args}: {done.returncode}: {done.stderr[-500:]}')
+    return json.loads(done.stdout)
 
 
 def make_core(path, folder):

@@ -11,7 +11,6 @@ usage: goroutines_test [--suites]
 --suites: by all releases that selftests/go/toolchains fetched, too.
 """
 
-import json
 import os
 import subprocess
 import sys
@@ -27,12 +26,7 @@ VARIANTS = ['stripped', 'stripped-pie', 'stripped-cgo']
 
 def goroutines(*args):
     """[(goroutine, its functions)], one for each group."""
-    done = subprocess.run([common.SHSTK, 'trace', '--goroutines', '--json', *args],
-                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                          check=False, timeout=common.PATIENCE)
-    if done.returncode:
-        raise RuntimeError(f'trace {args}: {done.returncode}: {done.stderr[-500:]}')
-    return verdict.groups_of(json.loads(done.stdout))
+    return verdict.groups_of(common.trace('--goroutines', *args))
 
 
 def check_running(version, root, variant):

@@ -12,9 +12,7 @@ usage: stacks_test [--suites]
 program, and of as many stacks of core files.
 """
 
-import json
 import os
-import subprocess
 import sys
 import tempfile
 
@@ -29,21 +27,13 @@ VARIANTS = ['static', 'stripped', 'stripped-pie', 'stripped-cgo', 'stripped-cgo-
 CORE_VARIANTS = ['stripped', 'stripped-cgo-pie']
 
 
-def run_trace(*args):
-    done = subprocess.run([common.SHSTK, 'trace', '--json', *args], stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, text=True, check=False, timeout=common.PATIENCE)
-    if done.returncode:
-        raise RuntimeError(f'trace {args}: {done.returncode}: {done.stderr[-500:]}')
-    return json.loads(done.stdout)['threads']
-
-
 def check_running(version, root, variant):
     path = common.build(version, root, 'load.go', variant)
     tally = verdict.Tally()
     with common.start(path) as child:
         try:
             while tally.stacks < STACKS:
-                for thread in run_trace('-p', str(child.pid)):
+                for thread in common.trace('-p', str(child.pid))['threads']:
                     if thread['frames'] or not thread['error']:
                         tally.add(thread)
         finally:
@@ -56,7 +46,7 @@ def check_core(version, root, variant, wanted):
     tally = verdict.Tally()
     while tally.stacks < wanted:
         with tempfile.TemporaryDirectory(dir=common.WHERE) as folder:
-            for thread in run_trace('--core', common.make_core(path, folder)):
+            for thread in common.trace('--core', common.make_core(path, folder))['threads']:
                 tally.add(thread)
     return tally.verdict(['runtime.goexit'])
 
