@@ -123,6 +123,14 @@ def stack_lines(text):
     return [(stack, int(value)) for stack, value in lines]
 
 
+def stolen():
+    """Returns the seconds that a hypervisor has taken from all CPUs so far."""
+    with open('/proc/stat', encoding='ascii') as file:
+        fields = file.readline().split()
+    # user, nice, system, idle, iowait, irq, softirq, steal; a tick may not be full yet.
+    return int(fields[8]) / os.sysconf('SC_CLK_TCK') if len(fields) > 8 else 0
+
+
 def open_terminal():
     """A new terminal: its two ends, that of whoever types first."""
     try:

@@ -51,7 +51,7 @@ def crash_of_the_target():
         check(result.status == 128 + signo, f'{how}: {result.status}')
         used = sum(result.truth['burn'])
         until_death(seconds(result, 'burn') + unsampled(result), used)
-        check(seconds(result, 'burn') < used + 0.1, f'{result.stacks}')
+        check(seconds(result, 'burn') < used + 0.1 + result.stolen, f'{result.stacks}')
 
 
 @test
