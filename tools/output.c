@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "libshstk/symbol/json.h"
 #include "libshstk/symbol/keep.h"
 #include "libshstk/symbol/target.h"
 #include "tools/output.h"
@@ -406,7 +407,7 @@ bool output_write(struct output *o, struct shstk_profile *profile, const char *t
 	return ok;
 }
 
-void caution_of(struct shstk_profile *profile, const char *fmt, ...)
+void caution_of(const struct caution_place *place, const char *fmt, ...)
 {
 	char *text = NULL;
 	va_list ap;
@@ -420,12 +421,16 @@ void caution_of(struct shstk_profile *profile, const char *fmt, ...)
 		return;
 	}
 	complain("%s", text);
-	if (profile)
-		shstk_profile_caution(profile, text);
+	if (place && place->profile)
+		shstk_profile_caution(place->profile, text);
+	if (place && place->json)
+		shstk_json_string(place->json, NULL, text);
+	if (place && place->report)
+		shstk_put_caution(place->report, text, 0);
 	free(text);
 }
 
-static void report_lost(const struct shstk_symbols *symbols, struct shstk_profile *profile)
+static void report_lost(const struct shstk_symbols *symbols, const struct caution_place *place)
 {
 	const char *name, *debug;
 	size_t nr = shstk_symbols_lost(symbols, &name, &debug);
@@ -436,21 +441,21 @@ static void report_lost(const struct shstk_symbols *symbols, struct shstk_profil
 			 nr == 2 ? "" : "s");
 	if (nr)
 		caution_of(
-			profile,
+			place,
 			"lines, inlined functions and some names of %s%s are not shown: the debug file %s, which it names (.gnu_debuglink), is not there or not of this file",
 			name, others, debug);
 }
 
-void output_report_missing(const struct shstk_symbols *symbols, struct shstk_profile *profile)
+void output_report_missing(const struct shstk_symbols *symbols, const struct caution_place *place)
 {
 	const char *first = NULL;
 	size_t nr = shstk_symbols_missing(symbols, &first);
 
-	read_limit_report(symbols, profile);
-	report_lost(symbols, profile);
+	read_limit_report(symbols, place);
+	report_lost(symbols, place);
 	if (nr)
 		caution_of(
-			profile,
+			place,
 			"inlined functions of %zu source file%s are not shown: their description is in .dwo files, and %s is not there or not of this program; put them back, or make a .dwp file beside the program by dwp(1)",
 			nr, nr == 1 ? "" : "s", first ? first : "the first one");
 }
@@ -458,10 +463,12 @@ void output_report_missing(const struct shstk_symbols *symbols, struct shstk_pro
 void output_name(const struct output *o, const struct shstk_symbols *symbols,
 		 struct shstk_profile *profile)
 {
+	const struct caution_place place = { .profile = profile };
+
 	if (!o->nr && !o->top && !o->sent)
 		return;
 	shstk_profile_look_up(profile);
-	output_report_missing(symbols, profile);
+	output_report_missing(symbols, &place);
 }
 
 /*

@@ -6,6 +6,7 @@
 #include <argp.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <time.h>
 
 #include "libshstk/symbol/profile.h"
@@ -165,21 +166,35 @@ void output_keep_drop(struct output *o);
  */
 bool output_write(struct output *o, struct shstk_profile *profile, const char *title);
 
+struct json;
+
 /**
- * caution_of() - print a line as complain() does, and keep it in a profile as a caution
- * @profile: the profile; NULL: the line is only printed.
+ * struct caution_place - where a line about what is missing is kept, beside being printed
+ * @profile: a profile, or NULL.
+ * @json: an array of JSON that is open, or NULL.
+ * @report: a report for people, or NULL.
+ */
+struct caution_place {
+	struct shstk_profile *profile;
+	struct json *json;
+	FILE *report;
+};
+
+/**
+ * caution_of() - print a line as complain() does, and keep it as a caution
+ * @place: where; NULL: the line is only printed.
  * @fmt: format as for printf(3).
  */
-void caution_of(struct shstk_profile *profile, const char *fmt, ...)
+void caution_of(const struct caution_place *place, const char *fmt, ...)
 	__attribute__((format(printf, 2, 3)));
 
 /**
  * output_report_missing() - say whether inlined functions are missing and what would show them, and
  * which files were too expensive to read
  * @symbols: the source of the names, after all names were looked up.
- * @profile: keeps the same as cautions; NULL: nothing is kept.
+ * @place: keeps the same as cautions; NULL: nothing is kept.
  */
-void output_report_missing(const struct shstk_symbols *symbols, struct shstk_profile *profile);
+void output_report_missing(const struct shstk_symbols *symbols, const struct caution_place *place);
 
 /**
  * output_name() - look up all names, before the profile is written, and say and keep what is missing

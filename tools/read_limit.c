@@ -59,7 +59,7 @@ static const char *what_of(unsigned int what)
 								   "time";
 }
 
-void read_limit_report(const struct shstk_symbols *symbols, struct shstk_profile *profile)
+void read_limit_report(const struct shstk_symbols *symbols, const struct caution_place *place)
 {
 	unsigned int what;
 	const char *name;
@@ -68,10 +68,10 @@ void read_limit_report(const struct shstk_symbols *symbols, struct shstk_profile
 	for (i = 0; (name = shstk_symbols_excess(symbols, i, &what)); i++)
 		if (i < MAX_NAMED)
 			caution_of(
-				profile,
+				place,
 				"%s takes too much %s to read: some of its lines, inlined functions, names or allocations are left out; raise the limit by --read-limit=SIZE,SECONDS",
 				name, what_of(what));
 	if (i > MAX_NAMED)
-		caution_of(profile, "%zu other files take too much memory or time to read, too",
+		caution_of(place, "%zu other files take too much memory or time to read, too",
 			   i - MAX_NAMED);
 }

@@ -12,6 +12,8 @@
 #include "libshstk/symbol/profile.h"
 #include "libshstk/symbol/symbol.h"
 
+struct caution_place;
+
 /**
  * struct read_limit - the limits, for struct shstk_symbols_opts
  * @memory: bytes; 0: the default.
@@ -35,7 +37,7 @@ struct read_limit {
 void read_limit_parse(const struct argp_state *state, const char *arg, struct read_limit *ret);
 /* Puts the limits into the options of a struct shstk_symbols. */
 void read_limit_apply(const struct read_limit *limit, struct shstk_symbols_opts *opts);
-/* Prints which files needed more than the limits, and keeps that in @profile if it is not NULL. */
-void read_limit_report(const struct shstk_symbols *symbols, struct shstk_profile *profile);
+/* Prints which files needed more than the limits, and keeps that in @place if it is not NULL. */
+void read_limit_report(const struct shstk_symbols *symbols, const struct caution_place *place);
 
 #endif

@@ -3,13 +3,16 @@
 """Tests `shstk trace` of processes: all threads are shown, and none is disturbed. Prints KTAP."""
 
 import glob
+import json
 import os
 import platform
 import re
 import resource
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 sys.dont_write_bytecode = True
@@ -131,6 +134,44 @@ def trace_deep_stack():
     frames = threads[0][1]
     check(frames.count('deep') == 3501, f'{frames.count("deep")} frames')
     check(frames[-1] == '_start', frames[-1])
+
+
+SPLIT = """
+#include <unistd.h>
+static inline __attribute__((always_inline)) int inner(int x) { return pause() + x; }
+int outer(int x) { return inner(x) + 1; }
+int main(int argc, char **argv) { return write(1, "ready\\n", 6) < 0 ? 1 : outer(argc); }
+"""
+
+
+def split_program(folder):
+    """Compiles a program whose inlined functions are told by a file that is not there any more."""
+    source, path = (os.path.join(folder, name) for name in ('split.c', 'split'))
+    with open(source, 'w', encoding='ascii') as file:
+        file.write(SPLIT)
+    for words in (['-c', '-gsplit-dwarf', '-o', 'split.o', source], ['-o', path, 'split.o']):
+        subprocess.run(['gcc', '-O1', '-g', *words], cwd=folder, check=True)
+    os.unlink(os.path.join(folder, 'split.dwo'))
+    return path
+
+
+@test
+def trace_says_which_names_are_missing():
+    """inlined functions that cannot be shown: in JSON, in the report and on standard error"""
+    if not shutil.which('gcc'):
+        raise Skip('gcc is not installed')
+    with tempfile.TemporaryDirectory() as folder, \
+            subprocess.Popen([split_program(folder)], stdout=subprocess.PIPE) as target:
+        target.stdout.readline()
+        made, plain = (shstk('trace', '-p', str(target.pid), *words) for words in (['--json'], []))
+        target.kill()
+    said = [line.split(': ', 1)[1] for line in plain.stderr.splitlines()]
+    check(len(said) == 1 and 'split.dwo is not there' in said[0], plain.stderr)
+    check(json.loads(made.stdout)['cautions'] == said, f'{made.stdout} {said}')
+    check(plain.stdout.splitlines()[-1] == f'caution: {said[0]}', plain.stdout)
+    with Running('stacks') as target:
+        made = shstk('trace', '-p', str(target.pid), '--json')
+    check(json.loads(made.stdout)['cautions'] == [], made.stdout)
 
 
 @test

@@ -777,10 +777,9 @@ int trace_core_threads(const struct trace_opts *opts, struct core *core,
 				 core->path);
 			err = -ENODATA;
 		}
+		trace_put_missing(opts, d.symbols);
 		out->tail(core, opts->json);
 	}
-	if (!err)
-		output_report_missing(d.symbols, NULL);
 	images_deinit(&d.images);
 	images_deinit(&d.given);
 	interpreted_deinit(&d.interpreted);

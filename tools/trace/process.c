@@ -776,6 +776,7 @@ static bool print_all(const struct trace *t)
 		printf("stopped for %.3f ms\n", t->pause / 1e6);
 	}
 	ok = t->goroutines ? goroutines_print(t->goroutines, t->proc) : print_threads(t);
+	trace_put_missing(t->opts, t->symbols);
 	if (json)
 		shstk_json_close(json);
 	return ok;
@@ -965,8 +966,6 @@ int trace_process(const struct trace_opts *opts)
 		status = EXIT_OK;
 	else if (!err)
 		complain("process %d: not every stack could be taken as asked, see above", t.pid);
-	if (!err)
-		output_report_missing(t.symbols, NULL);
 	cleanup(&t);
 	return status;
 }

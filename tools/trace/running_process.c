@@ -104,7 +104,7 @@ static bool print_threads(const struct trace_opts *o, const struct traces *t, un
 }
 
 static bool print_all(const struct trace_opts *o, const struct traces *t,
-		      struct shstk_symproc *proc)
+		      const struct shstk_symbols *symbols, struct shstk_symproc *proc)
 {
 	unsigned int all = t->call.nr_threads, nr = t->call.max_threads;
 	uint8_t *marks = calloc(t->call.max_entries, 1);
@@ -127,10 +127,11 @@ static bool print_all(const struct trace_opts *o, const struct traces *t,
 		       all == 1 ? "thread" : "threads");
 	}
 	ok = print_threads(o, t, nr, marks, proc);
-	if (o->json) {
+	if (o->json)
 		shstk_json_close(o->json);
+	trace_put_missing(o, symbols);
+	if (o->json)
 		shstk_json_close(o->json);
-	}
 	free(marks);
 	return ok && nr == all;
 }
@@ -171,12 +172,10 @@ int trace_running(const struct trace_opts *o)
 		err = take(&t, dev);
 	if (err)
 		refuse(o, err);
-	else if (print_all(o, &t, proc))
+	else if (print_all(o, &t, symbols, proc))
 		status = EXIT_OK;
 	else
 		complain("process %d: not every stack could be taken as asked, see above", o->pid);
-	if (symbols)
-		output_report_missing(symbols, NULL);
 	free(t.threads);
 	free(t.entries);
 	shstk_symbols_destroy(symbols);

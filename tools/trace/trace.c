@@ -5,7 +5,9 @@
  */
 #include <limits.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "tools/output.h"
 #include "tools/screen_lines.h"
 #include "tools/shstk.h"
 #include "tools/trace/trace.h"
@@ -129,6 +131,21 @@ const struct argp trace_argp = {
 	       "What each stack was taken from is said with it: the hardware's "
 	       "shadow stack, or unwinding.",
 };
+
+void trace_put_missing(const struct trace_opts *opts, const struct shstk_symbols *symbols)
+{
+	/* A terminal has the lines of standard error already. */
+	const struct caution_place place = {
+		.json = opts->json,
+		.report = opts->json || isatty(STDOUT_FILENO) ? NULL : stdout,
+	};
+
+	if (opts->json)
+		shstk_json_open(opts->json, "cautions", '[');
+	output_report_missing(symbols, &place);
+	if (opts->json)
+		shstk_json_close(opts->json);
+}
 
 static const char *contradiction(const struct trace_opts *o)
 {

@@ -250,6 +250,12 @@ int trace_check(int pid);
  */
 int trace_refuse(int pid, const char *how, int err);
 
+/*
+ * Says what names are missing, behind the stacks: in JSON as "cautions", in a report that is not read on a
+ * terminal as lines, and always on standard error.
+ */
+void trace_put_missing(const struct trace_opts *opts, const struct shstk_symbols *symbols);
+
 /**
  * trace_running() - do `shstk trace -p PID --no-stop`
  * @opts: the options.
