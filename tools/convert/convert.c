@@ -251,6 +251,25 @@ static void note_first(struct converter *c, const struct task *t, struct shstk_s
 	memcpy(c->first.comm, t->comm, sizeof(c->first.comm));
 }
 
+/* Returns whether the thread began when periods varied: others stand for it if it has no sample. */
+static bool has_varied_period(const struct converter *c, const struct task *t)
+{
+	return c->varied && t->began >= c->varied;
+}
+
+/* Counts a thread that began and ended while it was recorded. */
+static void count_ended(struct converter *c, const struct task *t)
+{
+	if (!t->began)
+		return;
+	if (!has_varied_period(c, t)) {
+		c->counts.ended++;
+		return;
+	}
+	c->counts.varied++;
+	c->counts.brief += c->all.time - t->began < c->opts.period / 2;
+}
+
 /*
  * Counts a thread that ended without samples or with few of them. An event begins anew in each
  * thread, so a thread that is too short has no sample, and one that is just long enough is always
@@ -258,6 +277,8 @@ static void note_first(struct converter *c, const struct task *t, struct shstk_s
  */
 static void count_unseen(struct converter *c, const struct task *t)
 {
+	if (has_varied_period(c, t))
+		return;
 	if (t->samples >= FEW || !t->began || c->all.time - t->began > SHORT)
 		return;
 	c->learnt.short_lived++;
@@ -273,7 +294,7 @@ int convert_exit(struct converter *c, const struct perf_fork *f, bool later)
 	struct task *t = err ? NULL : population_exit(&c->all, f);
 
 	if (t) {
-		c->counts.ended += t->began != 0;
+		count_ended(c, t);
 		count_unseen(c, t);
 		if (population_ends(t))
 			err = note_life(c, t, true);

@@ -88,7 +88,9 @@ struct convert_opts {
  * @walked: stacks that a BPF program walked.
  * @compat: samples of 32-bit code, whose callchains follow frame pointers.
  * @unseen: threads that ended sooner than a period, without a sample.
- * @ended: threads that began and ended while they were recorded.
+ * @ended: threads that began and ended while they were recorded, before @varied.
+ * @varied: threads that began and ended since @varied of &struct converter.
+ * @brief: those of them that lasted less than half a period.
  * @other_off: ns off the CPU of the kind that is not wanted.
  */
 struct convert_counts {
@@ -111,6 +113,8 @@ struct convert_counts {
 	uint64_t compat;
 	uint64_t unseen;
 	uint64_t ended;
+	uint64_t varied;
+	uint64_t brief;
 	uint64_t other_off;
 };
 
@@ -163,6 +167,7 @@ struct convert_first {
  * @stacks: how stacks are made now. @stacks.source may be changed between two records.
  * @profile: receives the samples.
  * @counts: counts of what is in @profile.
+ * @varied: time in ns; threads that begin from then on have periods that vary; 0: none. The recorder's.
  * @weights: for each event (enum perf_which), sum of the periods of its samples in @profile.
  * @learnt: what the recorder may adapt to.
  * @first: the thread to which is added what has no sample.
@@ -175,6 +180,7 @@ struct converter {
 	struct stacks stacks;
 	struct shstk_profile *profile;
 	struct convert_counts counts;
+	uint64_t varied;
 	uint64_t weights[PERF_WHICH];
 	struct convert_learnt learnt;
 	struct convert_first first;

@@ -132,6 +132,7 @@ struct perf_rings {
 	int token; /* with whose close the lease ends, or -1 */
 	int walker; /* BPF program that walks stacks, of perf_rings_walk(); 0: none */
 	bool walks_all; /* it runs at the samples of all events, not of PERF_MAIN alone */
+	bool tells_count; /* samples say what their event counted */
 	uint64_t looked; /* CLOCK_MONOTONIC in ns of the last look into the rings */
 	uint64_t before; /* CLOCK_MONOTONIC in ns of the look before */
 	uint64_t rate; /* bytes of samples that may come to a ring in a second; 0: no limit */
@@ -212,6 +213,8 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		attr->sample_regs_user = perf_regs_wanted();
 		attr->sample_stack_user = opts->copy;
 	}
+	if (opts->vary)
+		attr->sample_type |= PERF_SAMPLE_READ;
 	if (which == PERF_OFF) {
 		attr->type = PERF_TYPE_SOFTWARE;
 		attr->config = PERF_COUNT_SW_CONTEXT_SWITCHES;
@@ -922,6 +925,7 @@ static int open_rings(const struct perf_opts *opts, const struct ring_sizes *siz
 		return -ENOMEM;
 	r->sizes = *sizes;
 	r->rate = rate_of(opts);
+	r->tells_count = opts->vary;
 	for (int which = 0; which < PERF_WHICH; which++) {
 		const struct perf_event *event = is_wanted(opts, which) ? event_of(opts, which) :
 									  NULL;
@@ -1118,6 +1122,13 @@ int perf_rings_read_process(const struct perf_rings *r, int pid, const struct le
 	ret = borrow_process(broker, r->lease, pid, process);
 	close(broker);
 	return ret;
+}
+
+void perf_rings_vary(const struct perf_rings *r, uint64_t period)
+{
+	for (size_t i = 0; i < r->nr_events; i++)
+		if (r->events[i].which == PERF_MAIN)
+			ioctl(r->events[i].fd, PERF_EVENT_IOC_PERIOD, &period);
 }
 
 /* ---- Later targets ---- */
@@ -1437,6 +1448,7 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 	ret->raw = at;
 	ret->period = 0;
 	ret->walked = ret->language = false;
+	ret->tells_count = r->tells_count;
 	if (head->type == PERF_RECORD_SAMPLE) {
 		memcpy(ids, at + 16, sizeof(ids));
 		ret->time = word(at + 24);

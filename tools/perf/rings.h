@@ -67,6 +67,8 @@ struct perf_walk {
  * @nr_pids: number of @pids.
  * @on_exec: begin when the process executes a program.
  * @program: file descriptor of a BPF program that runs at each sample; 0: none.
+ * @vary: periods of what is started from then on can be set (perf_rings_vary()), and each sample
+ *	tells how long its event counted (@counted of &struct perf_sample). From Linux 6.12 on.
  * @borrow: ask the broker (borrow.h) if the kernel refuses events of @pids.
  * @walk: with @borrow: have stacks walked by what the broker lends, if it does. Then it is also asked
  *	where the kernel itself permits no more than the broker, which is user mode.
@@ -90,6 +92,7 @@ struct perf_opts {
 	size_t nr_pids;
 	bool on_exec;
 	int program;
+	bool vary;
 	bool borrow;
 	struct perf_walk walk;
 };
@@ -106,6 +109,7 @@ struct perf_opts {
  * @tid: thread ID.
  * @time: CLOCK_MONOTONIC in ns.
  * @period: events that a sample stands for; 0: @body says it.
+ * @tells_count: the body of a sample says what its event counted.
  * @body: what follows the fields above in a sample (see tools/perf/sample.h, or the raw data
  *	preceded by its size), or what follows the header of another record; aligned to 8 bytes.
  * @size: bytes in @body.
@@ -122,6 +126,7 @@ struct perf_record {
 	int tid;
 	uint64_t time;
 	uint64_t period;
+	bool tells_count;
 	const void *body;
 	size_t size;
 	const void *raw;
@@ -211,6 +216,12 @@ void perf_rings_drop(struct perf_rings *rings, pid_t tid);
  * Return: 0 or -ENOMEM.
  */
 int perf_rings_meet(struct perf_rings *a, struct perf_rings *b);
+
+/*
+ * Sets the period that threads and processes get that begin from now on. The rings were opened with @vary,
+ * for a process that does nothing but start others. What it has started keeps its periods.
+ */
+void perf_rings_vary(const struct perf_rings *rings, uint64_t period);
 
 /* Returns whether the rings have a record, not handed out yet, of the beginning of the thread. */
 bool perf_rings_began(const struct perf_rings *rings, pid_t tid);

@@ -37,6 +37,14 @@ static const uint64_t *skip(struct record_words *w, uint64_t nr)
 	return at;
 }
 
+/* Takes what PERF_SAMPLE_READ adds: what the event counted, and how many of its samples were lost. */
+static bool take_count(struct record_words *w, struct perf_sample *s)
+{
+	uint64_t lost;
+
+	return take(w, &s->counted) && take(w, &lost);
+}
+
 static bool take_regs(struct record_words *w, struct perf_sample *s)
 {
 	uint64_t mask = perf_regs_wanted(), value;
@@ -109,7 +117,8 @@ bool perf_sample_parse(const struct perf_record *record, bool copy, size_t max_c
 	};
 	if (record->walked)
 		return parse_walked(record, ret);
-	if ((!ret->period && !take(&w, &ret->period)) || !take(&w, &ret->nr))
+	if ((!ret->period && !take(&w, &ret->period)) ||
+	    (record->tells_count && !take_count(&w, ret)) || !take(&w, &ret->nr))
 		return false;
 	ret->chain = skip(&w, ret->nr);
 	if (!ret->chain)

@@ -17,6 +17,7 @@
  * @time: time in ns, by the clock that was used for recording; 0 if it is not known.
  * @cpu: number of the CPU, from 1; 0: not known.
  * @period: events that the sample stands for.
+ * @counted: what the thread's event had counted, if @tells_count of the record.
  * @walked: @chain was walked by a walker, by rules to the end of the stack; nothing was copied.
  * @guesses: if @walked, number of entries that were found by a frame record.
  * @end: if @walked, enum walk_end.
@@ -37,6 +38,7 @@ struct perf_sample {
 	uint64_t time;
 	unsigned int cpu;
 	uint64_t period;
+	uint64_t counted;
 	bool walked;
 	unsigned int guesses;
 	unsigned int end;

@@ -36,6 +36,7 @@
  * @state: the back end's own data, made by its begin().
  * @symbols: finds names for addresses; made by the back end's begin().
  * @profile: receives the samples; made by the back end's begin().
+ * @target: the command, if there is one.
  * @pid: process ID of the command, 0 if there is none.
  * @began: CLOCK_MONOTONIC in ns, when recording began.
  * @part: CLOCK_MONOTONIC in ns, when the previous profile was written or, for the first one,
@@ -70,6 +71,7 @@ struct recording {
 	void *state;
 	struct shstk_symbols *symbols;
 	struct shstk_profile *profile;
+	struct target target;
 	pid_t pid;
 	uint64_t began;
 	uint64_t part;
@@ -134,7 +136,7 @@ struct backend {
 	int (*begin)(struct recording *r);
 	void (*end)(struct recording *r);
 	const char *(*env)(const struct recording *r);
-	int (*start)(struct recording *r, const struct target *target);
+	int (*start)(struct recording *r, struct target *target);
 	bool (*all_gone)(const struct recording *r);
 	int (*take)(struct recording *r);
 	bool (*calm)(const struct recording *r, uint64_t ns);

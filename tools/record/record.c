@@ -396,21 +396,22 @@ static int hold(const struct recording *r, struct target *target)
 
 static int start(struct recording *r)
 {
-	struct target target;
+	struct target *target = &r->target;
 	int ret;
 
 	if (!r->opts->command)
 		return r->backend->start(r, NULL);
-	ret = hold(r, &target);
+	ret = hold(r, target);
 	if (ret)
 		return ret;
-	ret = r->backend->start ? r->backend->start(r, &target) : 0;
+	ret = r->backend->start ? r->backend->start(r, target) : 0;
 	if (ret) {
-		target_drop(&target);
+		target_drop(target);
 		return ret;
 	}
-	r->pid = target.pid;
-	return target_go(r->opts->command, &target);
+	ret = target_go(r->opts->command, target);
+	r->pid = target->pid;
+	return ret;
 }
 
 static int run(struct recording *r)
@@ -445,6 +446,8 @@ static int run(struct recording *r)
 	else
 		service_ends(r);
 	own = finish(r, &progress.top, ended, &usage);
+	if (r->target.starter)
+		target_end(&r->target);
 	if (!ended && r->pid) {
 		if (progress.interrupted)
 			return own ? own : EXIT_SIGNAL + SIGINT;

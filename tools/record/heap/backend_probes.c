@@ -20,7 +20,7 @@ static void end(struct recording *r)
 	probe_recording_destroy(r->state);
 }
 
-static int start(struct recording *r, const struct target *target)
+static int start(struct recording *r, struct target *target)
 {
 	const struct record_opts *o = r->opts;
 	struct probe_recording_opts opts = {

@@ -428,12 +428,15 @@ static int make_change(struct perf_recording *d, enum change change)
 
 	if (d->adapt.refused & 1u << change || !t->due(d, &r.opts))
 		return 0;
+	/* Events of threads that run are not those of a process that does nothing. */
+	r.opts.vary = false;
 	now = r.opts;
 	if (!open_rings(d, &now, &list, &r.rings)) {
 		d->adapt.refused |= 1u << change;
 		if (t->refused)
 			t->refused(d);
 	} else {
+		d->convert->varied = 0;
 		r.list = list;
 		r.nr = list ? now.nr_pids : 0;
 		ret = replace_rings(d, &r);

@@ -30,6 +30,7 @@
 
 #define NICE -10
 #define FEW_SAMPLES 100 /* shares near one half are right to ten points in 19 of 20 cases */
+#define BRIEF 16 /* least number of threads that ended that matters */
 #define BY_BROKER " that the broker opened"
 
 /**
@@ -352,10 +353,27 @@ static bool start_others(const struct recording *r, struct perf_record_opts *opt
 }
 
 /*
+ * Returns whether the command's processes and threads can get periods that vary (vary.h): they inherit a
+ * clock that is the one thing recorded, and samples say what it counted.
+ */
+static bool may_vary(const struct record_opts *o, struct perf_opts opts)
+{
+	bool user_only;
+	struct reason why;
+
+	if (!record_counts_time(o) || !opts.main || !opts.main->clock || opts.off || opts.more[0] ||
+	    o->perf_data)
+		return false;
+	opts.vary = true;
+	opts.borrow = false;
+	return !perf_probe(&opts, &user_only, &why);
+}
+
+/*
  * Says whose events are opened: those of the command @target, if there is one, or of the cgroup.
  * Returns false, after printing the reason, if there is no such cgroup.
  */
-static bool choose_targets(const struct record_opts *o, const struct target *target,
+static bool choose_targets(const struct record_opts *o, struct target *target,
 			   struct perf_record_opts *opts)
 {
 	if (target && opts->rings.nr_pids) {
@@ -367,6 +385,8 @@ static bool choose_targets(const struct record_opts *o, const struct target *tar
 		 * if there is no other way.
 		 */
 		opts->tree = !opts->rings.off && !event_count(o) && may_see_all(opts->rings);
+		opts->rings.vary = !opts->tree && may_vary(o, opts->rings);
+		target->apart = opts->rings.vary;
 	}
 	if (o->cgroup)
 		opts->rings.cgroup = find_cgroup(o->cgroup);
@@ -386,7 +406,7 @@ static bool walks_as_asked(const struct record_opts *o, const struct perf_record
 }
 
 /* Begins to record. @target is the command, which waits to be executed, or NULL. */
-static int start(struct recording *r, const struct target *target)
+static int start(struct recording *r, struct target *target)
 {
 	struct perf_record_opts opts = perf_options(r->opts);
 	struct perf_state *state = r->state;
@@ -723,13 +743,26 @@ static const char *cure_of_anew(const struct record_opts *o)
 static void report_anew(struct recording *r, const struct sample_counts *c,
 			const struct perf_counts *more)
 {
-	const double lost = more->stacks.ended / 2.0, points = 100 * lost / (c->samples + lost);
+	const double lost = more->stacks.ended / 2.0 * record_period(r->opts);
+	const double points = 100 * lost / (c->weight + lost);
 
 	if (!more->anew || !record_counts_time(r->opts) || r->opts->off_cpu || !(points >= 1))
 		return;
 	caution(r,
 		"%llu threads ended, in each of which sampling began anew: shares of what they do first are up to %.0f points too small (%s)",
 		(unsigned long long)more->stacks.ended, points, cure_of_anew(r->opts));
+}
+
+/* Reports that most threads are so short that it matters what they do before the shortest period ends. */
+static void report_brief(struct recording *r, const struct perf_counts *more)
+{
+	const struct convert_counts *n = &more->stacks;
+
+	if (n->varied >= BRIEF && n->brief > n->varied / 2)
+		caution(r,
+			"%llu of %llu threads were shorter than half a period: what they do first is known only roughly (%s)",
+			(unsigned long long)n->brief, (unsigned long long)n->varied,
+			cure_of_anew(r->opts));
 }
 
 /* Reports threads that ended before their first sample, and @ns of CPU time that have none. */
@@ -846,6 +879,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 			(unsigned long long)more.throttled);
 	report_stacks(r, &c, &more);
 	report_anew(r, &c, &more);
+	report_brief(r, &more);
 	report_unseen(r, ended, more.stacks.unseen, short_threads(r, whole, kernel, &c, &more));
 	if (more.unwritten)
 		caution(r, "%s is not complete: %s", o->perf_data, strerror(-more.unwritten));

@@ -18,6 +18,8 @@
 #define CALM 200000000 /* ns without a new process, program or mapping */
 #define LOOK_MEANWHILE \
 	20000000 /* ns between two looks into the rings while something else goes on */
+#define ENDED 16 /* least number of threads that ended that matters */
+#define ENDED_PART 50 /* and there must be more than one for as many samples */
 #define LEAVE_AGAIN 1000000000 /* ns after which the walker is told again to leave a process */
 
 /* ---- Records ---- */
@@ -85,6 +87,8 @@ static int take_sample(struct perf_recording *d, const struct perf_record *r)
 	if (r->pid <= 0 || r->tid <= 0 ||
 	    !perf_sample_parse(r, stacks_are_copied(&c->stacks), d->opts.max_stack, &sample))
 		return 0;
+	if (d->vary.step)
+		sample.period = vary_weight(&d->vary, sample.period, sample.counted);
 	more.nr = gomoments_find(d->moments, r, &sample, pieces);
 	ret = convert_sample(d->convert, r->which, &sample, &more);
 	task = d->walker ? population_find_task(&d->convert->all, r->tid) : NULL;
@@ -342,6 +346,9 @@ static int begin(struct perf_recording *d, const struct perf_record_opts *opts, 
 		because(why, "%s %d: %s", d->scope.threads ? "thread" : "process",
 			*opts->rings.pids, process_gone_why(*opts->rings.pids));
 	d->looked = now_ns(CLOCK_MONOTONIC);
+	/* The command is not the process whose events these are. */
+	if (rings.vary)
+		d->scope.nr_pids = 0;
 	if (!ret)
 		ret = scope_look_around(&d->scope, &d->convert->all, take_meanwhile, d);
 	if (!ret && list)
@@ -401,13 +408,42 @@ void perf_recording_destroy(struct perf_recording *d)
 	free(d);
 }
 
+/*
+ * Returns whether many threads ended after few samples, so that it matters that each began with a whole
+ * period.
+ */
+static bool many_are_short(const struct perf_recording *d)
+{
+	const struct convert_counts *n = &d->convert->counts;
+
+	return n->ended >= ENDED && n->ended > n->samples / ENDED_PART;
+}
+
+/* Gives threads that begin from now on another period, where that is possible and matters. */
+static void vary_more(struct perf_recording *d)
+{
+	if (!d->opts.vary)
+		return;
+	if (!d->vary.step) {
+		if (!many_are_short(d))
+			return;
+		vary_init(&d->vary, d->convert->opts.period);
+		d->convert->varied = now_ns(CLOCK_MONOTONIC);
+	}
+	perf_rings_vary(d->rings, vary_next(&d->vary));
+}
+
 int perf_recording_take(struct perf_recording *d)
 {
 	int ret = perf_recording_read(d, false);
 
 	if (!ret)
 		ret = late_find(d);
-	return ret ? ret : adapt(d);
+	if (!ret)
+		ret = adapt(d);
+	if (!ret)
+		vary_more(d);
+	return ret;
 }
 
 int perf_recording_stop(struct perf_recording *d)

@@ -7,6 +7,7 @@
  *	adapt.c            opens other rings while recording, when there is a reason
  *	late.c             finds threads that began while rings were being opened
  *	sums.c             what the kernel counted and lost, over all these rings
+ *	vary.c             periods for threads that are shorter than a period
  *	losses.c           says which CPUs lost most
  */
 #ifndef TOOLS_RECORD_PERF_PERF_RECORDING_PRIVATE_H
@@ -21,6 +22,7 @@
 #include "tools/record/perf/perf_recording.h"
 #include "tools/record/perf/scope.h"
 #include "tools/record/perf/sums.h"
+#include "tools/record/perf/vary.h"
 
 /**
  * struct perf_recording - a recording by perf events
@@ -37,6 +39,7 @@
  * @adapt: what is known for changes by adapt.c.
  * @late: threads that began while rings were being opened.
  * @sums: what the kernel counted and lost.
+ * @vary: periods of threads that begin, if they vary already (@vary.step).
  * @wakers: takes the records about who ends times off the CPU, or NULL. The caller's.
  * @walker: walks stacks in the kernel, or NULL. The caller's. adapt.c sets it, too.
  * @later: becomes @walker, unless it is NULL. The caller's. Only adapt.c changes it.
@@ -60,6 +63,7 @@ struct perf_recording {
 	struct adapt adapt;
 	struct late late;
 	struct sums sums;
+	struct vary vary;
 	struct wakers *wakers;
 	struct walker *walker;
 	struct walker *later;

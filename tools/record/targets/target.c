@@ -10,12 +10,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -211,6 +213,36 @@ static void set_environment(const char *agent, const char *env)
 		setenv("LD_PRELOAD", agent, 1);
 }
 
+/* What the recorder writes to the gate. */
+enum {
+	GO = 'g',
+	GO_APART = 'a', /* another process is to become the command */
+};
+
+/*
+ * Starts a process that goes on in place of this one, and has the same parent. This one tells the recorder
+ * its number, or a negative errno, and waits until the recorder ends.
+ */
+static void go_apart(int gate, int report)
+{
+	int child = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+	sigset_t all;
+	char byte;
+
+	if (!child)
+		return;
+	if (child < 0)
+		child = -errno;
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	if (write(report, &child, sizeof(child)) == sizeof(child) && child > 0) {
+		close(report);
+		while (read(gate, &byte, 1) > 0)
+			;
+	}
+	_exit(0);
+}
+
 static void become_target(char *const argv[], const char *agent, const char *env, int gate,
 			  int report)
 {
@@ -224,12 +256,14 @@ static void become_target(char *const argv[], const char *agent, const char *env
 	 */
 	if (read(gate, &go, 1) != 1)
 		_exit(EXIT_OWN);
+	if (go == GO_APART)
+		go_apart(gate, report);
 	if (agent)
 		set_environment(agent, env);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	execvp(argv[0], argv);
-	error = errno;
+	error = -errno;
 	if (write(report, &error, sizeof(error)) < 0)
 		_exit(EXIT_OWN);
 	_exit(EXIT_NOEXEC);
@@ -269,6 +303,8 @@ int target_hold(char *const argv[], const char *agent, const char *env, bool mut
 	close(gate[0]);
 	ret->report = report[0];
 	ret->gate = gate[1];
+	ret->apart = false;
+	ret->starter = 0;
 	return 0;
 
 fail:
@@ -282,31 +318,69 @@ fail:
 	return EXIT_OWN;
 }
 
-int target_go(char *const argv[], struct target *target)
+static void open_gate(const struct target *target)
 {
-	int error = 0;
-	ssize_t n;
+	const char go = target->apart ? GO_APART : GO;
 
 	/* A write to a process that was killed meanwhile must not end this process. */
 	signal(SIGPIPE, SIG_IGN);
-	if (write(target->gate, "", 1) != 1)
-		error = errno;
+	while (write(target->gate, &go, 1) < 0 && errno == EINTR)
+		;
 	signal(SIGPIPE, SIG_DFL);
-	close(target->gate);
-	do {
-		n = read(target->report, &error, sizeof(error));
-	} while (n < 0 && errno == EINTR);
+}
+
+/*
+ * Reads what is reported until the command is executed, or cannot be: by the process that executes it a
+ * negative errno, and before or after that by one that starts another its number. Returns 0 or an errno.
+ */
+static int read_reports(struct target *target)
+{
+	int number, error = 0;
+	ssize_t n;
+
+	while ((n = read(target->report, &number, sizeof(number))) > 0 ||
+	       (n < 0 && errno == EINTR)) {
+		if (n == sizeof(number) && number > 0)
+			target->pid = number;
+		else if (n == sizeof(number))
+			error = -number;
+	}
+	return error;
+}
+
+int target_go(char *const argv[], struct target *target)
+{
+	int error;
+
+	open_gate(target);
+	if (target->apart)
+		target->starter = target->pid;
+	else
+		target_end(target);
+	error = read_reports(target);
 	close(target->report);
-	if (n <= 0)
+	if (!error)
 		return 0;
-	waitpid(target->pid, NULL, 0);
+	if (target->pid != target->starter)
+		waitpid(target->pid, NULL, 0);
+	target_end(target);
 	complain("cannot execute %s: %s", argv[0], strerror(error));
 	return error == ENOENT ? EXIT_NOENT : EXIT_NOEXEC;
 }
 
+void target_end(struct target *target)
+{
+	if (target->gate >= 0)
+		close(target->gate);
+	target->gate = -1;
+	if (target->starter)
+		waitpid(target->starter, NULL, 0);
+	target->starter = 0;
+}
+
 void target_drop(struct target *target)
 {
-	close(target->gate);
+	target_end(target);
 	close(target->report);
 	waitpid(target->pid, NULL, 0);
 }

@@ -40,12 +40,18 @@ int target_find(const char *name);
  * struct target - a process that waits to execute the command
  * @pid: its process ID.
  * @gate: file descriptor to which a byte is written to let it go.
- * @report: file descriptor from which the errno is read if the command could not be executed.
+ * @report: file descriptor from which numbers are read: a negative errno if the command could not be
+ *	executed, the process ID of another process that becomes the command.
+ * @apart: may be set before target_go(): another process becomes the command, which this one starts. It
+ *	does nothing else, so that its events can be changed: the command has inherited them.
+ * @starter: then, process ID of the process that waited, or 0.
  */
 struct target {
 	pid_t pid;
 	int gate;
 	int report;
+	bool apart;
+	pid_t starter;
 };
 
 /**
@@ -64,11 +70,15 @@ int target_hold(char *const argv[], const char *agent, const char *env, bool mut
 /**
  * target_go() - have the process execute the command
  * @argv: the command.
- * @target: the process that target_hold() made.
+ * @target: the process that target_hold() made. Receives the process ID of the command. target_end()
+ *	must follow.
  *
  * Return: 0, or the exit status to end with.
  */
 int target_go(char *const argv[], struct target *target);
+
+/* Ends the process that started the command, if there is one. The command goes on. */
+void target_end(struct target *target);
 
 /* Has the process end without executing anything, and waits for it. */
 void target_drop(struct target *target);
