@@ -446,7 +446,11 @@ bool agent_has_ring(uint32_t i);
 /* thread_event.c */
 void event_begin(struct agent_thread *t);
 bool event_is_late(const struct agent_thread *t, uint64_t at);
-void event_open(struct agent_thread *t);
+/*
+ * Opens the event for all periods but the first, in the thread's handler. Returns whether it was opened
+ * now: then @owed of the thread has the periods that ran out until that moment.
+ */
+bool event_open(struct agent_thread *t);
 void event_close(struct agent_thread *t);
 void event_end(struct agent_thread *t);
 bool event_sent(const struct agent_thread *t, const siginfo_t *si);

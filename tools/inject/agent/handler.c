@@ -306,8 +306,13 @@ static void on_period(struct agent_thread *t, const siginfo_t *si, const void *c
 		return;
 	if (agent.wall)
 		spread(t, periods);
-	if (!agent.sandboxed)
-		event_open(t);
+	/*
+	 * Opening the event takes a part of a millisecond, which the interrupted function has on its
+	 * clock. At the end of a period in user mode nothing else is owed.
+	 */
+	if (!agent.sandboxed && event_open(t) && t->owed && periods && !held &&
+	    si->si_code != SI_TIMER)
+		sample_take(t, t->owed, context);
 }
 
 bool handler_is_ours(const siginfo_t *si)

@@ -96,15 +96,24 @@ static bool may_open(struct agent_thread *t)
 	       t->tid == sys0(SYS_gettid);
 }
 
+/* Returns a number below @below that varies with @seed. */
+static uint64_t any_below(uint64_t below, uint64_t seed)
+{
+	return (seed * 0x9e3779b97f4a7c15 >> 32) % below;
+}
+
 /*
  * Begins the periods anew at this moment; periods that ran out and are in no sample are kept as
- * owed.
+ * owed. Of a period that did not run out either all is owed or nothing, so that the sum is right on
+ * average.
  */
 static void renew(struct agent_thread *t)
 {
-	uint64_t at = now(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t at = now(CLOCK_THREAD_CPUTIME_ID), began = t->start + t->first;
 
 	t->owed = unsampled_periods(t, at);
+	if (t->periods && at > began && (at - began) % agent.period > any_below(agent.period, at))
+		t->owed++;
 	t->start = at;
 	t->first = agent.period;
 	t->periods = 0;
@@ -119,15 +128,14 @@ static bool signal_each(struct agent_thread *t, long fd)
 	return true;
 }
 
-/* Accounts for periods that ended while the thread's event was opened. Returns true. */
-static bool settle_begin(struct agent_thread *t)
+/* Accounts for @missed periods that ended while the thread's event was opened. */
+static void settle_begin(struct agent_thread *t, uint64_t missed)
 {
 	ksigset old = block_signals();
 
-	if (t->owed)
-		sample_place(t, t->owed, REC_PLACE_KERNEL);
+	if (missed)
+		sample_place(t, missed, REC_PLACE_KERNEL);
 	restore_signals(old);
-	return true;
 }
 
 /*
@@ -162,8 +170,7 @@ static void learn_delay(const struct agent_thread *t, uint64_t at)
  */
 void event_begin(struct agent_thread *t)
 {
-	uint64_t end = t->start + t->first + t->periods * agent.period, at;
-	bool runs;
+	uint64_t end = t->start + t->first + t->periods * agent.period, at, missed = 0;
 	long fd;
 
 	/*
@@ -177,41 +184,42 @@ void event_begin(struct agent_thread *t)
 	if (fd < 0)
 		return;
 	at = now(CLOCK_THREAD_CPUTIME_ID) + atomic_load_explicit(&delay, memory_order_relaxed);
-	if (at < end) {
-		t->first_end = end;
-		t->first_rest = end - at;
-		runs = signal_once(fd, end - at);
-	} else {
-		runs = signal_each(t, fd) && settle_begin(t);
-	}
-	if (runs)
+	if (at >= end)
+		missed = (at - end) / agent.period + 1;
+	t->first_end = end + missed * agent.period;
+	t->first_rest = t->first_end - at;
+	if (signal_once(fd, t->first_rest)) {
+		settle_begin(t, missed);
 		agent_ask(t);
-	else
+	} else {
 		event_close(t);
+	}
 	sys1(SYS_close, fd);
 }
 
-/* Opens the event for all periods but the first, in the thread's handler. */
-void event_open(struct agent_thread *t)
+bool event_open(struct agent_thread *t)
 {
+	bool runs;
 	long fd;
 
 	if (t->tried && (!t->first_rest || now(CLOCK_THREAD_CPUTIME_ID) < t->first_end))
-		return;
+		return false;
 	if (!may_open(t)) {
 		t->tried = true;
-		return;
+		return false;
 	}
 	if (!signals_guard_io())
-		return;
+		return false;
 	t->tried = true;
 	event_close(t);
 	fd = open_event(t);
 	if (fd < 0)
-		return;
-	if (!signal_each(t, fd))
+		return false;
+	runs = signal_each(t, fd);
+	if (!runs)
 		event_close(t);
 	sys1(SYS_close, fd);
+	return runs;
 }
 
 /*
