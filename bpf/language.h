@@ -14,7 +14,7 @@
 #include "context.h"
 
 /* Changes with each change of struct lent_process (lend.h) and of the records, for users of the broker. */
-#define LANGUAGE_LAYOUT 4
+#define LANGUAGE_LAYOUT 5
 
 #define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */
@@ -135,7 +135,7 @@ struct language_ranks {
  * @first_at: offset of that element in a list.
  * @outside: bit of the first word of a text that has its characters elsewhere.
  * @address_at: offset of their address in such a text.
- * @length_at: offset of the number of bytes in such a text.
+ * @length_at: offset of the number of bytes in such a text, and in each if @inside_mask is 0.
  * @inside_at: offset of the characters in another text.
  * @inside_shift: number of the lowest bit of the first word that is part of their number.
  * @inside_mask: bits of that, from the lowest one on.

@@ -309,11 +309,13 @@ static __always_inline void find_characters(const struct language_strings *s, u6
 	ret->at = at + s->inside_at;
 	if ((head & s->kind_mask) != s->string)
 		return;
-	ret->size = head >> (s->inside_shift & 63) & s->inside_mask;
-	if (!(head & s->outside))
+	if (s->inside_mask && !(head & s->outside)) {
+		ret->size = head >> (s->inside_shift & 63) & s->inside_mask;
 		return;
+	}
 	ret->size = user_word(at + s->length_at);
-	ret->at = user_word(at + s->address_at);
+	if (head & s->outside)
+		ret->at = user_word(at + s->address_at);
 }
 
 /* Finds the bytes of the text that is at @at. */

@@ -18,7 +18,7 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
 		place read python/frame python/function python/python python/recognise python/versions \
 		php/cold php/frame php/function php/php php/recognise php/versions \
-		ruby/frame ruby/function ruby/recognise ruby/ruby ruby/versions \
+		ruby/frame ruby/function ruby/hidden ruby/recognise ruby/ruby ruby/versions \
 		v8/baseline v8/calls v8/frame v8/function v8/positions v8/recognise v8/states v8/v8 v8/versions) \
 		$(B)/tools/elf/symbols.o $(B)/tools/convert/context_variable.o $(B)/tools/repeats.o $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
@@ -45,6 +45,15 @@ $(LANGUAGE_B)/states_test: selftests/language/states_test.c $(patsubst %,$(B)/to
 		$(filter %.c %.o %.a,$^)
 
 CHECK += $(LANGUAGE_B)/states_test
+
+# How what libruby does not export is found, with code of the test's own.
+$(LANGUAGE_B)/hidden_test: selftests/language/hidden_test.c $(B)/tools/language/ruby/hidden.o \
+		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -no-pie -fno-pie -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/hidden_test)
 
 # The BPF objects lie beside the program that loads them, as they do in an installation.
 $(LANGUAGE_B)/shstk-%.bpf.o: $(B)/shstk-%.bpf.o

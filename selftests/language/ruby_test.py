@@ -18,7 +18,7 @@ from told import await_file, await_reading, read_told, trace, trace_shown    # n
 from truth_runs import add_tests    # noqa: E402
 
 RUBY = os.environ.get('RUBY', '/usr/bin/ruby')
-KNOWN = '3.1.'      # versions that are known
+KNOWN = '3.1.', '3.3.'     # versions that are known
 WAITING = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.rb')
 KINDS = 'sort map deep lambda missing made defined fiber thread rescue ensure long'.split()
 

@@ -104,12 +104,9 @@ static uint64_t find_characters(const struct language_reading *r, uint64_t at, u
 	*size = 0;
 	if ((head & s->kind_mask) != s->string)
 		return at;
-	if (head & s->outside) {
-		*size = word(r, at + s->length_at);
-		return word(r, at + s->address_at);
-	}
-	*size = head >> s->inside_shift & s->inside_mask;
-	return at + s->inside_at;
+	*size = s->inside_mask && !(head & s->outside) ? head >> s->inside_shift & s->inside_mask :
+							 word(r, at + s->length_at);
+	return head & s->outside ? word(r, at + s->address_at) : at + s->inside_at;
 }
 
 /* Returns the address of a text of less than @room bytes at @at, and how many are to be copied. */

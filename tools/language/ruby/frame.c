@@ -40,12 +40,15 @@ static bool is_called(const struct language_frame *frame, const struct language_
  * Returns whether the frames are of the native stack on which the thread is: where fibers are switched, it is
  * on the next one's stack already, and still has the context of the one before. Behind where the stack of a
  * thread or fiber begins, its row of frames lies; that of the main thread lies elsewhere. The outermost native
- * frames of a thread lie behind the row.
+ * frames of a thread lie behind the row. From 3.3 on rows of threads lie elsewhere, too, and some native frames
+ * of a thread lie behind where its stack is said to begin.
  */
-static bool is_of_stack(const struct language_frames *f)
+static bool is_of_stack(const struct ruby_version *v, const struct language_frames *f)
 {
 	const uint64_t last = f->frames[f->nr - 1].entry->addr, begin = f->base_word;
 
+	if (v->rows_elsewhere && f->outer_sp > begin)
+		return f->inner_sp < begin;
 	if (last - begin < NEAR && f->outer_sp > last)
 		return f->inner_sp < begin;
 	return f->outer_sp <= begin &&
@@ -57,9 +60,8 @@ bool ruby_sound(const void *version, const struct language_frames *frames)
 {
 	const struct language_frame *f = frames->frames;
 
-	(void)version;
 	for (unsigned int i = 0; i + 1 < frames->nr; i++)
 		if (!is_called(&f[i], &f[i + 1]))
 			return false;
-	return frames->nr && is_outermost(&f[frames->nr - 1]) && is_of_stack(frames);
+	return frames->nr && is_outermost(&f[frames->nr - 1]) && is_of_stack(version, frames);
 }

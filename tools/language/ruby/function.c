@@ -53,7 +53,7 @@ int ruby_function(const void *version, const struct language_code *code, size_t 
 	free(label);
 	if (!ret->name)
 		return -ENOMEM;
-	ret->line = (uint32_t)(code->words[v->first_line] >> 1);
+	ret->line = (uint32_t)(code->words[v->first_line] >> !v->plain_line);
 	return 0;
 }
 

@@ -4,7 +4,7 @@
  *
  * Programs and libruby of 3.1 export what is needed, also without debug information: the execution context
  * of a thread, which is that of the fiber that it runs, and the function that runs frames. Each time the
- * interpreter is entered, there is one call of that.
+ * interpreter is entered, there is one call of that. Those of 3.3 export neither (hidden.h).
  */
 #include <errno.h>
 #include <gelf.h>
@@ -15,10 +15,12 @@
 #include "libshstk/symbol/elf_file.h"
 #include "tools/convert/context_variable.h"
 #include "tools/elf/symbols.h"
+#include "tools/language/ruby/hidden.h"
 #include "tools/language/ruby/ruby.h"
 
 #define CONTEXT "ruby_current_ec" /* thread-local */
 #define VERSION_BYTES 16 /* of the version that are read */
+#define LOOKS 64 /* frames that are looked at for an instruction */
 
 /**
  * struct ruby_symbols - the addresses of symbols; 0: there is none
@@ -27,6 +29,9 @@
  * @run: the function that runs frames.
  * @run_size: its size.
  * @has_context: there is a thread-local variable with the thread's execution context.
+ * @bias: what is added to addresses in the file.
+ * @hidden: what tells of the rest where it is not exported.
+ * @context: where the execution context is, then.
  */
 struct ruby_symbols {
 	uint64_t version;
@@ -34,6 +39,9 @@ struct ruby_symbols {
 	uint64_t run;
 	uint64_t run_size;
 	bool has_context;
+	uint64_t bias;
+	struct ruby_hidden hidden;
+	struct context_variable context;
 };
 
 bool ruby_may_be(const char *path)
@@ -59,6 +67,8 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 		f->run_size = sym->st_size;
 	} else if (!strcmp(name, CONTEXT)) {
 		f->has_context = GELF_ST_TYPE(sym->st_info) == STT_TLS;
+	} else {
+		ruby_hidden_take(&f->hidden, name, sym->st_value);
 	}
 	return 0;
 }
@@ -85,6 +95,9 @@ static bool find_symbols(const struct language_module *m, struct ruby_symbols *f
 	f->version += bias;
 	f->machine += f->machine ? bias : 0;
 	f->run += f->run ? bias : 0;
+	f->bias = bias;
+	for (int i = 0; i < RUBY_HIDDEN; i++)
+		f->hidden.values[i] += f->hidden.values[i] ? bias : 0;
 	return true;
 }
 
@@ -94,8 +107,21 @@ static int refuse(struct reason *why, const char *version, const char *what)
 	return -EINVAL;
 }
 
+/* Finds what is not exported. Returns 0, -EAGAIN, or -EINVAL with the reason. */
+static int find_hidden(const struct language_module *m, struct ruby_symbols *f,
+		       const struct ruby_version *v, struct reason *why)
+{
+	int err;
+
+	f->run = 0;
+	f->hidden.errinfo = v->errinfo;
+	f->hidden.thread = v->thread;
+	err = ruby_hidden_find(m, &f->hidden, &f->context, &f->machine);
+	return err == -ENOENT ? refuse(why, v->name, "it does not say where its frames are") : err;
+}
+
 /* Finds the version. Returns 0, -EAGAIN, or -EINVAL with the reason. */
-static int find_version(const struct language_module *m, const struct ruby_symbols *f,
+static int find_version(const struct language_module *m, struct ruby_symbols *f,
 			const struct ruby_version **ret, struct reason *why)
 {
 	char version[VERSION_BYTES];
@@ -108,6 +134,8 @@ static int find_version(const struct language_module *m, const struct ruby_symbo
 		because(why, "Ruby %s is not known", version);
 		return -EINVAL;
 	}
+	if ((*ret)->hidden)
+		return find_hidden(m, f, *ret, why);
 	if (!f->machine || !f->run || !f->has_context)
 		return refuse(why, version, "it does not export where its frames are");
 	return 0;
@@ -120,14 +148,46 @@ static uint64_t word(const struct language_module *m, uint64_t at)
 	return at && !m->read(m->arg, at, &ret, sizeof(ret)) ? ret : 0;
 }
 
+/* Returns the first instruction of a frame's function, 0: it has none, or cannot be read. */
+static uint64_t first_instruction(const struct language_module *m, uint64_t frame)
+{
+	const uint64_t function = word(m, frame + RUBY_FRAME_FUNCTION);
+
+	if (word(m, word(m, frame + RUBY_FRAME_VARIABLES)) & RUBY_FRAME_C ||
+	    (word(m, function) & RUBY_FUNCTION_MASK) != RUBY_FUNCTION_TYPE)
+		return 0;
+	return word(m, word(m, word(m, function + RUBY_FUNCTION_BODY) + RUBY_BODY_CODE));
+}
+
+/*
+ * Finds the function that runs frames: instructions are addresses in it. Those of all frames from @first to
+ * @last have to be. Returns 0, -EAGAIN, or -EINVAL with the reason.
+ */
+static int find_run(const struct language_module *m, const struct ruby_version *v,
+		    struct ruby_symbols *f, uint64_t first, uint64_t last, struct reason *why)
+{
+	for (int i = 0; i < LOOKS && first <= last; i++, first += v->frame_bytes) {
+		const uint64_t at = first_instruction(m, first);
+		uint64_t end;
+
+		if (!at)
+			continue;
+		if (!f->run && !ruby_hidden_run(m, f->bias, at, &f->run, &end))
+			f->run_size = end - f->run;
+		if (at - f->run >= f->run_size)
+			return refuse(why, v->name, "which function runs its frames is not known");
+	}
+	return f->run ? 0 : -EAGAIN;
+}
+
 /*
  * Checks offsets by the frames of the main thread, as soon as it has some: their size, where they end,
  * and the flags of the last one.
  */
 static int check_frames(const struct language_module *m, const struct ruby_version *v,
-			uint64_t machine, struct reason *why)
+			struct ruby_symbols *f, struct reason *why)
 {
-	const uint64_t thread = word(m, word(m, machine) + v->main_thread);
+	const uint64_t thread = word(m, word(m, f->machine) + v->main_thread);
 	const uint64_t context = thread ? word(m, thread + v->thread_context) : 0;
 	const uint64_t stack = word(m, context), first = word(m, context + RUBY_CONTEXT_FRAME);
 	const uint64_t end = stack + 8 * word(m, context + RUBY_CONTEXT_WORDS);
@@ -139,7 +199,7 @@ static int check_frames(const struct language_module *m, const struct ruby_versi
 	flags = word(m, last + RUBY_FRAME_VARIABLES);
 	if (first > stack && first <= last && !((last - first) % v->frame_bytes) &&
 	    (word(m, flags) & RUBY_FRAME_KIND) == RUBY_FRAME_OUTERMOST)
-		return 0;
+		return v->hidden ? find_run(m, v, f, first, last, why) : 0;
 	return refuse(why, v->name, "its threads have other members");
 }
 
@@ -151,7 +211,7 @@ static uint32_t bit(uint32_t word)
 static void set_target(const struct ruby_version *v, struct language_target *t)
 {
 	t->by_variable = 1;
-	t->base_word_at = RUBY_CONTEXT_MACHINE;
+	t->base_word_at = v->stack_begin;
 	t->frames = (struct language_chain){ 1, { RUBY_CONTEXT_FRAME }, 0 };
 	t->stack =
 		(struct language_stack){ v->frame_bytes, RUBY_CONTEXT_STACK, RUBY_CONTEXT_WORDS };
@@ -184,10 +244,11 @@ int ruby_recognise(const struct language_module *m, struct language_found *ret, 
 		return -ENOENT;
 	err = find_version(m, &f, &v, why);
 	if (!err)
-		err = check_frames(m, v, f.machine, why);
+		err = check_frames(m, v, &f, why);
 	if (err)
 		return err;
-	err = context_variable_find(m, CONTEXT, &ret->target.variable);
+	ret->target.variable = f.context;
+	err = v->hidden ? 0 : context_variable_find(m, CONTEXT, &ret->target.variable);
 	if (err == -EAGAIN)
 		return err;
 	if (err)

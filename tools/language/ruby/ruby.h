@@ -21,11 +21,17 @@ enum ruby_text {
  * @instructions: index of the word of a function that is the address of its first instruction.
  * @path: index of that of its file's name.
  * @label: index of that of its name.
- * @first_line: index of the line at which it begins, as a number of Ruby.
+ * @first_line: index of the line at which it begins.
  * @entries: index of the address of its lines.
  * @nr_entries: index of their number.
  * @table: index of the address of what tells which instruction has which line.
  * @entry_bytes: bytes of a line.
+ * @stack_begin: offset in an execution context of the address at which its native stack begins.
+ * @errinfo: offset in it of the present exception.
+ * @thread: offset in it of the address of its thread.
+ * @hidden: libruby does not export what is needed (hidden.h).
+ * @rows_elsewhere: rows of frames of threads do not lie on their native stacks.
+ * @plain_line: the line at which a function begins is no number of Ruby.
  * @string: how strings lie in memory.
  */
 struct ruby_version {
@@ -41,6 +47,12 @@ struct ruby_version {
 	uint32_t nr_entries;
 	uint32_t table;
 	uint32_t entry_bytes;
+	uint32_t stack_begin;
+	uint8_t errinfo;
+	uint8_t thread;
+	bool hidden;
+	bool rows_elsewhere;
+	bool plain_line;
 	struct language_strings string;
 };
 
@@ -48,11 +60,11 @@ struct ruby_version {
 #define RUBY_CONTEXT_STACK 0 /* in an execution context: the memory of frames and values */
 #define RUBY_CONTEXT_WORDS 8 /* its number of words */
 #define RUBY_CONTEXT_FRAME 16 /* the address of the innermost frame */
-#define RUBY_CONTEXT_MACHINE 144 /* the address at which its native stack begins */
 #define RUBY_FRAME_INSTRUCTION 0 /* in a frame: the instruction that is next */
 #define RUBY_FRAME_FUNCTION 16
 #define RUBY_FRAME_VARIABLES 32 /* the address of its flags, behind its variables */
 #define RUBY_FUNCTION_BODY 16
+#define RUBY_BODY_CODE 8 /* in the body of a function: the address of its instructions */
 #define RUBY_BODY_COUNT 4 /* in the body of a function: the number of its words of instructions */
 
 /* Bits of a frame's flags. */
