@@ -247,9 +247,10 @@ $(RECORD_B)/vary_test: $(B)/tools/record/perf/vary.o
 $(RECORD_B)/scope_test: $(B)/tools/record/perf/scope.o
 $(RECORD_B)/read_twice_test: $(B)/tools/convert/stack_read_twice.o
 $(RECORD_B)/stepped_test $(RECORD_B)/probe_sites_test: $(B)/tools/convert/stepped.o $(B)/lib/native/libshstk.a
+$(RECORD_B)/maps_test: $(B)/tools/proc/maps.o
 $(RECORD_B)/file_rules_test: $(B)/lib/native/libshstk.a
-RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test calls_test file_rules_test late_test losses_test told_test \
-	read_twice_test rescue_test scope_test stepped_test probe_sites_test vary_test)
+RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test calls_test file_rules_test late_test losses_test maps_test \
+	told_test read_twice_test rescue_test scope_test stepped_test probe_sites_test vary_test)
 $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
