@@ -12,7 +12,6 @@ import functools
 import glob
 import os
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -21,22 +20,14 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from allocations import FIRST, LOCKED, STEP, UNLOCKED, first_line, size_of  # noqa: E402
-from harness import HERE, SHSTK, TMP, Process, Skip, check, equal, main, shstk, test     # noqa: E402
+from harness import HERE, TMP, Skip, check, equal, main, shstk, test     # noqa: E402
 import node_program    # noqa: E402
-from permitted import check_not_refused     # noqa: E402
 from pprof import Decoded   # noqa: E402
+from probed import go_on, lines_of, record_process  # noqa: E402
 
 PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
 ROUNDS = int(os.environ.get('ROUNDS', '500'))
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'allocations.py')
-
-
-def lines_of(profile, ids):
-    """(function, file, line) of a sample, the innermost first."""
-    for ident in ids:
-        for line in profile.locations[ident][4]:
-            function = profile.functions[line[1]]
-            yield (profile.text(function[2]), profile.text(function.get(4, 0)), line.get(2, 0))
 
 
 def record_command(out):
@@ -44,39 +35,6 @@ def record_command(out):
     ended = shstk('record', '--heap', '-o', out, '--', *PYTHON.split(), '-S', PROGRAM, str(ROUNDS))
     check(ended.returncode == 0, ended.stderr)
     return ended.stderr
-
-
-def skip_unless_probed(said):
-    """Skips a test whose recording, which said that, could not put probes, or read frames at them."""
-    reason = re.search('.*(not permitted|has no probes|is needed|are not shown|is missing).*', said)
-    check_not_refused(said)
-    if reason:
-        raise Skip(reason.group())
-
-
-def go_on(program):
-    """Has a program go on that waits, and waits for its answer."""
-    print(file=program.stdin, flush=True)
-    return program.stdout.readline()
-
-
-def record_process(out, command, action, may_refuse=None):
-    """Records a program that says that it is ready while action() goes on with it. Returns what was said, in
-    which may_refuse may be why no functions are shown."""
-    with Process(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
-        equal(program.stdout.readline(), 'ready\n', 'the program')
-        with Process([SHSTK, 'record', '--heap', '-p', str(program.pid), '--duration=1h', '-o', out],
-                     text=True, stderr=subprocess.PIPE) as recorder:
-            said = recorder.stderr.readline()
-            if 'from now on' in said:
-                action(program, recorder)
-            recorder.terminate()
-            said += recorder.stderr.read()
-        program.kill()
-    if not may_refuse or may_refuse not in said:
-        skip_unless_probed(said)
-    equal(recorder.returncode, 0, said)
-    return said
 
 
 def record_running(out):

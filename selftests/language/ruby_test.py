@@ -12,6 +12,8 @@ import sys
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import SHSTK, TMP, Process, check, main, run, stack_lines, test    # noqa: E402
+from pprof import Decoded    # noqa: E402
+from probed import go_on, lines_of, record_process    # noqa: E402
 from ruby_judge import RubyJudge    # noqa: E402
 from ruby_program import write    # noqa: E402
 from told import await_file, await_reading, read_told, trace, trace_shown    # noqa: E402
@@ -76,6 +78,50 @@ def traced():
                 for frame in frames if frame['address'] == '0x0']
         check(seen == told, f'{kind}: told: {told}\nseen: {seen}')
         check('rb_vm_exec' not in [frame['function'] for frame in frames], f'{kind}: {frames}')
+
+
+# Functions that allocate strings, each of a size of its own.
+SIZES = range(20002, 20002 + 16 * 300, 16)
+ALLOCATES = """
+sizes = (0...300).map { |i| 20_002 + 16 * i }
+sizes.each do |s|
+  eval("def at_#{s}\\n 'x' * #{s}\\nend\\ndef from_#{s}\\n at_#{s}\\nend", nil, "made-#{s}", s % 37 + 1)
+end
+$stdout.sync = true
+puts 'ready'; $stdin.gets
+sizes.each { |s| send("from_#{s}") }
+puts 'done'; $stdin.gets
+"""
+
+
+def find_fault(size, frames):
+    """What is wrong with the functions in whose stack a string of that size is allocated, or None."""
+    line = size % 37 + 1
+    made = [frame for frame in frames if os.path.basename(frame[1]).startswith('made-')]
+    wanted = [(f'at_{size}', f'made-{size}', line + 1), (f'from_{size}', f'made-{size}', line + 4)]
+    return None if [(name, os.path.basename(path), at) for name, path, at in made] == wanted else made
+
+
+@test
+def allocations():
+    """record --heap -p: most strings have their functions, none another function, caller or line"""
+    out = os.path.join(TMP, 'heap.pb.gz')
+    print('#', record_process(out, [*RUBY.split(), '-W0', '-e', ALLOCATES], lambda program, _: go_on(program)))
+    profile = Decoded(out)
+    objects, space = (profile.types.index(t) for t in (('alloc_objects', 'count'), ('alloc_space', 'bytes')))
+    shown, wrong = 0, []
+    for ids, values, _ in profile.samples:
+        frames = list(lines_of(profile, ids))
+        # A string has a zero behind its characters.
+        size = values[space] // values[objects] - 1 if values[objects] else 0
+        if size not in SIZES or not any(name.startswith(('at_', 'from_')) for name, _, _ in frames):
+            continue
+        fault = find_fault(size, frames)
+        shown += not fault
+        wrong += [fault] if fault else []
+    print(f'# {shown} of 300 are shown, {len(wrong)} are wrong')
+    check(not wrong, str(wrong[:3]))
+    check(shown > 270, f'{shown} of 300')
 
 
 def why():
