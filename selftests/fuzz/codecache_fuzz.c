@@ -57,7 +57,12 @@
 	X("nmethod", "_scopes_data_offset", 0)           \
 	X("CodeBlob", "_mutable_data", 0)                \
 	X("CodeBlob", "_mutable_data_size", 0)           \
-	X("CodeBlob", "_relocation_size", 0)
+	X("CodeBlob", "_relocation_size", 0)             \
+	X("JVMFlag", "flags", 1)                         \
+	X("JVMFlag", "numFlags", 1)                      \
+	X("JVMFlag", "_name", 0)                         \
+	X("JVMFlag", "_addr", 0)                         \
+	X("JVMFlag", "_flags", 0)
 
 struct text {
 	char type[32], field[32];
@@ -144,7 +149,8 @@ static void look(const struct vmstructs *vm, struct codecache *cache, uint64_t p
 		abort();
 	if (codecache_name(cache, &blob, name, sizeof(name)) && strlen(name) >= sizeof(name))
 		abort();
-	if (java_inlined(vm, &blob, pc, scopes) > INLINED_MAX)
+	if (java_inlined(vm, &blob, pc, scopes) > INLINED_MAX ||
+	    java_inlined_between(vm, &blob, pc, scopes) > INLINED_MAX)
 		abort();
 }
 
@@ -184,6 +190,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	/* The tables of compiled methods lie as in Java 10 to 22, or as in Java 25. */
 	if (data[0] & 2)
 		vm.places[VM_FIXED].known = false;
+	vm.flag_size = 24;
+	vm_was_given(&vm, "DebugNonSafepoints");
 	cache = codecache_create(&vm);
 	for (uint64_t pc = BASE; cache && pc < BASE + size; pc += 64) {
 		in.reads = 0;

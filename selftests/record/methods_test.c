@@ -75,11 +75,24 @@ static struct compiled {
 		uint64_t methods[2];
 	} variable_data;
 	struct {
-		uint8_t scopes_before[8];
-		int32_t places[3][4];
-		uint8_t scopes[8];
+		uint8_t scopes_before[16];
+		int32_t places[5][4];
+		uint8_t scopes[16];
 	} fixed_data;
 } compiled;
+
+/* An option, and the table of options. */
+static struct {
+	struct option {
+		const void *value;
+		const void *name;
+		uint32_t origin;
+	} table[2];
+	const void *start;
+	uint64_t nr;
+	char names[2][VM_TEXT];
+	uint8_t values[2];
+} options;
 
 /* HotSpot's name for the code at STUB. */
 static char stub_name[VM_TEXT];
@@ -97,6 +110,7 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 		size_t size;
 	} pieces[] = { { &memory, sizeof(memory) },
 		       { &compiled, sizeof(compiled) },
+		       { &options, sizeof(options) },
 		       { stub_name, sizeof(stub_name) } };
 
 	(void)arg;
@@ -520,19 +534,24 @@ TEST_F(methods, other_code_of_hotspot_leads_to_no_heap)
 	EXPECT_FALSE(shown_of(self, pcs, 3));
 }
 
-/* Writes a description of an inlined call: byte 5 of method 1, which byte 2 of method 2 has called. */
+/*
+ * Writes descriptions. At 1: byte 5 of method 1, which byte 2 of method 2 has called; at 4: the latter alone;
+ * at 7: byte 7 of method 1, which the same byte has called.
+ */
 static void write_scopes(uint8_t *to, uint8_t lowest)
 {
-	static const uint8_t numbers[] = { 4, 1, 5 + 1, 0, 2, 2 + 1 };
+	static const uint8_t numbers[] = { 4, 1, 5 + 1, 0, 2, 2 + 1, 4, 1, 7 + 1 };
 
 	for (unsigned int i = 0; i < sizeof(numbers); i++)
 		to[1 + i] = numbers[i] + lowest;
 }
 
-/* Makes a compiled method that has called at byte 0x10 of its code. */
+/* Makes a compiled method that has called at byte 0x10 of its code, and describes others. */
 static void make_compiled(void)
 {
-	static const int32_t places[3][4] = { { -1 }, { 0x10, 1 }, { 0x1000 } };
+	static const int32_t places[5][4] = {
+		{ -1 }, { 0x10, 1 }, { 0x20, 7 }, { 0x30, 4 }, { 0x1000 }
+	};
 
 	memset(&compiled, 0, sizeof(compiled));
 	compiled.variable_data.methods[0] = 0x11;
@@ -579,14 +598,22 @@ static void make_apart(void)
 	vm.places[VM_SCOPES].known = false;
 }
 
-/* Returns how many methods there are at a byte of the code. */
+static const struct codeblob compiled_code = {
+	.address = (uint64_t)&compiled,
+	.start = COMPILED,
+	.method = 0x22,
+};
+
+/* Returns how many methods there are at a byte of the code, behind a call. */
 static unsigned int methods_at(uint64_t at, struct java_scope scopes[INLINED_MAX])
 {
-	const struct codeblob code = { .address = (uint64_t)&compiled,
-				       .start = COMPILED,
-				       .method = 0x22 };
+	return java_inlined(&vm, &compiled_code, COMPILED + at, scopes);
+}
 
-	return java_inlined(&vm, &code, COMPILED + at, scopes);
+/* Returns how many there are at a byte where an instruction begins. */
+static unsigned int methods_between(uint64_t at, struct java_scope scopes[INLINED_MAX])
+{
+	return java_inlined_between(&vm, &compiled_code, COMPILED + at, scopes);
 }
 
 static const struct {
@@ -611,6 +638,89 @@ TEST_F(methods, compiled_code_tells_at_calls_which_methods_it_runs)
 		EXPECT_EQ(0, methods_at(0x11, scopes));
 		EXPECT_EQ(0, methods_at(0xf, scopes));
 	}
+}
+
+TEST_F(methods, between_calls_are_the_methods_that_are_before_and_behind)
+{
+	struct java_scope scopes[INLINED_MAX];
+
+	for (unsigned int i = 0; i < NR_LAYOUTS; i++) {
+		make(17, "", 1);
+		layouts[i].make();
+		/* In both is method 1, but at different bytecodes. */
+		for (uint64_t at = 0x10; at < 0x20; at += 8) {
+			ASSERT_EQ(2, methods_between(at, scopes)) TH_LOG("%s", layouts[i].name);
+			EXPECT_EQ(0x11, scopes[0].method);
+			EXPECT_EQ(5 + 7, scopes[0].at + scopes[0].or_at);
+			EXPECT_EQ(0x22, scopes[1].method);
+			EXPECT_EQ(2, scopes[1].at);
+			EXPECT_EQ(2, scopes[1].or_at);
+		}
+		/* Only one has method 1. */
+		for (uint64_t at = 0x20; at <= 0x28; at += 8) {
+			ASSERT_EQ(1, methods_between(at, scopes));
+			EXPECT_EQ(0x22, scopes[0].method);
+			EXPECT_EQ(2, scopes[0].at);
+			EXPECT_EQ(2, scopes[0].or_at);
+		}
+		/* In front of the first one, and behind the last one, nothing is known. */
+		EXPECT_EQ(0, methods_between(8, scopes));
+		EXPECT_EQ(0, methods_between(0x30, scopes));
+		EXPECT_EQ(0, methods_between(0x38, scopes));
+		EXPECT_EQ(0, methods_between(0x2000, scopes));
+	}
+}
+
+/* Makes an option that was given by a command, behind another one. */
+static void make_options(void)
+{
+	memset(&options, 0, sizeof(options));
+	for (unsigned int i = 0; i < 2; i++)
+		options.table[i] = (struct option){
+			&options.values[i],
+			options.names[i],
+			1u << 4 | 1,
+		};
+	strcpy(options.names[0], "Other");
+	strcpy(options.names[1], "Some");
+	options.values[1] = 1;
+	options.start = options.table;
+	options.nr = 2;
+	vm.flag_size = sizeof(struct option);
+	vm.places[VM_FLAGS] = (struct vm_place){ (uint64_t)&options.start, true, false };
+	vm.places[VM_NR_FLAGS] = (struct vm_place){ (uint64_t)&options.nr, true, false };
+	PLACE(VM_FLAG_NAME, options.table[0], name);
+	PLACE(VM_FLAG_VALUE, options.table[0], value);
+	PLACE(VM_FLAG_ORIGIN, options.table[0], origin);
+}
+
+/* Changes one thing, and expects that the option is not known to be given. */
+#define NOT_GIVEN(change)                                                \
+	do {                                                             \
+		make(17, "", 1);                                         \
+		make_options();                                          \
+		EXPECT_TRUE(vm_was_given(&vm, "Some"));                  \
+		change;                                                  \
+		EXPECT_FALSE(vm_was_given(&vm, "Some")) TH_LOG(#change); \
+	} while (0)
+
+TEST_F(methods, only_an_option_that_was_given_at_the_beginning_counts)
+{
+	make(17, "", 1);
+	make_options();
+	EXPECT_FALSE(vm_was_given(&vm, "Other"));
+	EXPECT_FALSE(vm_was_given(&vm, "Unknown"));
+	NOT_GIVEN(options.values[1] = 0);
+	NOT_GIVEN(options.table[1].origin = 0); /* by default */
+	NOT_GIVEN(options.table[1].origin = 4); /* while it ran */
+	NOT_GIVEN(options.table[1].origin = 5); /* by HotSpot */
+	NOT_GIVEN(options.table[1].value = NULL);
+	NOT_GIVEN(options.table[0].name = NULL; options.table[1].name = NULL);
+	NOT_GIVEN(options.nr = 1);
+	NOT_GIVEN(options.start = NULL);
+	NOT_GIVEN(vm.flag_size = 0);
+	NOT_GIVEN(vm.places[VM_FLAG_ORIGIN].known = false);
+	vm.flag_size = 0;
 }
 
 /* Changes one thing, and expects that no methods are found any more. */

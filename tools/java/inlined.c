@@ -105,8 +105,16 @@ static bool find_tables(const struct vmstructs *vm, uint64_t blob, struct tables
 	return are_known(vm, VM_SCOPES, VM_METADATA) && find_behind(vm, blob, ret);
 }
 
-/* Finds the description that belongs to an offset of the code; 0: there is none. */
-static uint32_t find_scope(const struct vmstructs *vm, const struct tables *t, int32_t offset)
+static bool read_place(const struct vmstructs *vm, const struct tables *t, uint32_t i,
+		       struct place *ret)
+{
+	return i < t->nr_places &&
+	       !vm_read(vm, t->places + (uint64_t)i * sizeof(*ret), ret, sizeof(*ret));
+}
+
+/* Finds the first place that is not before an offset of the code. Returns false if there is none. */
+static bool find_place(const struct vmstructs *vm, const struct tables *t, int32_t offset,
+		       uint32_t *index, struct place *ret)
 {
 	uint32_t lo = 0, hi = t->nr_places;
 
@@ -114,16 +122,15 @@ static uint32_t find_scope(const struct vmstructs *vm, const struct tables *t, i
 		const uint32_t mid = lo + (hi - lo) / 2;
 		struct place place;
 
-		if (vm_read(vm, t->places + mid * sizeof(place), &place, sizeof(place)))
-			return 0;
-		if (place.offset == offset)
-			return place.scope > 0 ? place.scope : 0;
+		if (!read_place(vm, t, mid, &place))
+			return false;
 		if (place.offset < offset)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return 0;
+	*index = lo;
+	return read_place(vm, t, lo, ret);
 }
 
 /* Reads a description, and makes @scope that of the caller. Returns false if it cannot be one. */
@@ -144,24 +151,82 @@ static bool read_scope(const struct vmstructs *vm, const struct tables *t, uint3
 	    !java_number(&numbers, &at) || !method || method > t->nr_metadata || !at)
 		return false;
 	*scope = outer;
-	ret->at = at - 1;
+	ret->at = ret->or_at = at - 1;
 	return !vm_read(vm, t->metadata + (uint64_t)(method - 1) * WORD, &ret->method, WORD);
+}
+
+/*
+ * Reads the methods of a place, the innermost first. Returns how many they are; 0: they are not known, or
+ * the outermost one is not @method.
+ */
+static unsigned int read_scopes(const struct vmstructs *vm, const struct tables *t,
+				const struct place *place, uint64_t method, struct java_scope *ret)
+{
+	uint32_t scope = place->scope > 0 ? place->scope : 0;
+	unsigned int nr = 0;
+
+	while (scope) {
+		if (nr == INLINED_MAX || !read_scope(vm, t, &scope, &ret[nr]))
+			return 0;
+		nr++;
+	}
+	return nr && ret[nr - 1].method == method ? nr : 0;
 }
 
 unsigned int java_inlined(const struct vmstructs *vm, const struct codeblob *code, uint64_t pc,
 			  struct java_scope *ret)
 {
+	const int32_t offset = (int32_t)(pc - code->start);
 	struct tables tables;
-	unsigned int nr = 0;
-	uint32_t scope;
+	struct place place;
+	uint32_t index;
 
-	if (!code->method || !find_tables(vm, code->address, &tables))
+	if (!code->method || !find_tables(vm, code->address, &tables) ||
+	    !find_place(vm, &tables, offset, &index, &place) || place.offset != offset)
 		return 0;
-	scope = find_scope(vm, &tables, (int32_t)(pc - code->start));
-	while (scope) {
-		if (nr == INLINED_MAX || !read_scope(vm, &tables, &scope, &ret[nr]))
-			return 0;
-		nr++;
+	return read_scopes(vm, &tables, &place, code->method, ret);
+}
+
+/*
+ * Keeps of the methods at one place those that are at another one, too, from the outermost one on. Where
+ * both are at different bytecodes of a method, it is the last one. Returns how many they are.
+ */
+static unsigned int keep_common(struct java_scope *scopes, unsigned int nr,
+				const struct java_scope *other, unsigned int nr_other)
+{
+	unsigned int kept = 0;
+	bool same = true;
+
+	for (; same && kept < nr && kept < nr_other; kept++) {
+		struct java_scope *scope = &scopes[nr - 1 - kept];
+		const struct java_scope *its = &other[nr_other - 1 - kept];
+
+		if (scope->method != its->method)
+			break;
+		same = scope->at == its->at;
+		scope->or_at = its->at;
 	}
-	return nr && ret[nr - 1].method == code->method ? nr : 0;
+	memmove(scopes, scopes + nr - kept, kept * sizeof(*scopes));
+	return kept;
+}
+
+unsigned int java_inlined_between(const struct vmstructs *vm, const struct codeblob *code,
+				  uint64_t pc, struct java_scope *ret)
+{
+	const int32_t offset = (int32_t)(pc - code->start);
+	struct java_scope scopes[INLINED_MAX];
+	struct place place, other;
+	struct tables tables;
+	unsigned int nr, nr_other;
+	uint32_t index;
+
+	if (!code->method || !find_tables(vm, code->address, &tables) ||
+	    !find_place(vm, &tables, offset, &index, &place))
+		return 0;
+	/* A place may be an instruction of the range before it, or, behind a call, of that after it. */
+	if (!read_place(vm, &tables, place.offset == offset ? index + 1 : index - 1, &other))
+		return 0;
+	nr = read_scopes(vm, &tables, &place, code->method, ret);
+	nr_other = read_scopes(vm, &tables, &other, code->method, scopes);
+	return keep_common(ret, nr, scopes, nr_other);
 }

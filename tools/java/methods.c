@@ -38,6 +38,9 @@
 #define THAWS "StubRoutines (continuation"
 #define IN_HEAP "[callers in the heap]"
 
+/* The option with which compiled code tells its methods between calls, too. */
+#define TELLS "DebugNonSafepoints"
+
 static const struct language java = { .module = "[Java]" };
 
 /* What is known of an address: a method, or that none is there (@it is NULL). */
@@ -48,12 +51,14 @@ struct kept_method {
 };
 
 /*
- * The methods at a place in compiled code. @thaws: the place is in code that takes the next frames of a
+ * The methods at a place in compiled code. @exact: it is the place of an instruction, not a return
+ * address. @thaws: the place is in code that takes the next frames of a
  * virtual thread out of the heap, when the last one on the stack returns.
  */
 struct kept_place {
 	uint64_t pc;
 	uint64_t time;
+	bool exact;
 	bool thaws;
 	unsigned int nr;
 	struct java_scope scopes[INLINED_MAX];
@@ -64,6 +69,8 @@ struct kept_place {
  * @start: address of the interpreter.
  * @end: first address behind it; 0: it is not known.
  * @asked: jit_time() when it was looked for last.
+ * @told: whether compiled code tells its methods between calls, too; if @told_known.
+ * @told_known: this was looked for.
  * @bytes: bytes that the methods take.
  * @kept: the methods, each at a place that its address tells.
  * @places: places in compiled code, in the same way.
@@ -72,6 +79,8 @@ struct java_methods {
 	uint64_t start;
 	uint64_t end;
 	uint64_t asked;
+	bool told;
+	bool told_known;
 	size_t bytes;
 	struct kept_method kept[KEPT];
 	struct kept_place places[PLACES];
@@ -351,27 +360,55 @@ static bool does_thaw(const struct vmstructs *vm, const struct codeblob *code)
 	       !strncmp(text, THAWS, strlen(THAWS));
 }
 
-/* Returns what is known of an address in compiled code: the methods are those at a return address. */
-static const struct kept_place *find_place(struct java_methods *m, struct jit *jit, uint64_t pc)
+/* Finds the methods at a place in a piece of code. */
+static unsigned int find_inlined(struct java_methods *m, const struct vmstructs *vm,
+				 const struct codeblob *code, struct kept_place *k)
+{
+	if (!k->exact)
+		return java_inlined(vm, code, k->pc, k->scopes);
+	if (!m->told_known)
+		m->told = vm_was_given(vm, TELLS);
+	m->told_known = true;
+	return m->told ? java_inlined_between(vm, code, k->pc, k->scopes) : 0;
+}
+
+/*
+ * Returns what is known of an address in compiled code. @exact: it is of an instruction, not a return
+ * address.
+ */
+static const struct kept_place *find_place(struct java_methods *m, struct jit *jit, uint64_t pc,
+					   bool exact)
 {
 	struct kept_place *k = &m->places[(pc ^ pc >> 10) % PLACES];
 	struct jit_look_up look_up;
 	struct codeblob code;
 	int err;
 
-	if (k->pc == pc && k->time && jit_time(jit) - k->time < FRESH)
+	if (k->pc == pc && k->exact == exact && k->time && jit_time(jit) - k->time < FRESH)
 		return k;
 	if (!jit_begin_look_up(jit, &look_up))
 		return NULL;
 	err = jit_find_code(jit, pc, &code);
-	if (!err || err == -ENOENT || k->pc != pc) {
+	if (!err || err == -ENOENT || k->pc != pc || k->exact != exact) {
 		k->pc = pc;
+		k->exact = exact;
 		k->time = jit_time(jit);
-		k->nr = err ? 0 : java_inlined(jit_tables(jit), &code, pc, k->scopes);
+		k->nr = err ? 0 : find_inlined(m, jit_tables(jit), &code, k);
 		k->thaws = !err && does_thaw(jit_tables(jit), &code);
 	}
 	jit_end_look_up(jit, &look_up);
 	return k;
+}
+
+/* Returns the line of a method at a place in compiled code; 0: none is known, or it may be another one. */
+static unsigned int line_at(struct jit *jit, const struct java_method *method,
+			    const struct java_scope *scope)
+{
+	const unsigned int line = find_line(jit, method, scope->at);
+
+	if (scope->or_at == scope->at || find_line(jit, method, scope->or_at) == line)
+		return line;
+	return 0;
 }
 
 /* Adds a method at a place in compiled code. Returns false if it is not known. */
@@ -381,16 +418,16 @@ static bool add_scope(struct java_methods *m, struct jit *jit, struct languages 
 	const struct java_method *method = find_method(m, jit, scope->method);
 	uint64_t pc;
 
-	if (!method || (method->code_size && scope->at >= method->code_size))
+	if (!method || (method->code_size &&
+			(scope->at >= method->code_size || scope->or_at >= method->code_size)))
 		return false;
-	pc = languages_named(all, &java, method->name, method->file,
-			     find_line(jit, method, scope->at));
+	pc = languages_named(all, &java, method->name, method->file, line_at(jit, method, scope));
 	return pc && add_entry(to, pc, SHSTK_MARK_PC);
 }
 
 /*
  * Adds the methods that compiled code runs at a return address, if all of them are known. Between such
- * places, HotSpot does not write down which method an instruction is of.
+ * places, HotSpot writes down which method an instruction is of only if an option says so.
  */
 static bool add_compiled(struct java_methods *m, struct jit *jit, struct languages *all,
 			 const struct java_stack *s, unsigned int i, struct java_entries *to)
@@ -399,9 +436,9 @@ static bool add_compiled(struct java_methods *m, struct jit *jit, struct languag
 	const unsigned int before = to->nr;
 	const struct kept_place *place;
 
-	if (s->native.marks[i] & (SHSTK_MARK_PC | SHSTK_MARK_SIGNAL) || !jit_has_code(jit, pc))
+	if (s->native.marks[i] & SHSTK_MARK_SIGNAL || !jit_has_code(jit, pc))
 		return false;
-	place = find_place(m, jit, pc);
+	place = find_place(m, jit, pc, s->native.marks[i] & SHSTK_MARK_PC);
 	for (unsigned int k = 0; place && k < place->nr; k++) {
 		if (add_scope(m, jit, all, &place->scopes[k], to))
 			continue;
@@ -421,7 +458,9 @@ static bool add_in_heap(struct java_methods *m, struct jit *jit, struct language
 {
 	const uint64_t pc = s->native.pcs[i];
 	const bool runs = !i || !jit_has_code(jit, s->native.pcs[i - 1]);
-	const struct kept_place *place = jit_has_code(jit, pc) ? find_place(m, jit, pc) : NULL;
+	const struct kept_place *place =
+		jit_has_code(jit, pc) ? find_place(m, jit, pc, s->native.marks[i] & SHSTK_MARK_PC) :
+					NULL;
 	uint64_t callers;
 
 	if (!place || !place->thaws)

@@ -13,6 +13,11 @@
 #define MAX_ENTRIES 8192 /* maximum of entries of a table; there are about 3500 */
 #define CHUNK 64 /* entries that are read at once */
 #define PAGE 4096
+#define MAX_FLAGS 4096 /* options; there are about 1500 */
+#define ORIGIN 15 /* the bits that say who has set an option */
+#define BY_COMMAND 1 /* the command, */
+#define BY_ENVIRONMENT 2 /* a variable of the environment, */
+#define BY_FILE 3 /* or a file */
 #define OWN_NUMBER_OF_8 25 /* HotSpot's version in Java 8 */
 
 /* An entry of gHotSpotVMStructs. The layout is the same in all releases. */
@@ -80,6 +85,11 @@ static const struct {
 	{ "CodeBlob", "_mutable_data_size", VM_VARIABLE_SIZE },
 	{ "CodeBlob", "_relocation_size", VM_RELOCATION_SIZE },
 	{ "nmethod", "_scopes_pcs_offset", VM_PLACES },
+	{ "JVMFlag", "flags", VM_FLAGS },
+	{ "JVMFlag", "numFlags", VM_NR_FLAGS },
+	{ "JVMFlag", "_name", VM_FLAG_NAME },
+	{ "JVMFlag", "_addr", VM_FLAG_VALUE },
+	{ "JVMFlag", "_flags", VM_FLAG_ORIGIN },
 };
 
 #define NR_NAMES (sizeof(names) / sizeof(*names))
@@ -220,7 +230,8 @@ static void find_sizes(struct vmstructs *vm, uint64_t table)
 	struct type type;
 	char name[VM_TEXT];
 
-	for (size_t i = 0; i < MAX_ENTRIES && !(vm->pool_size && vm->block_size && vm->const_size);
+	for (size_t i = 0; i < MAX_ENTRIES &&
+			   !(vm->pool_size && vm->block_size && vm->const_size && vm->flag_size);
 	     i++) {
 		if (vm_read(vm, table + i * sizeof(type), &type, sizeof(type)) || !type.name)
 			return;
@@ -232,6 +243,8 @@ static void find_sizes(struct vmstructs *vm, uint64_t table)
 			vm->block_size = type.size;
 		else if (!strcmp(name, "ConstMethod"))
 			vm->const_size = type.size;
+		else if (!strcmp(name, "JVMFlag"))
+			vm->flag_size = type.size;
 	}
 }
 
@@ -265,6 +278,46 @@ int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *table
 	find_sizes(ret, table);
 	find_version(ret);
 	return is_complete(ret->places) && ret->block_size ? 0 : -ENODATA;
+}
+
+/* ---- Options ---- */
+
+/* Returns whether the option at an address was given when HotSpot began, and is true. */
+static bool is_given(const struct vmstructs *vm, uint64_t flag)
+{
+	uint64_t address;
+	uint32_t origin;
+	uint8_t value;
+
+	if (vm_read_member(vm, flag, VM_FLAG_ORIGIN, &origin, sizeof(origin)) ||
+	    vm_read_member(vm, flag, VM_FLAG_VALUE, &address, sizeof(address)) ||
+	    vm_read(vm, address, &value, sizeof(value)))
+		return false;
+	origin &= ORIGIN;
+	return value == 1 &&
+	       (origin == BY_COMMAND || origin == BY_ENVIRONMENT || origin == BY_FILE);
+}
+
+bool vm_was_given(const struct vmstructs *vm, const char *option)
+{
+	uint64_t table, nr, name;
+	char text[VM_TEXT];
+
+	for (int m = VM_FLAGS; m < VM_NR; m++)
+		if (!vm->places[m].known)
+			return false;
+	if (!vm->flag_size || vm_read(vm, vm->places[VM_FLAGS].at, &table, sizeof(table)) ||
+	    vm_read(vm, vm->places[VM_NR_FLAGS].at, &nr, sizeof(nr)))
+		return false;
+	for (uint64_t i = 0; i < nr && i < MAX_FLAGS; i++) {
+		const uint64_t flag = table + i * vm->flag_size;
+
+		if (vm_read_member(vm, flag, VM_FLAG_NAME, &name, sizeof(name)))
+			return false;
+		if (vm_read_text(vm, name, text) && !strcmp(text, option))
+			return is_given(vm, flag);
+	}
+	return false;
 }
 
 /* ---- The file ---- */

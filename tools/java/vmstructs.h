@@ -75,6 +75,12 @@ enum vm_member {
 	VM_VARIABLE_SIZE,
 	VM_RELOCATION_SIZE,
 	VM_PLACES, /* offset of the table of places, in all releases */
+	/* And these for options. */
+	VM_FLAGS, /* address of the table of options */
+	VM_NR_FLAGS, /* and how many it has */
+	VM_FLAG_NAME,
+	VM_FLAG_VALUE, /* address of the value */
+	VM_FLAG_ORIGIN, /* among other things, who has set it */
 	VM_NR
 };
 
@@ -107,6 +113,7 @@ struct vm_place {
  * @block_size: sizeof(HeapBlock); the CodeBlob follows after it.
  * @pool_size: sizeof(ConstantPool), after which its entries follow; 0: not known.
  * @const_size: sizeof(ConstMethod), after which the bytecode follows; 0: not known.
+ * @flag_size: sizeof(JVMFlag), an option; 0: not known.
  * @version: the release of Java, such as 17; 0: not known.
  */
 struct vmstructs {
@@ -115,6 +122,7 @@ struct vmstructs {
 	uint64_t block_size;
 	uint64_t pool_size;
 	uint64_t const_size;
+	uint64_t flag_size;
 	int version;
 };
 
@@ -155,6 +163,12 @@ int vm_read(const struct vmstructs *vm, uint64_t addr, void *buf, size_t size);
 /* Reads a member of the structure at @object. Returns 0 or a negative errno. */
 int vm_read_member(const struct vmstructs *vm, uint64_t object, enum vm_member member, void *buf,
 		   size_t size);
+
+/*
+ * Returns whether an option that is a bool was given when HotSpot began, and is true. One that was set
+ * later, or by HotSpot itself, is not.
+ */
+bool vm_was_given(const struct vmstructs *vm, const char *option);
 
 /* Reads the first bytes of a text that ends with a 0 byte. Returns false if it cannot be read. */
 bool vm_read_text(const struct vmstructs *vm, uint64_t addr, char text[VM_TEXT]);
