@@ -541,12 +541,14 @@ def many_threads():
         raise Skip(text.strip())
     found = re.search(r' (\d+) lost, (\d+) threads, 1 process', text)
     check(found, text)
-    # If rings may not be larger, some threads tell of themselves in a ring that is full.
+    # A ring is full if it may not be larger, or if the recorder has to wait for a CPU. A thread is not
+    # known if all that tells of it was lost.
     lost, threads = int(found[1]), int(found[2])
-    check(threads >= (5000 if not lost else 4950), text)
+    check(threads + lost >= 5000, text)
     stacks = folded(out)
-    good = sum(v for f, v in stacks if {'start_thread', 'thread', 'one_of_many'} <= set(f))
-    check(good > 0.9 * sum(v for _, v in stacks), f'{stacks[:5]} {text}')
+    inside = [(f, v) for f, v in stacks if 'one_of_many' in f]
+    good = sum(v for f, v in inside if {'start_thread', 'thread'} <= set(f))
+    check(good > 0.9 * sum(v for _, v in inside) > 0, f'{stacks[:5]} {text}')
 
 
 @test
