@@ -8,15 +8,8 @@
  */
 #include "context_walk.h"
 #include "language_walk.h"
+#include "next.h"
 #include "program.h"
-
-/* The program that runs behind this one, if any: an event has room for one program only. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} language_next SEC(".maps");
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -30,6 +23,6 @@ int language_sample(struct bpf_perf_event_data *ctx)
 		read_context(ctx, c);
 		read_language(ctx, c);
 	}
-	bpf_tail_call(ctx, &language_next, 0);
+	run_next(ctx);
 	return 1;
 }

@@ -8,14 +8,7 @@
  */
 #define LANGUAGE_PROBED
 #include "language_walk.h"
-
-/* The program that records the call. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} language_next SEC(".maps");
+#include "next.h"
 
 char LICENSE[] SEC("license") = "GPL";
 
@@ -63,6 +56,6 @@ int language_probe(void *ctx)
 
 	if (c && call && !(current->flags & PF_KTHREAD))
 		call->frames = read_probed(ctx, c);
-	bpf_tail_call(ctx, &language_next, 0);
+	run_next(ctx);
 	return 0;
 }

@@ -11,6 +11,7 @@
  * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
  */
 #include "context_walk.h"
+#include "next.h"
 #include "program.h"
 #include "walk_user.h"
 #include "write_chain.h"
@@ -33,7 +34,7 @@ char LICENSE[] SEC("license") = "GPL";
 #define PERF_CONTEXT_USER (-512ull)
 
 /*
- * Processes that are not walked. If there are too many, those that were not met for the longest
+ * Processes that are not walked: at their samples the next program runs, if there is one. If there are too many, those that were not met for the longest
  * time are forgotten.
  */
 struct {
@@ -42,14 +43,6 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } left SEC(".maps");
-
-/* The program that runs at samples of these processes instead, if there is one. */
-struct {
-	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
-	__type(key, u32);
-	__type(value, u32);
-} next SEC(".maps");
 
 /* The files in which walks ended because they have no table or no rule. */
 struct {
@@ -134,7 +127,7 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 			return 1;
 		pid = visible_pid(c);
 		if (bpf_map_lookup_elem(&left, &pid)) {
-			bpf_tail_call(ctx, &next, 0);
+			run_next(ctx);
 			return 1;
 		}
 	}

@@ -30,6 +30,13 @@ int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key,
 	return -1;
 }
 
+int bpf_loaded_set_next(const struct bpf_loaded *l, int program)
+{
+	(void)l;
+	(void)program;
+	return -1;
+}
+
 int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
 {
 	(void)l;

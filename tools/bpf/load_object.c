@@ -18,6 +18,13 @@ void bpf_own_namespace(uint64_t *dev, uint64_t *ino)
 	*ino = st.st_ino;
 }
 
+int bpf_loaded_set_next(const struct bpf_loaded *l, int program)
+{
+	const uint32_t key = 0;
+
+	return bpf_loaded_set(l, "next", &key, &program);
+}
+
 #if !__has_include(<bpf/libbpf.h>)
 int bpf_loaded_open_sharing(const char *what, const char *file, const char *name,
 			    const struct bpf_loaded_shared *shared, unsigned int nr,

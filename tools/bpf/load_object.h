@@ -96,6 +96,12 @@ int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key,
 /* Gets the element of a map to @value. Returns 0, or a negative errno if there is none. */
 int bpf_loaded_get(const struct bpf_loaded *l, const char *map, const void *key, void *value);
 
+/*
+ * Has another program run behind this one, which has bpf/next.h. Returns 0, or a negative errno, and sets
+ * errno as well.
+ */
+int bpf_loaded_set_next(const struct bpf_loaded *l, int program);
+
 /* The same as bpf_loaded_set() of a map that bpf_loaded_create() made. */
 int bpf_loaded_set_in(const struct bpf_loaded *l, int map, const void *key, const void *value);
 

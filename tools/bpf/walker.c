@@ -472,9 +472,7 @@ int walker_leave(const struct walker *w, int pid)
 
 int walker_set_next(const struct walker *w, int program)
 {
-	__u32 key = 0, value = program;
-
-	return bpf_loaded_set(&w->loaded, "next", &key, &value);
+	return bpf_loaded_set_next(&w->loaded, program);
 }
 
 void walker_cuts(const struct walker *w, void (*fn)(void *arg, const struct walk_cut *cut),

@@ -567,14 +567,6 @@ bool languages_read_behind(const struct languages *all, int number)
 	return number > 0 && all->by_native[number];
 }
 
-/* Has a program run behind another one. Returns 0 or a negative errno. */
-static int set_next(const struct bpf_loaded *of, int program)
-{
-	__u32 zero = 0;
-
-	return bpf_loaded_set(of, "language_next", &zero, &program);
-}
-
 /* Notes that a program does not run, if @err is not 0. Returns @err. */
 static int refuse_begin(struct languages *all, int err)
 {
@@ -595,7 +587,7 @@ int languages_begin_behind(struct languages *all, struct perf_rings *rings)
 		return 0;
 	err = bpf_loaded_connect(&all->native, rings);
 	if (!err && first)
-		err = set_next(first, all->native.program);
+		err = bpf_loaded_set_next(first, all->native.program);
 	return refuse_begin(all, err);
 }
 
@@ -612,8 +604,8 @@ int languages_then(struct languages *all, int program)
 	const struct bpf_loaded *first = first_program(all);
 
 	if (all->native.program >= 0)
-		return set_next(&all->native, program);
-	return first ? set_next(first, program) : -ENOENT;
+		return bpf_loaded_set_next(&all->native, program);
+	return first ? bpf_loaded_set_next(first, program) : -ENOENT;
 }
 
 int languages_set_truth(struct languages *all, int number, uint64_t addr)

@@ -53,12 +53,10 @@ static void meet(pid_t pid, struct met *met)
 /* Has the programs at the probes call the reader, and the reader call the one that records. */
 static int connect_programs(const struct probe_functions *f, const struct programs *programs)
 {
-	const __u32 zero = 0;
 	int err = languages_set_namespace(&f->reader);
 
 	if (!err)
-		err = bpf_loaded_set(&f->reader, "language_next", &zero,
-				     &programs->programs[PROBE_BEGUN]);
+		err = bpf_loaded_set_next(&f->reader, programs->programs[PROBE_BEGUN]);
 	if (!err)
 		err = programs_set(programs, PROBE_MAP_TAILS, PROBE_TAIL_FRAMES,
 				   &f->reader.program);
