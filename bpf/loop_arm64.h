@@ -29,4 +29,30 @@ static __always_inline int step_plain(struct walk *w, struct frame *f,
 	return GO_ON;
 }
 
+/*
+ * Passes the frame @f, which is not the innermost one, if its rule is plain, and if all that it needs is
+ * in the piece. Returns whether it did. Sets @p->missed if the piece does not have the return address.
+ * @f->sp is a multiple of 8, so that the CFA is none if the rule is special.
+ */
+static __always_inline bool pass_plain(struct piece *p, const struct packed_rule *rule,
+				       struct frame *f)
+{
+	u64 cfa = f->sp + rule->cfa, place, pc, fp = f->fp;
+
+	if (rule->cfa & PACKED_FP)
+		cfa = f->fp + rule->cfa - PACKED_FP;
+	if (cfa & 7 || cfa <= f->sp || !rule->saved)
+		return false;
+	place = at_words(cfa, rule->saved) - p->at;
+	if (place >= p->size) {
+		p->missed = at_words(cfa, rule->saved);
+		return false;
+	}
+	pc = walk_arch_strip(word_at_place(p, place));
+	if (!pc || (rule->fp && !word_of_piece(p, at_words(cfa, rule->fp), &fp)))
+		return false;
+	*f = (struct frame){ pc, cfa, fp, f->other };
+	return true;
+}
+
 #endif /* BPF_LOOP_ARM64_H */

@@ -152,7 +152,7 @@ static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m
 	return true;
 }
 
-/* Reads the stamp, which changes when the address space or a table changes. */
+/* Reads the stamp, which changes when the address space or a table changes. @mm is the running task's. */
 static __always_inline void read_stamp(const struct mm_struct *mm, const struct walk_config *c,
 				       struct stamp *stamp)
 {
@@ -164,12 +164,12 @@ static __always_inline void read_stamp(const struct mm_struct *mm, const struct 
 	if (!WALK_REMEMBERS)
 		return;
 	if (bpf_core_field_exists(newer->mm_lock_seq.sequence))
-		stamp->seq = BPF_CORE_READ(newer, mm_lock_seq.sequence);
+		stamp->seq = newer->mm_lock_seq.sequence;
 	else if (bpf_core_field_exists(mm->mm_lock_seq))
-		stamp->seq = BPF_CORE_READ(mm, mm_lock_seq);
+		stamp->seq = mm->mm_lock_seq;
 	else
 		return;
-	stamp->id = BPF_CORE_READ(mm, context.ctx_id);
+	stamp->id = mm->context.ctx_id;
 }
 
 /*
@@ -203,7 +203,7 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 	/* The old mapping in this place is gone, even if no new one is found. */
 	m->len = 0;
 	m->table = 0;
-	m->pages = 0;
+	m->ruled.size = 0;
 	m->id = (struct walk_file){};
 	if (!read_vma(w, addr, m)) {
 		m->len = 0;
@@ -218,7 +218,8 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 	return m;
 }
 
-static __always_inline struct mapping *find_mapping(struct walk *w, u64 addr)
+/* Returns the stored mapping at @addr, or NULL. */
+static __always_inline struct mapping *find_stored(struct walk *w, u64 addr)
 {
 	struct mapping *m = &w->mapping[MASKED(w->now, NR_MAPPINGS)];
 	u32 i;
@@ -232,7 +233,14 @@ static __always_inline struct mapping *find_mapping(struct walk *w, u64 addr)
 			return m;
 		}
 	}
-	return look_up_mapping(w, addr);
+	return NULL;
+}
+
+static __always_inline struct mapping *find_mapping(struct walk *w, u64 addr)
+{
+	struct mapping *m = find_stored(w, addr);
+
+	return m ? m : look_up_mapping(w, addr);
 }
 
 #endif /* BPF_MAPPING_H */

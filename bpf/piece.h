@@ -12,7 +12,8 @@
 #ifndef BPF_PIECE_H
 #define BPF_PIECE_H
 
-#define PIECE_WORDS 64 /* a power of two */
+#define PIECE_WORDS 128 /* a power of two */
+#define PIECE_BYTES (PIECE_WORDS * 8)
 #define PIECE_BELOW 64 /* bytes */
 #define PIECE_PAGE 4096 /* a page of memory is as large or larger */
 
@@ -20,11 +21,14 @@
  * struct piece - a piece of the stack
  * @at: its address, a multiple of 8.
  * @size: bytes of it that were read; 0: none.
+ * @missed: address of the word that ended a round, since the piece does not have it; 0: none did.
  * @word: what they are.
+ * @behind: never read; the verifier does not know that what is read is a whole word of @word.
  */
 struct piece {
-	u64 at, size;
+	u64 at, size, missed;
 	u64 word[PIECE_WORDS];
+	u64 behind;
 };
 
 /* Sets @ret to the word at @addr, a multiple of 8. Returns false if the piece does not have it. */
@@ -38,13 +42,32 @@ static __always_inline bool word_of_piece(const struct piece *p, u64 addr, u64 *
 	return true;
 }
 
+/* Returns the word at @place, counted in bytes, which the piece has. */
+static __always_inline u64 word_at_place(const struct piece *p, u64 place)
+{
+	return *(const u64 *)((const char *)p->word + MASKED(place, PIECE_BYTES));
+}
+
+/*
+ * Sets @ret to the word that is @words words from the one at @place, which the piece has. @words is
+ * negative. Returns false if the piece does not have it.
+ */
+static __always_inline bool word_before(const struct piece *p, u64 place, s16 words, u64 *ret)
+{
+	const u64 at = place + ((s64)((u64)words << 48) >> 45);
+
+	/* Before the first word it is a large number. */
+	if (at >= PIECE_BYTES)
+		return false;
+	*ret = *(const u64 *)((const char *)p->word + at);
+	return true;
+}
+
 /* Reads the word at @addr, and the piece around it. Returns false if it cannot be read. */
 static noinline bool read_piece(struct piece *p, u64 addr, u64 *ret)
 {
 	u64 page = addr & ~(PIECE_PAGE - 1), start = addr - PIECE_BELOW, size;
 
-	/* The verifier of Linux 6.18 refuses some programs that have a helper write to new stack first. */
-	*ret = 0;
 	p->size = 0;
 	if (start < page || start > addr)
 		start = page;
@@ -56,6 +79,14 @@ static noinline bool read_piece(struct piece *p, u64 addr, u64 *ret)
 	p->at = start;
 	p->size = size;
 	return word_of_piece(p, addr, ret);
+}
+
+/* Reads the piece with the word that was missed. Returns false if there is none, or it cannot be read. */
+static noinline __maybe_unused bool read_missed(struct piece *p)
+{
+	u64 word = 0;
+
+	return p->missed && read_piece(p, p->missed, &word) && p->size;
 }
 
 #endif /* BPF_PIECE_H */

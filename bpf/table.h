@@ -53,7 +53,7 @@ struct {
 } MAP(asked) SEC(".maps");
 
 /*
- * Rules that were looked up before, by a hash of their key: slot of the table, and offset in what
+ * Rules that were looked up before, by the last bits of their key: slot of the table, and offset in what
  * the table covers. Slots are never reused, so this stays valid.
  */
 #define REMEMBERED 2048 /* as many as fit into an element of a per-CPU map */
@@ -209,35 +209,36 @@ static __always_inline void find_table(struct walk *w, struct mapping *m,
 	if (!h)
 		return;
 	m->table = number;
-	m->base = h->base;
-	m->pages = h->nr_pages;
+	m->table_at = h->base - m->file_off;
+	find_ruled(m->start, m->len, m->table_at, (u64)h->nr_pages * WALK_PAGE, &m->ruled);
 	m->page_at = sizeof(*h) / 4 + 2 * h->nr_rules;
 	m->row_at = m->page_at + h->nr_pages + 1;
 }
 
-/* Sets @w->rule to the rule of the code at @at. */
-static __always_inline void find_rule(struct walk *w, const struct mapping *m, u64 at)
+/* Returns the place of a rule that is remembered. It has another key if this one is not. */
+static __always_inline struct packed_rule *place_of(struct remembered *all, u64 key)
 {
-	u64 off = at + m->file_off - m->base, key = (u64)m->table << 32 | (u32)off;
-	struct packed_rule *known = NULL;
-	struct remembered *all;
-	u32 zero = 0;
+	return &all->rule[MASKED(key, REMEMBERED)];
+}
 
-	if (!m->table || off / WALK_PAGE >= m->pages) {
+/* Sets @w->rule to the rule of the code at @at. */
+static __always_inline void find_rule(struct walk *w, struct remembered *all,
+				      const struct mapping *m, u64 at)
+{
+	u64 off = at - m->table_at, key = (u64)m->table << 32 | (u32)off;
+	struct packed_rule *known = place_of(all, key);
+
+	if (at - m->ruled.at >= m->ruled.size) {
 		pack_rule(SHSTK_RULE_NONE, &w->rule);
 		return;
 	}
-	all = bpf_map_lookup_elem(&MAP(rules), &zero);
-	if (all)
-		known = &all->rule[MASKED(key ^ key >> 11, REMEMBERED)];
-	if (known && known->key == key) {
+	if (known->key == key) {
 		w->rule = *known;
 		return;
 	}
 	pack_rule(look_up_rule(m, off), &w->rule);
 	w->rule.key = key;
-	if (known)
-		*known = w->rule;
+	*known = w->rule;
 }
 
 #endif /* BPF_TABLE_H */

@@ -34,8 +34,8 @@ char LICENSE[] SEC("license") = "GPL";
 #define PERF_CONTEXT_USER (-512ull)
 
 /*
- * Processes that are not walked: at their samples the next program runs, if there is one. If there are too many, those that were not met for the longest
- * time are forgotten.
+ * Processes that are not walked: at their samples the next program runs, if there is one. If there are too
+ * many, those that were not met for the longest time are forgotten.
  */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -43,6 +43,14 @@ struct {
 	__type(key, u32);
 	__type(value, u32);
 } left SEC(".maps");
+
+/* What there is, by enum walk_use. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WALK_USES);
+	__type(key, u32);
+	__type(value, u32);
+} uses SEC(".maps");
 
 /* The files in which walks ended because they have no table or no rule. */
 struct {
@@ -112,21 +120,35 @@ static noinline bool read_frames(void *ctx, const struct walk_config *c)
 	return read_language(ctx, c);
 }
 
+static __always_inline bool is_used(u32 what)
+{
+	const u32 *used = bpf_map_lookup_elem(&uses, &what);
+
+	return used && *used;
+}
+
+static __always_inline bool is_left(const struct walk_config *c)
+{
+	u32 pid = visible_pid(c);
+
+	return bpf_map_lookup_elem(&left, &pid);
+}
+
 /* Returns 1 if the sample itself is to be taken, else 0. */
 SEC("perf_event")
 int walk_sample(struct bpf_perf_event_data *ctx)
 {
-	u32 zero = 0, pid;
+	u32 zero = 0;
 	struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 	struct walk *w = bpf_map_lookup_elem(&MAP(walks), &zero);
 
 	if (c && !(current->flags & PF_KTHREAD)) {
-		read_context(ctx, c);
+		if (is_used(WALK_USES_CONTEXTS))
+			read_context(ctx, c);
 		/* The places of an interpreter's frames among native ones are found in a copy. */
-		if (read_frames(ctx, c))
+		if (is_used(WALK_USES_LANGUAGES) && read_frames(ctx, c))
 			return 1;
-		pid = visible_pid(c);
-		if (bpf_map_lookup_elem(&left, &pid)) {
+		if (is_used(WALK_USES_LEFT) && is_left(c)) {
 			run_next(ctx);
 			return 1;
 		}

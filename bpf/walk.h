@@ -82,6 +82,18 @@ enum walk_counter {
 };
 
 /*
+ * What was told of processes, by entries of the map "uses" that are not 0: those with trace contexts, those
+ * with interpreters, and those that are not walked. The program looks for a process only where that may
+ * be found: each look takes it some 100 to 200 instructions.
+ */
+enum walk_use {
+	WALK_USES_CONTEXTS,
+	WALK_USES_LANGUAGES,
+	WALK_USES_LEFT,
+	WALK_USES,
+};
+
+/*
  * Where a frame may be left by its frame record, if that leads behind a call: in code of no file, for
  * which nobody can have rules; even in a file's code that has no rule; nowhere.
  */

@@ -83,17 +83,19 @@ static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
 	})
 
 #include "piece.h"
+#include "ruled.h"
 
 #define NR_MAPPINGS 8 /* a power of two */
+#define ROUND 16 /* frames that are passed at once if nothing has to be looked up for them */
 
 /**
  * struct mapping - a range of executable addresses, of a file or of none
  * @start: first address.
  * @len: bytes.
  * @file_off: value that is added to an address to get the offset in the file.
- * @base: offset in the file at which the table begins.
+ * @table_at: address at which the table begins, which may be outside the mapping.
+ * @ruled: what the table covers of the mapping.
  * @table: slot of the table; 0: there is none.
- * @pages: number of pages that the table covers.
  * @page_at: index of the table's list of pages (the first row of each), in words of 4 bytes.
  * @row_at: index of the table's first row, in words of 4 bytes.
  * @file: the mapping is of a file, or of the vDSO.
@@ -104,9 +106,9 @@ static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
 struct mapping {
 	u64 start, len;
 	u64 file_off;
-	u64 base;
+	u64 table_at;
+	struct ruled ruled;
 	u32 table;
-	u32 pages;
 	u32 page_at, row_at;
 	bool file;
 	const struct file *from;
@@ -154,7 +156,7 @@ struct stamp {
  * @sp_known: false if the sp of @frame is a lower bound only, after a frame record of arm64.
  * @end: enum walk_end.
  * @chain: head of the record that is written.
- * @entry: entries of the record; they follow @chain.
+ * @entry: entries of the record; they follow @chain. The last ROUND of them are never used.
  */
 struct walk {
 	u64 count[NR_COUNTS];
@@ -181,7 +183,7 @@ struct walk {
 	bool sp_known;
 	u32 end;
 	struct walk_chain chain;
-	u64 entry[WALK_ENTRIES];
+	u64 entry[WALK_ENTRIES + ROUND];
 };
 
 /* Both macros are used where a struct walk *w is in scope. */
@@ -195,8 +197,13 @@ static __always_inline u64 walk_arch_register(const u64 *regs, unsigned int dwar
 	return regs[MASKED(dwarf, WALK_REGISTERS)];
 }
 
+/*
+ * @ret may be on the stack. It is written to here first: verifiers (of Linux 6.1 and 6.18) may fail with
+ * EFAULT where only a function that is called writes to it.
+ */
 static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 {
+	*ret = 0;
 	return (!(addr & 7) && word_of_piece(&w->piece, addr, ret)) ||
 	       read_piece(&w->piece, addr, ret);
 }

@@ -26,6 +26,9 @@ enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
 #include "loop_arm64.h"
 #endif
 
+#define ROUNDS \
+	(2 * (WALK_MAX + 1)) /* a round passes a frame, or reads a piece for the next round */
+
 struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
@@ -85,7 +88,7 @@ static __always_inline bool may_use_record(const struct walk *w, const struct ma
 }
 
 /* Passes from a frame to its caller's frame. Returns GO_ON, or how the walk ends. */
-static __always_inline int pass_frame(struct walk *w)
+static __always_inline int pass_frame(struct walk *w, struct remembered *all)
 {
 	struct frame *f = &w->frame;
 	const u64 records = w->count[COUNT_RECORD];
@@ -96,7 +99,7 @@ static __always_inline int pass_frame(struct walk *w)
 
 	if (!m)
 		return no_code(w);
-	find_rule(w, m, at);
+	find_rule(w, all, m, at);
 	if (!may_use_record(w, m) && is_unknown(&w->rule))
 		return m->file && !m->table ? WALK_NO_TABLE : WALK_NO_RULE;
 	if (w->rule.cfa & PACKED_SPECIAL)
@@ -112,11 +115,64 @@ static __always_inline int pass_frame(struct walk *w)
 	return add_entry(w, f, guesses << 63 | mark_signal(w));
 }
 
-/* Makes one round of bpf_loop(). */
-static long pass(u32 i, struct walk **of)
+/* What the rounds of a walk get. */
+struct round {
+	struct walk *w;
+	struct remembered *rules;
+};
+
+/*
+ * Passes up to ROUND frames of plain rules that were met before, whose code is in one mapping that is
+ * stored, and whose words are in the piece of the stack that was read. Most frames are such ones, and are
+ * passed with what is known in registers. Ends before the first one of any other kind. If only the piece
+ * ends there, the next one is read. Returns whether to go on in the same way, as behind the mapping's last
+ * frame.
+ *
+ * The loop ends at a constant: Linux 6.1's verifier does not see that it ends where its count is compared
+ * with a variable. So there has to be room for a whole round.
+ */
+static noinline bool pass_known(struct walk *w, struct remembered *all)
 {
-	struct walk *w = *of;
-	int ret = pass_frame(w);
+	u64 *to = &w->entry[MASKED(w->first + w->nr, WALK_ENTRIES)];
+	const struct mapping *m = find_stored(w, w->frame.pc - !w->exact);
+	struct frame f = w->frame;
+	u64 at, ruled, key;
+	u32 i;
+
+	if (!m || w->nr + ROUND > w->max || (WALK_LINK_REGISTER && w->exact) || !w->sp_known ||
+	    w->instance || f.sp & 7)
+		return false;
+	/* The rule of a return address is that of the call before it. */
+	at = m->ruled.at + 1;
+	ruled = m->ruled.size;
+	key = (u64)m->table << 32 | (u32)(m->ruled.at - m->table_at);
+	w->piece.missed = 0;
+	f.pc += w->exact;
+	for (i = 0; i < ROUND; i++) {
+		const struct packed_rule *rule = place_of(all, key + (f.pc - at));
+
+		if (f.pc - at >= ruled || rule->key != key + (f.pc - at) ||
+		    !pass_plain(&w->piece, rule, &f))
+			break;
+		*to++ = f.pc;
+		/* The verifier knows how far it is behind the first one. */
+		asm volatile("" : "+r"(to));
+	}
+	if (i) {
+		w->frame = f;
+		w->nr += i;
+		w->exact = false;
+	}
+	if (i == ROUND || (i && f.pc - at >= ruled))
+		return true;
+	return read_missed(&w->piece);
+}
+
+/* Makes one round of bpf_loop(). */
+static long pass(u32 i, struct round *r)
+{
+	struct walk *w = r->w;
+	int ret = pass_known(w, r->rules) ? GO_ON : pass_frame(w, r->rules);
 
 	(void)i;
 	if (ret == GO_ON)
@@ -143,7 +199,7 @@ static __always_inline bool begin_walk(struct walk *w, const struct walk_config 
 	pt = (void *)bpf_task_pt_regs((void *)task);
 	if (!walk_arch_start(&w->frame, w->regs, (void *)pt))
 		return false;
-	w->vdso = (u64)BPF_CORE_READ(mm, context.vdso);
+	w->vdso = (u64)mm->context.vdso;
 	utask = ushstk_own_utask();
 	w->instance = utask ? ushstk_returns(utask) : NULL;
 	if (utask)
@@ -165,7 +221,11 @@ static __always_inline bool begin_walk(struct walk *w, const struct walk_config 
 /* Walks to the end, and counts how it ended. */
 static __always_inline void walk_on(struct walk *w)
 {
-	bpf_loop(WALK_MAX + 1, pass, &w, 0);
+	u32 zero = 0;
+	struct round r = { w, bpf_map_lookup_elem(&MAP(rules), &zero) };
+
+	if (r.rules)
+		bpf_loop(ROUNDS, pass, &r, 0);
 	walk_count(MASKED(w->end, 16));
 }
 

@@ -46,12 +46,12 @@ $(BPF_SERVE): $(BPF_B)/%: selftests/bpf/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 
 CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),$(BPF_SERVE))
 
-# piece_test has a part of the walk as it is, and a memory of its own.
-$(BPF_B)/piece_test: selftests/bpf/piece_test.c bpf/piece.h
+# These have a part of the walk as it is; piece_test has a memory of its own.
+$(addprefix $(BPF_B)/,piece_test ruled_test): $(BPF_B)/%_test: selftests/bpf/%_test.c bpf/%.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -I. $(OPT) -o $@ $<
 
-CHECK += $(BPF_B)/piece_test
+CHECK += $(BPF_B)/piece_test $(BPF_B)/ruled_test
 
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o

@@ -11,8 +11,11 @@
 #include <string.h>
 
 typedef uint64_t u64;
+typedef int64_t s64;
+typedef int16_t s16;
 
 #define noinline __attribute__((noinline))
+#define __maybe_unused __attribute__((unused))
 #ifndef __always_inline
 #define __always_inline inline __attribute__((always_inline))
 #endif
@@ -78,12 +81,42 @@ static void make_missing(u64 from, u64 step)
 		is_missing[i] = true;
 }
 
+/* Returns whether the words before one that a piece has are its words, and no others are read. */
+static bool reads_before(void)
+{
+	u64 word, place = 512;
+	struct piece p = { 0 };
+	bool good;
+
+	read_piece(&p, BASE + 2048, &word);
+	good = word_at_place(&p, place) == p.at + place;
+	for (s16 words = 1; words > 0 && words < INT16_MAX; words++)
+		good &= (u64)words * 8 > place ? !word_before(&p, place, -words, &word) :
+						 word_before(&p, place, -words, &word) &&
+							 word == p.at + place - 8 * words;
+	return good;
+}
+
+/* Returns whether a piece is read if one was missed, and if it can be. */
+static bool reads_missed(void)
+{
+	struct piece p = { 0 };
+
+	if (read_missed(&p) || p.size)
+		return false;
+	p.missed = BASE + 4096;
+	if (!read_missed(&p) || word_at_place(&p, 0) != p.at)
+		return false;
+	p.missed = BASE - 8;
+	return !read_missed(&p) && !p.size;
+}
+
 int main(void)
 {
 	u64 word;
 	struct piece p = { 0 };
 
-	puts("KTAP version 1\n1..5");
+	puts("KTAP version 1\n1..7");
 	make_missing(0, 0);
 	verdict(count_right(BASE, BASE + 8 * WORDS) == WORDS && nr_reads < WORDS / 32,
 		"memory is read in pieces");
@@ -93,6 +126,8 @@ int main(void)
 	verdict(count_right(BASE - 80, BASE + 80) == 20 &&
 			count_right(BASE + 8 * WORDS - 80, BASE + 8 * WORDS + 80) == 20,
 		"memory is read to its last word where the next page is missing");
+	verdict(reads_before(), "of the words before one only those are read that the piece has");
+	verdict(reads_missed(), "a piece is read if a word was missed");
 	make_missing(1, 2);
 	verdict(count_right(BASE, BASE + 8 * WORDS) == WORDS,
 		"words are read where every other 16 bytes cannot be read");

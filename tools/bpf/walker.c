@@ -465,9 +465,10 @@ const struct bpf_loaded *walker_loaded(const struct walker *w)
 
 int walker_leave(const struct walker *w, int pid)
 {
-	__u32 key = pid, value = 1;
+	const __u32 key = pid, use = WALK_USES_LEFT, value = 1;
+	const int err = bpf_loaded_set(&w->loaded, "left", &key, &value);
 
-	return bpf_loaded_set(&w->loaded, "left", &key, &value);
+	return err ? err : bpf_loaded_set(&w->loaded, "uses", &use, &value);
 }
 
 int walker_set_next(const struct walker *w, int program)

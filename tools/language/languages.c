@@ -465,6 +465,14 @@ int languages_find(struct languages *all, const struct language_module *module)
 	return ret;
 }
 
+/* Tells the program that walks stacks what there is from now on. The other programs always look. */
+static void note_use(const struct bpf_loaded *program, enum walk_use what)
+{
+	const __u32 key = what, value = 1;
+
+	bpf_loaded_set(program, "uses", &key, &value);
+}
+
 void languages_set(struct languages *all, int pid, int number)
 {
 	const struct bpf_loaded *program = program_of(all, number);
@@ -475,8 +483,10 @@ void languages_set(struct languages *all, int pid, int number)
 	if (all->tell || !program)
 		return;
 	all->wanted |= number > 0;
-	if (number)
+	if (number) {
 		bpf_loaded_set(program, "language_processes", &key, &value);
+		note_use(program, WALK_USES_LANGUAGES);
+	}
 	/* It may have had another one. */
 	if (program != all->program || !number)
 		bpf_loaded_set(all->program, "language_processes", &key, NULL);
@@ -492,6 +502,7 @@ void languages_set_context(struct languages *all, int pid, const struct context_
 	if (process ? !load(all, "reading trace contexts by BPF") : !all->program)
 		return;
 	bpf_loaded_set(all->program, "context_processes", &key, process);
+	note_use(all->program, WALK_USES_CONTEXTS);
 }
 
 bool languages_contexts_wanted(const struct languages *all)
