@@ -120,6 +120,13 @@ static noinline bool read_frames(void *ctx, const struct walk_config *c)
 	return read_language(ctx, c);
 }
 
+/* It is a function of its own for the same reason. */
+static noinline void walk_all(struct walk *w)
+{
+	walk_on(w);
+	count_cut(w);
+}
+
 static __always_inline bool is_used(u32 what)
 {
 	const u32 *used = bpf_map_lookup_elem(&uses, &what);
@@ -158,8 +165,7 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 			walk_count(WALK_REFUSED);
 		return 1;
 	}
-	walk_on(w);
-	count_cut(w);
+	walk_all(w);
 	if (!c->both && !is_whole(w))
 		return 1;
 	return !write_chain(w, ctx, ctx->sample_period, BPF_F_CURRENT_CPU) || c->both;
