@@ -205,7 +205,7 @@ $(RECORD_B)/vmstructs_test: selftests/record/vmstructs_test.c $(B)/tools/java/vm
 
 # A test of the code that reads other processes, without the rest of the command.
 $(RECORD_B)/budget_test: selftests/record/budget_test.c $(JIT_OBJ) $(B)/tools/elf/symbols.o \
-		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+		$(B)/tools/proc/tasks.o $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)

@@ -23,12 +23,28 @@
 static uint64_t the_time = 1000 * MS;
 static uint64_t takes; /* ns for each look-up */
 static uint64_t look_ups;
+static bool is_busy; /* all that takes time is waiting for a CPU */
+static uint64_t waited;
+static bool is_found = true; /* the process has tables */
+static unsigned int searches;
 static struct shstk_symbols *symbols;
 
 uint64_t now_ns(clockid_t clock)
 {
-	(void)clock;
-	return the_time;
+	/* What takes time here waits: for a CPU, or for another thing. */
+	return clock == CLOCK_MONOTONIC ? the_time : 0;
+}
+
+uint64_t task_waited(void)
+{
+	return waited;
+}
+
+static void pass(uint64_t time)
+{
+	the_time += time;
+	if (is_busy)
+		waited += time;
 }
 
 /* ---- The tables ---- */
@@ -47,7 +63,7 @@ void codecache_destroy(struct codecache *cache)
 int codecache_find(struct codecache *cache, uint64_t pc, struct codeblob *ret)
 {
 	(void)cache;
-	the_time += takes;
+	pass(takes);
 	look_ups++;
 	*ret = (struct codeblob){ .start = pc & ~0xffull, .end = (pc | 0xff) + 1, .frame = 32 };
 	return 0;
@@ -70,7 +86,9 @@ bool vm_tables_find(int fd, uint64_t start, uint64_t offset, struct shstk_accoun
 		    struct vm_tables *ret)
 {
 	(void)fd, (void)start, (void)offset, (void)account, (void)ret;
-	return true;
+	pass(takes);
+	searches++;
+	return is_found;
 }
 
 int vmstructs_read(const struct vm_memory *memory, const struct vm_tables *tables,
@@ -184,6 +202,59 @@ TEST(processes_together_take_no_more_than_a_quarter)
 		took += sample_until(jits[i % 20], the_time + 10 * MS, STACK);
 	EXPECT_LE(took, 250 * MS + 100000 * MS / 4 + 20 * MS);
 	EXPECT_GE(took, 100000 * MS / 5);
+}
+
+TEST(waiting_for_a_cpu_is_no_look_up)
+{
+	struct jit *jit = begin();
+	uint64_t all, took;
+
+	ASSERT_NE(NULL, jit);
+	spend();
+	takes = 10 * MS;
+	is_busy = true;
+	all = 100000 * MS;
+	took = sample_until(jit, the_time + all, STACK);
+	is_busy = false;
+	/* All of the time: nothing was refused. */
+	EXPECT_GE(took, all - 20 * MS);
+}
+
+TEST(all_rest_after_a_long_search_in_vain)
+{
+	struct jit *jit, *other;
+
+	is_found = false;
+	takes = 10000 * MS;
+	jit = begin();
+	ASSERT_EQ(1, searches);
+	/* For four times as long. */
+	other = jit_create();
+	the_time += 39000 * MS;
+	jit_begin(other, &process);
+	EXPECT_EQ(1, searches);
+	the_time += 2000 * MS;
+	jit_begin(other, &process);
+	EXPECT_EQ(2, searches);
+	jit_destroy(jit);
+	jit_destroy(other);
+}
+
+TEST(none_rests_because_the_search_waited_for_a_cpu)
+{
+	struct jit *jit, *other;
+
+	is_found = false;
+	is_busy = true;
+	takes = 10000 * MS;
+	jit = begin();
+	ASSERT_EQ(1, searches);
+	other = jit_create();
+	the_time += MS;
+	jit_begin(other, &process);
+	EXPECT_EQ(2, searches);
+	jit_destroy(jit);
+	jit_destroy(other);
 }
 
 TEST(what_is_beyond_that_part_draws_from_the_account)

@@ -14,6 +14,7 @@
 #include "tools/java/codecache.h"
 #include "tools/java/hotspot.h"
 #include "tools/java/jit_code.h"
+#include "tools/proc/tasks.h"
 #include "tools/shstk.h"
 
 #define KEPT 4096 /* addresses that are kept, a power of two */
@@ -21,13 +22,14 @@
 #define FIRST_REST 16000000 /* time until the tables are searched again, ns; it doubles each time */
 #define MAX_REST 64000000000 /* its maximum */
 #define REST 20 /* after a search in vain, all searches rest for this many times its CPU time, */
-#define REST_LONG 4 /* and for this many times its length: it may wait for a CPU, or for a file */
+#define REST_LONG 4 /* and for this many times its length: it may wait for a file */
 #define NAMED 8192 /* pieces of code that are known to be named, a power of two */
 #define NAME_ROOM 512 /* bytes for a name */
 #define NEAR 512 /* bytes of code that are read in front of a program counter */
 #define FIRST_FREE 250000000 /* ns for which look-ups in a process draw from no account, and */
 #define FREE_OF_ONE 16 /* the part of the time from then on, as a divisor, in one process */
 #define FREE_OF_ALL 4 /* and in all */
+#define LONG 1000000 /* ns from which it is asked what a look-up waited for */
 
 /* What is known of an address. */
 struct known_address {
@@ -90,6 +92,26 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 	return jit->process.read(jit->process.arg, addr, buf, size);
 }
 
+/* What task_waited() said last. Only the recorder's main thread looks up. */
+static uint64_t waited_before;
+
+/*
+ * Returns the ns that passed since @since and in which this thread did not wait for a CPU. Others who are
+ * busy take nothing from a process's time. As it is not asked at each beginning how long was waited
+ * until then, what was waited since the last question is left out.
+ */
+static uint64_t taken_since(uint64_t since)
+{
+	uint64_t took = now_ns(CLOCK_MONOTONIC) - since, waited, now;
+
+	if (took < LONG)
+		return took;
+	now = task_waited();
+	waited = now > waited_before ? now - waited_before : 0;
+	waited_before = now;
+	return took > waited ? took - waited : 0;
+}
+
 /* The time before which no process's tables are searched, CLOCK_MONOTONIC in ns. */
 static uint64_t next_search;
 
@@ -113,9 +135,10 @@ static void read_tables(struct jit *jit, struct shstk_account *account)
 /* Has all searches rest after one in vain, which took @used ns of CPU time. */
 static void rest_all(const struct jit *jit, uint64_t used)
 {
-	const uint64_t now = now_ns(CLOCK_MONOTONIC), took = now - jit->time;
+	const uint64_t took = taken_since(jit->time);
 
-	next_search = now + (REST * used > REST_LONG * took ? REST * used : REST_LONG * took);
+	next_search = now_ns(CLOCK_MONOTONIC) +
+		      (REST * used > REST_LONG * took ? REST * used : REST_LONG * took);
 }
 
 /*
@@ -244,7 +267,7 @@ bool jit_begin_look_up(struct jit *jit, struct jit_look_up *l)
 
 void jit_end_look_up(struct jit *jit, const struct jit_look_up *l)
 {
-	const uint64_t took = now_ns(CLOCK_MONOTONIC) - l->since;
+	const uint64_t took = taken_since(l->since);
 
 	if (l->account) {
 		shstk_account_end(l->account);

@@ -53,6 +53,20 @@ pid_t tasks_other(pid_t pid)
 	return tid;
 }
 
+uint64_t task_waited(void)
+{
+	FILE *f = fopen("/proc/thread-self/schedstat", "re");
+	unsigned long long waited = 0;
+
+	if (!f)
+		return 0;
+	/* Time on a CPU, time in front of one, number of times. */
+	if (fscanf(f, "%*u %llu", &waited) != 1)
+		waited = 0;
+	fclose(f);
+	return waited;
+}
+
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size)
 {
 	size_t n = strlen(name), room = 0;

@@ -61,6 +61,12 @@ struct task_stat {
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size);
 
 /*
+ * Returns for how many ns the calling thread was ready to run in its life and had no CPU; 0 where the
+ * kernel does not count that (CONFIG_SCHED_INFO).
+ */
+uint64_t task_waited(void);
+
+/*
  * Returns the private memory of a process in KiB. Memory of files is not included, since the kernel
  * can take it back.
  */
