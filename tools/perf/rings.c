@@ -48,7 +48,6 @@
 #define TRAILER 24 /* bytes: thread, time, identifier */
 #define AHEAD 512 /* bytes of the next record that are prefetched: all but most of the stack */
 #define LINE 64
-#define NESTED 4 /* records in whose front others may lie that are later */
 #define WALKED PERF_WHICH /* the walker's records, of no event that one can ask for */
 #define USER_ONLY 2 /* kernel.perf_event_paranoid, from which on users may sample user mode only */
 #define OTHER_WORDS 16 /* words of a sample beside callchain, registers and stack */
@@ -63,9 +62,7 @@
  * @size: bytes of @data, a power of two.
  * @head: position up to which the kernel had written at the last look.
  * @tail: position of the first record that was not handed out.
- * @next: position of the record that is handed out next: at @tail, or soon behind it.
- * @done: position of a record behind @tail that was handed out already; 0: none.
- * @time: time of the record at @next, if there is one.
+ * @time: time of that record, if there is one.
  * @filled: bytes that were in the ring at the last look.
  * @until: 0; of a ring that another one replaced, CLOCK_MONOTONIC in ns until when it is kept.
  */
@@ -78,8 +75,6 @@ struct cpu_ring {
 	size_t size;
 	uint64_t head;
 	uint64_t tail;
-	uint64_t next;
-	uint64_t done;
 	uint64_t time;
 	uint64_t filled;
 	uint64_t until;
@@ -1321,62 +1316,19 @@ static struct perf_event_header header_at(const struct cpu_ring *ring, uint64_t 
 	return h;
 }
 
-/* Returns whether the header @h, @left bytes before the end, can be that of a record. */
-static bool is_record(const struct perf_event_header *h, uint64_t left)
-{
-	return h->size >= sizeof(*h) && h->size % 8 == 0 && h->size <= left;
-}
-
-static bool tells_time(const struct perf_event_header *h)
-{
-	return h->size >= sizeof(*h) + TRAILER;
-}
-
-static uint64_t time_at(const struct cpu_ring *ring, uint64_t at, const struct perf_event_header *h)
-{
-	return word(place(ring, at + (h->type == PERF_RECORD_SAMPLE ? 24 : h->size - 16)));
-}
-
-/*
- * Looks for a record soon behind that at the tail that has an earlier time. The kernel reads the time of a
- * record before it makes room for it, and may be interrupted in between by a timer, whose sample then lies
- * in front. So a sample may lie in front of the news that its process executes another program, though it
- * was taken behind that.
- */
-static void look_behind(struct cpu_ring *ring, uint64_t at)
-{
-	struct perf_event_header h;
-
-	/* One record at a time is taken out of its place. */
-	for (int i = 0; i < NESTED && ring->done <= ring->tail && ring->head - at >= sizeof(h);
-	     i++) {
-		h = header_at(ring, at);
-		if (!is_record(&h, ring->head - at))
-			return;
-		if (tells_time(&h) && time_at(ring, at, &h) < ring->time) {
-			ring->time = time_at(ring, at, &h);
-			ring->next = at;
-		}
-		at += h.size;
-	}
-}
-
-/*
- * Moves the ring's tail to the next record that tells its time and was not handed out, and finds the record
- * that is handed out next. Returns false if there is none.
- */
+/* Moves the ring's tail to the next record that tells its time. Returns false if there is none. */
 static bool find_next(struct cpu_ring *ring)
 {
 	while (ring->head - ring->tail >= sizeof(struct perf_event_header) &&
 	       ring->head - ring->tail <= ring->size) {
 		struct perf_event_header h = header_at(ring, ring->tail);
 
-		if (!is_record(&h, ring->head - ring->tail))
+		if (h.size < sizeof(h) || h.size % 8 || h.size > ring->head - ring->tail)
 			break;
-		if (tells_time(&h) && (!ring->done || ring->tail != ring->done)) {
-			ring->time = time_at(ring, ring->tail, &h);
-			ring->next = ring->tail;
-			look_behind(ring, ring->tail + h.size);
+		if (h.size >= sizeof(h) + TRAILER) {
+			bool sample = h.type == PERF_RECORD_SAMPLE;
+
+			ring->time = word(place(ring, ring->tail + (sample ? 24 : h.size - 16)));
 			return true;
 		}
 		ring->tail += h.size;
@@ -1442,17 +1394,13 @@ static void look(struct perf_rings *r)
 		sift_down(r, i, r->heap[i]);
 }
 
-/* Moves the first ring of the heap past the record of @size bytes that was handed out. */
+/* Moves the first ring of the heap past its record of @size bytes. */
 static void advance(struct perf_rings *r, size_t size)
 {
 	struct cpu_ring *ring = r->heap[0];
 
-	if (ring->next == ring->tail) {
-		ring->tail += size;
-		__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
-	} else {
-		ring->done = ring->next;
-	}
+	ring->tail += size;
+	__atomic_store_n(&ring->page->data_tail, ring->tail, __ATOMIC_RELEASE);
 	if (!find_next(ring))
 		ring = r->heap[--r->nr_heap];
 	if (r->nr_heap)
@@ -1524,9 +1472,9 @@ static void parse(const struct perf_rings *r, const uint8_t *at, struct perf_rec
 /* Returns the next record of a ring in one piece. */
 static const uint8_t *record_at(struct perf_rings *r, const struct cpu_ring *ring)
 {
-	const uint8_t *at = place(ring, ring->next);
+	const uint8_t *at = place(ring, ring->tail);
 	size_t first = ring->data + ring->size - at;
-	size_t size = header_at(ring, ring->next).size;
+	size_t size = header_at(ring, ring->tail).size;
 
 	if (size <= first)
 		return at;
@@ -1609,7 +1557,7 @@ int perf_rings_read(struct perf_rings *r, bool all,
 		const uint8_t *at = record_at(r, ring);
 		size_t size = ((const struct perf_event_header *)at)->size;
 
-		fetch_ahead(ring, ring->next + size);
+		fetch_ahead(ring, ring->tail + size);
 		parse(r, at, &record);
 		record.cpu = ring->cpu;
 		ret = fn(arg, &record);
