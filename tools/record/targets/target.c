@@ -219,18 +219,31 @@ enum {
 	GO_APART = 'a', /* another process is to become the command */
 };
 
+/* Sends this process the signals that wait for another one, as far as they are blocked. */
+static void take_waiting(const sigset_t *waiting)
+{
+	for (int signo = 1; signo <= SIGRTMAX; signo++)
+		if (sigismember(waiting, signo) == 1)
+			kill(getpid(), signo);
+}
+
 /*
  * Starts a process that goes on in place of this one, and has the same parent. This one tells the recorder
- * its number, or a negative errno, and waits until the recorder ends.
+ * its number, or a negative errno, and waits until the recorder ends. Signals that came meanwhile, as from
+ * the terminal, are those of the command.
  */
 static void go_apart(int gate, int report)
 {
-	int child = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
-	sigset_t all;
+	sigset_t waiting, all;
 	char byte;
+	int child;
 
-	if (!child)
+	sigpending(&waiting);
+	child = syscall(SYS_clone, CLONE_PARENT | SIGCHLD, 0, 0, 0, 0);
+	if (!child) {
+		take_waiting(&waiting);
 		return;
+	}
 	if (child < 0)
 		child = -errno;
 	sigfillset(&all);
