@@ -425,8 +425,10 @@ void caution_of(const struct caution_place *place, const char *fmt, ...)
 		shstk_profile_caution(place->profile, text);
 	if (place && place->json)
 		shstk_json_string(place->json, NULL, text);
-	if (place && place->report)
+	if (place && place->report) {
+		printable(text);
 		shstk_put_caution(place->report, text, 0);
+	}
 	free(text);
 }
 
