@@ -1044,6 +1044,21 @@ static bool open_lent(const struct perf_opts *opts, struct perf_rings **ret)
 	return !error;
 }
 
+/* Returns whether the broker is asked first, as it may lend walks. */
+static bool wants_lent(const struct perf_opts *opts)
+{
+	return opts->walk.max && borrow_possible(opts) && paranoia() >= USER_ONLY;
+}
+
+bool perf_rings_may_be_lent(const struct perf_opts *opts)
+{
+	const int broker = wants_lent(opts) ? borrow_begin() : -1;
+
+	if (broker >= 0)
+		close(broker);
+	return broker >= 0;
+}
+
 int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struct reason *why)
 {
 	const struct loan none = { .broker = -1, .token = -1 };
@@ -1051,8 +1066,7 @@ int perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret, struc
 	struct loan loan;
 	int error, lent;
 
-	if (opts->walk.max && borrow_possible(opts) && paranoia() >= USER_ONLY &&
-	    open_lent(opts, ret))
+	if (wants_lent(opts) && open_lent(opts, ret))
 		return 0;
 	error = open_with(opts, &none, ret, why);
 	if (!is_refusal(error) || !borrow_possible(opts) || !begin_loan(opts, &loan))

@@ -167,6 +167,9 @@ void perf_output_attr(struct perf_event_attr *attr);
  */
 int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why);
 
+/* Returns whether a broker runs that perf_rings_open() asks first: it may open the events and walk stacks. */
+bool perf_rings_may_be_lent(const struct perf_opts *opts);
+
 /**
  * perf_ring_size() - choose the size of a ring
  * @size: its least size in bytes, a power of two.

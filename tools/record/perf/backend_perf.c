@@ -20,7 +20,6 @@
 #include "tools/record/backend.h"
 #include "tools/record/caution.h"
 #include "tools/record/perf_module.h"
-#include "tools/perf/borrow.h"
 #include "tools/record/perf/losses.h"
 #include "tools/record/perf/perf_recording.h"
 #include "tools/record/samples.h"
@@ -353,19 +352,10 @@ static bool start_others(const struct recording *r, struct perf_record_opts *opt
 	return true;
 }
 
-/* Returns whether a broker may lend walks of stacks: then it opens the events, of the command itself. */
-static bool may_be_lent(const struct perf_opts *opts)
-{
-	int broker = opts->walk.max && borrow_possible(opts) ? borrow_begin() : -1;
-
-	if (broker >= 0)
-		close(broker);
-	return broker >= 0;
-}
-
 /*
  * Returns whether the command's processes and threads can get periods that vary (vary.h): they inherit a
- * clock that is the one thing recorded, and samples say what it counted.
+ * clock that is the one thing recorded, and samples say what it counted. A broker would open the events of
+ * the command itself.
  */
 static bool may_vary(const struct record_opts *o, struct perf_opts opts)
 {
@@ -373,7 +363,7 @@ static bool may_vary(const struct record_opts *o, struct perf_opts opts)
 	struct reason why;
 
 	if (!record_counts_time(o) || !opts.main || !opts.main->clock || opts.off || opts.more[0] ||
-	    o->perf_data || may_be_lent(&opts))
+	    o->perf_data || perf_rings_may_be_lent(&opts))
 		return false;
 	opts.vary = true;
 	opts.borrow = false;
