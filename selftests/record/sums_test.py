@@ -504,13 +504,14 @@ def threads_in_which_sampling_begins_anew():
                   f'{stacks}')
 
 
-def user_shares(ms):
-    """Records threads of @ms as an ordinary user. Returns by how much of all their time the parts in user
-    mode are wrong, {(kind of thread, function): points}, and messages."""
-    true, got, stacks, err = record_brief(ms, 2, '-F', '999', via='copies', **NOBODY)
+def user_shares(ms, used):
+    """Records threads of @ms as an ordinary user. Returns by how much of all their time the part in user
+    mode is wrong that is the most, in points, and messages."""
+    true, got, stacks, err = record_brief(ms, used, '-F', '999', via='copies', **NOBODY)
     whole = sum(true.values())
-    return ({name: 100 * (got[name] - true[name]) / whole for name in true if name[1] != 'in_reads'},
-            f'{ms} ms: {dict(got)} of {true}: {stacks} {err}')
+    errors = {name: 100 * (got[name] - true[name]) / whole for name in true if name[1] != 'in_reads'}
+    return (max(abs(e) for e in errors.values()),
+            f'{ms} ms: {errors}: {dict(got)} of {true}: {stacks} {err}')
 
 
 @test
@@ -522,9 +523,13 @@ def short_threads_of_an_ordinary_users_command():
     no_events(run(SHSTK, 'record', '--via=copies', '-o', '-', '--format=folded', '--', 'true',
                   **NOBODY).stderr)
     for ms in 0.9, 3:
-        errors, text = user_shares(ms)
-        # The first threads began before periods varied: some 50 ms of 2 s, on a busy machine more.
-        check(max(abs(e) for e in errors.values()) < 6, f'{errors}: {text}')
+        # The first threads began before periods varied: some 50 ms, but more if the recorder, which has
+        # them vary, has to wait for a CPU.
+        for used in 2, 4, 8:
+            error, text = user_shares(ms, used)
+            if error < 6:
+                break
+        check(error < 6, text)
 
 
 @test
@@ -549,15 +554,22 @@ def command_that_another_process_starts():
 
 def record_running(options, job, **who):
     """Records a program that runs already until it ends: its two numbers, stacks, and messages."""
-    with Process([SUMS, *job], stdout=subprocess.PIPE, text=True, **who) as target:
-        done = run(SHSTK, 'record', '-o', '-', '--format=folded', *options, '-p',
-                   str(target.pid), **who)
+    with tempfile.TemporaryFile('w+', encoding='utf-8') as profile, \
+            Process([SUMS, *job], stdout=subprocess.PIPE, text=True, **who) as target:
+        # It works once it is recorded, as the recorder may have to wait for a CPU.
+        target.send_signal(signal.SIGSTOP)
+        with Process([SHSTK, 'record', '-o', '-', '--format=folded', *options, '-p', str(target.pid)],
+                     stdout=profile, stderr=subprocess.PIPE, text=True, **who) as recorder:
+            said = recorder.stderr.readline()
+            target.send_signal(signal.SIGCONT)
+            said += recorder.communicate()[1]
         out, _ = target.communicate()
-    no_events(done.stderr)
-    check(done.returncode == 0, done.stderr)
-    stacks = [line.rsplit(' ', 1) for line in done.stdout.splitlines()]
+        profile.seek(0)
+        stacks = [line.rsplit(' ', 1) for line in profile]
+    no_events(said)
+    check(recorder.returncode == 0, said)
     return ([float(n) for n in out.splitlines()[-1].split()],
-            [(stack.split(';'), int(value)) for stack, value in stacks], done.stderr)
+            [(stack.split(';'), int(value)) for stack, value in stacks], said)
 
 
 def need_threads_events_only():
