@@ -344,6 +344,7 @@ def first_thread_has_ended():
     text, _ = report_of_first_ends()
     equal(first_stack(text)[:2], ['null', 'crash_alone'], text)
     check('[guess]' not in text.split('\n\n')[1], text)
+    check(re.search(r'^command +.*crasher first-ends$', text, re.M), text)
 
 
 @test

@@ -17,7 +17,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import LIMIT, NOBODY, Skip, check, main, need_nobody, test  # noqa: E402
+from harness import LIMIT, NOBODY, Process, Skip, check, main, need_nobody, test  # noqa: E402
 from recording import (  # noqa: E402
     Running, cpu_time, refused, shstk, state_of, wait_cpu, wait_state)
 
@@ -162,8 +162,9 @@ def trace_says_which_names_are_missing():
     if not shutil.which('gcc'):
         raise Skip('gcc is not installed')
     with tempfile.TemporaryDirectory() as folder, \
-            subprocess.Popen([split_program(folder)], stdout=subprocess.PIPE) as target:
+            Process([split_program(folder)], stdout=subprocess.PIPE) as target:
         target.stdout.readline()
+        wait_sleeping(target.pid, 1)
         made, plain = (shstk('trace', '-p', str(target.pid), *words) for words in (['--json'], []))
         target.kill()
     said = [line.split(': ', 1)[1] for line in plain.stderr.splitlines()]
