@@ -100,6 +100,15 @@ static bool work(struct watch *w, int moments, int samples)
 	return ret;
 }
 
+/*
+ * Returns whether the moments have what they should: most are @right, and none is @wrong. A few may be cut, as
+ * reading ends after 5 ms, and the machine may be stopped meanwhile if it is a virtual one.
+ */
+static bool are_right(int right, int wrong)
+{
+	return !wrong && right >= ENOUGH / 2;
+}
+
 static bool has_bytes(struct perf_event_mmap_page *page, const void *bytes, size_t size)
 {
 	const char *data = (char *)page + sysconf(_SC_PAGESIZE);
