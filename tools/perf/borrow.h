@@ -13,8 +13,6 @@
 
 struct lent_process;
 
-struct language_target;
-
 /*
  * Returns whether the broker has such events. It has clocks and switches of threads, and nothing of
  * the kernel.

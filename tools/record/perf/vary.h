@@ -15,10 +15,7 @@
 #ifndef TOOLS_RECORD_PERF_VARY_H
 #define TOOLS_RECORD_PERF_VARY_H
 
-#include <stdbool.h>
 #include <stdint.h>
-
-struct perf_sample;
 
 /**
  * struct vary - periods that vary
