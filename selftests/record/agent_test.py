@@ -22,7 +22,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, LIMIT, SHSTK, Skip, check, main, test  # noqa: E402
+from harness import HERE, LIMIT, SHSTK, Skip, check, main, stolen, test  # noqa: E402
 from recording import (  # noqa: E402
     AGENTS, Result, STATIC, TARGET, TMP, TRUTH, about, agrees, child_of, has_own_event,
     parse_folded, read_truth, record, refused, seconds, share_agrees, summary, unsampled,
@@ -291,6 +291,7 @@ def late_recorder():
     path = os.path.join(TMP, 'stopped.folded')
     for job in 'plugins', 'late':
         os.ftruncate(TRUTH, 0)
+        before = stolen()
         with subprocess.Popen(
                 [SHSTK, 'record', '--via=agent', '-F', '999', '-o', path, '--', 'sh', '-c',
                  f'kill -STOP $PPID; exec {TARGET} {job}'], pass_fds=(TRUTH,),
@@ -302,7 +303,7 @@ def late_recorder():
                 _, err = run.communicate(timeout=LIMIT)
             finally:
                 run.kill()
-        result = Result(run.returncode, '', err, parse_folded(path), read_truth())
+        result = Result(run.returncode, '', err, parse_folded(path), read_truth(), stolen() - before)
         for function in result.truth:
             agrees(result, function)
         check('plugin_two' in result.truth, err)

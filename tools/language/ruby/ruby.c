@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* ruby.c - Ruby 3.1 as a language. */
+/* ruby.c - Ruby as a language. */
 #include "tools/language/ruby/ruby.h"
 
 const struct language language_ruby = {
