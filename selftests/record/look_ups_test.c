@@ -24,6 +24,8 @@ static uint64_t the_time = 1000 * MS;
 static uint64_t takes; /* ns for each look-up */
 static uint64_t look_ups;
 static bool is_busy; /* all that takes time is waiting for a CPU */
+static bool is_running; /* it is running */
+static uint64_t ran;
 static uint64_t waited;
 static bool is_found = true; /* the process has tables */
 static unsigned int searches;
@@ -31,8 +33,8 @@ static struct shstk_symbols *symbols;
 
 uint64_t now_ns(clockid_t clock)
 {
-	/* What takes time here waits: for a CPU, or for another thing. */
-	return clock == CLOCK_MONOTONIC ? the_time : 0;
+	/* What takes time here runs, or waits: for a CPU, or for another thing. */
+	return clock == CLOCK_MONOTONIC ? the_time : ran;
 }
 
 uint64_t task_waited(void)
@@ -45,6 +47,8 @@ static void pass(uint64_t time)
 	the_time += time;
 	if (is_busy)
 		waited += time;
+	if (is_running)
+		ran += time;
 }
 
 /* ---- The tables ---- */
@@ -218,6 +222,26 @@ TEST(waiting_for_a_cpu_is_no_look_up)
 	is_busy = false;
 	/* All of the time: nothing was refused. */
 	EXPECT_GE(took, all - 20 * MS);
+}
+
+TEST(what_a_look_up_runs_counts_however_long_was_waited_before)
+{
+	struct jit *jit = begin();
+	uint64_t took = 0, most;
+
+	ASSERT_NE(NULL, jit);
+	spend();
+	takes = 2 * MS;
+	is_running = true;
+	for (int i = 0; i < 10000; i++) {
+		/* Between samples the thread waits for a CPU most of the time. */
+		waited += 8 * MS;
+		took += sample_until(jit, the_time + 10 * MS, 1);
+	}
+	is_running = false;
+	most = 250 * MS + 100000 * MS / 16;
+	EXPECT_LE(took, most + 20 * MS);
+	EXPECT_GE(took, most - 20 * MS);
 }
 
 TEST(all_rest_after_a_long_search_in_vain)

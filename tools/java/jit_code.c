@@ -98,18 +98,22 @@ static uint64_t waited_before;
 /*
  * Returns the ns that passed since @since and in which this thread did not wait for a CPU. Others who are
  * busy take nothing from a process's time. As it is not asked at each beginning how long was waited
- * until then, what was waited since the last question is left out.
+ * until then, what was waited since the last question is left out, but never what the thread ran: @used
+ * ns of CPU time.
  */
-static uint64_t taken_since(uint64_t since)
+static uint64_t taken_since(uint64_t since, uint64_t used)
 {
-	uint64_t took = now_ns(CLOCK_MONOTONIC) - since, waited, now;
+	const uint64_t took = now_ns(CLOCK_MONOTONIC) - since;
+	uint64_t waited, now;
 
 	if (took < LONG)
 		return took;
 	now = task_waited();
 	waited = now > waited_before ? now - waited_before : 0;
 	waited_before = now;
-	return took > waited ? took - waited : 0;
+	if (used >= took)
+		return took;
+	return took - used > waited ? took - waited : used;
 }
 
 /* The time before which no process's tables are searched, CLOCK_MONOTONIC in ns. */
@@ -135,7 +139,7 @@ static void read_tables(struct jit *jit, struct shstk_account *account)
 /* Has all searches rest after one in vain, which took @used ns of CPU time. */
 static void rest_all(const struct jit *jit, uint64_t used)
 {
-	const uint64_t took = taken_since(jit->time);
+	const uint64_t took = taken_since(jit->time, used);
 
 	next_search = now_ns(CLOCK_MONOTONIC) +
 		      (REST * used > REST_LONG * took ? REST * used : REST_LONG * took);
@@ -252,7 +256,10 @@ bool jit_begin_look_up(struct jit *jit, struct jit_look_up *l)
 {
 	if (jit->refused == jit->time)
 		return false;
-	*l = (struct jit_look_up){ .since = now_ns(CLOCK_MONOTONIC) };
+	*l = (struct jit_look_up){
+		.since = now_ns(CLOCK_MONOTONIC),
+		.used = now_ns(CLOCK_THREAD_CPUTIME_ID),
+	};
 	if (has_left(&jit->free, jit->time, FREE_OF_ONE) &&
 	    has_left(&free_of_all, jit->time, FREE_OF_ALL))
 		return true;
@@ -267,7 +274,8 @@ bool jit_begin_look_up(struct jit *jit, struct jit_look_up *l)
 
 void jit_end_look_up(struct jit *jit, const struct jit_look_up *l)
 {
-	const uint64_t took = taken_since(l->since);
+	const uint64_t used = now_ns(CLOCK_THREAD_CPUTIME_ID) - l->used;
+	const uint64_t took = taken_since(l->since, used);
 
 	if (l->account) {
 		shstk_account_end(l->account);

@@ -75,10 +75,12 @@ uint64_t jit_time(const struct jit *jit);
 /**
  * struct jit_look_up - a look-up in HotSpot's tables
  * @since: when it began, CLOCK_MONOTONIC in ns.
+ * @used: CPU time of this thread when it began, in ns.
  * @account: the account that it draws from, or NULL.
  */
 struct jit_look_up {
 	uint64_t since;
+	uint64_t used;
 	struct shstk_account *account;
 };
 
