@@ -45,10 +45,26 @@ def record_running(out):
                           lambda program, _: go_on(program))
 
 
+NO_JAVA = 'methods of Java are not read at probes'
+
+
+def java_library():
+    """The path of a library that is taken for Java's."""
+    return shutil.copy(os.path.join(HERE, 'late.so'), os.path.join(TMP, 'libjvm.so'))
+
+
+def is_bpf_program(path):
+    """Whether that is a descriptor of a BPF program. Its process may have closed it meanwhile."""
+    try:
+        return 'bpf-prog' in os.readlink(path)
+    except FileNotFoundError:
+        return False
+
+
 def bpf_programs(process):
     """How many BPF programs a process has."""
     folder = f'/proc/{process.pid}/fd'
-    return sum(1 for fd in os.listdir(folder) if 'bpf-prog' in os.readlink(os.path.join(folder, fd)))
+    return sum(is_bpf_program(os.path.join(folder, fd)) for fd in os.listdir(folder))
 
 
 def is_waiting(process):
@@ -58,29 +74,37 @@ def is_waiting(process):
 
 
 def meet_interpreter(program, recorder):
-    """Has the program load its interpreter, and waits until the recorder has the program that reads frames."""
-    before = bpf_programs(recorder)
+    """Has the program load its interpreter, and waits until the recorder has the program that reads frames. If
+    the kernel refuses that, the recorder says so in the end."""
+    before, until = bpf_programs(recorder), time.monotonic() + 60
     equal(go_on(program), 'ready\n', 'the program')
-    while recorder.poll() is None and not (is_waiting(recorder) and bpf_programs(recorder) != before):
+    while recorder.poll() is None and time.monotonic() < until and \
+            not (is_waiting(recorder) and bpf_programs(recorder) != before):
         time.sleep(0.01)
     go_on(program)
 
 
-def record_embedding(out):
+def record_embedding(out, before=(), may_refuse=None):
     """Records a program that loads Python while it runs. Returns what was said."""
     found = sorted(glob.glob('/usr/lib/*/libpython3.1[1-4].so.1.0'))
     if not found:
         raise Skip('no libpython3 is installed')
+    command = [*before, os.path.join(HERE, 'embed'), '-w', found[-1], '-S', PROGRAM, str(ROUNDS), 'wait']
     # If the program had to wait for a CPU while it began, its interpreter is met later, after more allocations.
     for _ in range(5):
-        said = record_process(out, [os.path.join(HERE, 'embed'), '-w', found[-1], '-S', PROGRAM, str(ROUNDS), 'wait'],
-                              meet_interpreter)
+        said = record_process(out, command, meet_interpreter, may_refuse)
         if is_shown(blocks_in(stacks_in(out)), PROCESS_ROUNDS):
             break
     return said
 
 
-WAYS = {'a command': record_command, 'a process': record_running, 'a process that loads it': record_embedding}
+def record_beside_java(out):
+    """The same of a program that has Java already."""
+    return record_embedding(out, ['env', 'LD_PRELOAD=' + java_library()], NO_JAVA)
+
+
+WAYS = {'a command': record_command, 'a process': record_running, 'a process that loads it': record_embedding,
+        'a process with Java that loads it': record_beside_java}
 
 
 @functools.lru_cache(maxsize=None)
@@ -219,6 +243,12 @@ def shown_of_loaded():
     check_shown('a process that loads it', PROCESS_ROUNDS)
 
 
+@test
+def shown_beside_java():
+    """a process that has Java and loads the interpreter later: most blocks have their functions"""
+    check_shown('a process with Java that loads it', PROCESS_ROUNDS)
+
+
 # ---- Libraries that are loaded meanwhile ----
 
 LOADS = """import ctypes, sys
@@ -259,11 +289,9 @@ print('ready', flush=True); sys.stdin.readline(); print('done', flush=True); sys
 @test
 def java():
     """a process that has Java: it is said that its methods are not shown"""
-    library = os.path.join(TMP, 'libjvm.so')
-    shutil.copy(os.path.join(HERE, 'late.so'), library)
-    said = record_process(os.path.join(TMP, 'java.pb.gz'), [*PYTHON.split(), '-S', '-c', READY_JAVA, library],
-                          lambda program, _: go_on(program), may_refuse='methods of Java are not read at probes')
-    check('are not shown: methods of Java are not read at probes' in said, said)
+    said = record_process(os.path.join(TMP, 'java.pb.gz'), [*PYTHON.split(), '-S', '-c', READY_JAVA, java_library()],
+                          lambda program, _: go_on(program), may_refuse=NO_JAVA)
+    check('are not shown: ' + NO_JAVA in said, said)
 
 
 @test

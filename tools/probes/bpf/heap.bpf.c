@@ -3,8 +3,9 @@
  * heap.bpf.c - BPF programs that record the calls of an allocator for `shstk record --heap -p`.
  *
  * They run in the kernel, at uprobes: enter() when a function that allocates begins, leave() when
- * it returns, release() when a function that frees begins, mapped() when the loader has mapped libraries. If such functions call each other, as
- * realloc() may call malloc(), only the outermost call counts.
+ * it returns, release() when a function that frees begins, mapped() when the loader has mapped
+ * libraries. If functions of the allocator call each other, as realloc() may call malloc(), only the
+ * outermost call counts.
  *
  * A sampled allocation gives two records: the stack when the function is called, and the address of
  * the block when it returns. The address is kept in a map, so that frees of other blocks give no

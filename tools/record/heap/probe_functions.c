@@ -15,24 +15,28 @@
 #define PROGRAM "language_probe"
 #define WHAT "reading frames of interpreters at probes"
 
-/**
- * struct probe_functions - what reads functions and places them
- * @reader: the BPF program.
- * @languages: the languages; NULL: nothing can be read.
- * @why: why not.
- * @missed: calls whose functions could not be read or written.
- */
-struct probe_functions {
-	struct bpf_loaded reader;
-	struct languages *languages;
-	struct reason why;
-	uint64_t missed;
-};
-
 /* What processes may have, by the names of their files. */
 struct met {
 	bool interpreter;
 	bool java;
+};
+
+/**
+ * struct probe_functions - what reads functions and places them
+ * @programs: the programs at the probes.
+ * @met: what processes may have.
+ * @reader: the BPF program.
+ * @languages: the languages; NULL: nothing can be read.
+ * @why: why not, if a process may have something.
+ * @missed: calls whose functions could not be read or written.
+ */
+struct probe_functions {
+	const struct programs *programs;
+	struct met met;
+	struct bpf_loaded reader;
+	struct languages *languages;
+	struct reason why;
+	uint64_t missed;
 };
 
 /* Adds what a process may have. */
@@ -81,9 +85,9 @@ static int load(struct probe_functions *f, const struct programs *programs)
 }
 
 /* Has frames of interpreters be read. If that cannot be, @f has the reason. */
-static void begin_reading(struct probe_functions *f, const struct programs *programs)
+static void begin_reading(struct probe_functions *f)
 {
-	if (load(f, programs))
+	if (load(f, f->programs))
 		return;
 	f->languages = languages_create(&f->reader);
 	if (!f->languages) {
@@ -95,25 +99,43 @@ static void begin_reading(struct probe_functions *f, const struct programs *prog
 		"frames on the native stack, as JavaScript has, are not read at probes");
 }
 
-struct probe_functions *probe_functions_create(const struct programs *programs, const pid_t *pids,
-					       unsigned int nr)
+/* Says that methods of Java are not read. Of several reasons the first one stays. */
+static void refuse_java(struct probe_functions *f)
 {
-	struct met met = { false, false };
-	struct probe_functions *f;
-	struct reason java;
+	struct reason why;
 
-	for (unsigned int i = 0; i < nr; i++)
-		meet(pids[i], &met);
-	f = met.interpreter || met.java ? calloc(1, sizeof(*f)) : NULL;
+	because(&why, "methods of Java are not read at probes");
+	if (f->languages)
+		languages_refuse(f->languages, &why);
+	else if (!f->met.interpreter)
+		f->why = why;
+}
+
+void probe_functions_look(struct probe_functions *f, pid_t pid)
+{
+	struct met met;
+
+	if (!f || (f->met.interpreter && f->met.java))
+		return;
+	met = f->met;
+	meet(pid, &met);
+	if (met.interpreter && !f->met.interpreter)
+		begin_reading(f);
+	f->met.interpreter = met.interpreter;
+	/* What was said before the reader was there is said once more. */
+	if (met.java)
+		refuse_java(f);
+	f->met.java = met.java;
+}
+
+struct probe_functions *probe_functions_create(const struct programs *programs)
+{
+	struct probe_functions *f = calloc(1, sizeof(*f));
+
 	if (!f)
 		return NULL;
-	because(&java, "methods of Java are not read at probes");
+	f->programs = programs;
 	f->reader.program = -1;
-	f->why = java;
-	if (met.interpreter)
-		begin_reading(f, programs);
-	if (met.java && f->languages)
-		languages_refuse(f->languages, &java);
 	return f;
 }
 
@@ -191,7 +213,7 @@ void probe_functions_count(const struct probe_functions *f, struct heap_counts *
 	if (!f)
 		return;
 	if (!f->languages) {
-		ret->refused = f->why.text;
+		ret->refused = f->met.interpreter || f->met.java ? f->why.text : NULL;
 		return;
 	}
 	languages_count(f->languages, &counts);

@@ -15,20 +15,20 @@
 struct probe_functions;
 
 /**
- * probe_functions_create() - prepare for interpreters, if one of the processes may have one
+ * probe_functions_create() - prepare for interpreters
  * @programs: the programs at the probes, which must outlive this.
- * @pids: process IDs.
- * @nr: number of @pids.
  *
- * If functions cannot be read, allocations are recorded nevertheless, and probe_functions_count() has
- * the reason.
- *
- * Return: what the calls below take; NULL, which they take, too, if there is no interpreter, or no
- * memory.
+ * Return: what the calls below take; NULL, which they take, too, if there is no memory.
  */
-struct probe_functions *probe_functions_create(const struct programs *programs, const pid_t *pids,
-					       unsigned int nr);
+struct probe_functions *probe_functions_create(const struct programs *programs);
 void probe_functions_destroy(struct probe_functions *f);
+
+/*
+ * Looks whether a process may have an interpreter. The program that reads frames is loaded for the first one
+ * that may. If functions cannot be read, allocations are recorded nevertheless, and probe_functions_count()
+ * has the reason.
+ */
+void probe_functions_look(struct probe_functions *f, pid_t pid);
 
 /* Has the functions of a process be read from now on, if it has an interpreter that is known. */
 void probe_functions_meet(struct probe_functions *f, struct process *p);

@@ -67,7 +67,7 @@ struct probe_recording {
 	struct ring ring;
 	struct probe_recording_process *targets;
 	struct population all;
-	struct probe_functions *functions; /* of interpreters; NULL: there is none */
+	struct probe_functions *functions; /* of interpreters */
 	struct blocks *blocks;
 	struct told told; /* what the profile has been told, if it is told as recording goes on */
 	struct pending *pending;
@@ -155,10 +155,8 @@ static bool read_maps(struct probe_recording *p, struct process *process)
 {
 	if (!population_read_maps(&p->all, process))
 		return false;
-	if (!p->functions) {
-		p->functions = probe_functions_create(&p->programs, &process->pid, 1);
-		probe_functions_name(p->functions, p->all.symbols);
-	}
+	probe_functions_look(p->functions, process->pid);
+	probe_functions_name(p->functions, p->all.symbols);
 	probe_functions_meet(p->functions, process);
 	return true;
 }
@@ -533,7 +531,9 @@ int probe_recording_create(const struct probe_recording_opts *opts, struct shstk
 	if (!error)
 		error = load(p, why);
 	if (!error)
-		p->functions = probe_functions_create(&p->programs, opts->pids, opts->nr_pids);
+		p->functions = probe_functions_create(&p->programs);
+	for (uint32_t i = 0; i < opts->nr_pids; i++)
+		probe_functions_look(p->functions, opts->pids[i]);
 	probe_functions_name(p->functions, symbols);
 	for (uint32_t i = 0; i < opts->nr_pids && !error; i++)
 		error = begin_target(p, i, why);
