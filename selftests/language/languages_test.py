@@ -145,17 +145,19 @@ def parts():
     if not shutil.which('python3'):
         raise Skip('python3 is not installed')
     seconds, shown = SECONDS, []
-    while len(shown) < 2 and seconds <= LONGEST:
+    # On a busy machine there may be one part only, or a last one without such stacks.
+    while (len(shown) < 2 or not shown[-1]) and seconds <= LONGEST:
         with tempfile.TemporaryDirectory() as folder:
             write_sources(folder)
             said = shstk('record', '-F', '499', '--every=400ms', '-o', os.path.join(folder, 'out.folded'), '--',
                          'python3', os.path.join(folder, 't.py'), str(seconds)).stderr
         skip_unless_read(said)
-        shown = [int(n) for n in re.findall(r'of (\d+) stacks of interpreters show', said)]
+        shown = [sum(int(n) for n in re.findall(r'of (\d+) stacks of interpreters show', text))
+                 for text in re.split(r'wrote \S+\n', said) if text.strip()]
         seconds *= 2
     print('# ...', *said.splitlines()[-5:], sep='\n# ')
     samples, lost = map(int, re.findall(r': (\d+) samples?, (\d+) lost', said)[-1])
-    check(len(shown) > 1, said)
+    check(len(shown) > 1 and shown[-1], said)
     # Frames whose sample was lost, or is the first one of the last part, are counted, too.
     check(shown[-1] <= samples + lost + 1, f'{shown[-1]} of {samples} samples, {lost} lost')
 
