@@ -236,6 +236,7 @@ def json_is_the_same():
     equal(int(str(out['registers']['pc']), 0), int(pc, 16), 'pc')
     check(any(file['build_id'] and file['path'].endswith('libc.so.6') for file in out['files']),
           f'{out["files"]}')
+    equal(out['cautions'], re.findall('^caution: (.*)$', text, re.M), 'cautions')
 
 
 def await_all_asleep(pid):
