@@ -134,29 +134,23 @@ int ruby_hidden_find(const struct language_module *m, const struct ruby_hidden *
 
 /* ---- The function that runs instructions ---- */
 
-static bool find_section(Elf *elf, struct cfi_section *ret)
+/* Returns the section with unwind information, or NULL. */
+static Elf_Scn *find_section(Elf *elf, GElf_Shdr *header)
 {
-	GElf_Shdr header;
 	Elf_Scn *section = NULL;
 	size_t names_at;
 
 	if (elf_getshdrstrndx(elf, &names_at))
-		return false;
+		return NULL;
 	while ((section = elf_nextscn(elf, section))) {
-		const char *name = gelf_getshdr(section, &header) ?
-					   elf_strptr(elf, names_at, header.sh_name) :
+		const char *name = gelf_getshdr(section, header) ?
+					   elf_strptr(elf, names_at, header->sh_name) :
 					   NULL;
-		const Elf_Data *data;
 
-		if (!name || strcmp(name, ".eh_frame") || header.sh_type == SHT_NOBITS)
-			continue;
-		data = elf_rawdata(section, NULL);
-		if (!data || !data->d_buf)
-			return false;
-		*ret = (struct cfi_section){ .s = { data->d_buf, data->d_size, header.sh_addr } };
-		return true;
+		if (name && !strcmp(name, ".eh_frame") && header->sh_type != SHT_NOBITS)
+			break;
 	}
-	return false;
+	return section;
 }
 
 /* Finds the function that has an address. Both are as the file has them. */
@@ -171,21 +165,41 @@ static bool find_function(const struct cfi_section *sec, uint64_t addr, struct f
 	return false;
 }
 
+/* The same in a section, which is read if the process may have so much memory taken. */
+static bool find_in_section(const struct language_module *m, Elf_Scn *section,
+			    const GElf_Shdr *header, uint64_t addr, struct fde *ret)
+{
+	const Elf_Data *data;
+	bool found = false;
+
+	if (!shstk_account_take(m->account, header->sh_size))
+		return false;
+	data = elf_rawdata(section, NULL);
+	if (data && data->d_buf) {
+		const struct cfi_section sec = {
+			.s = { data->d_buf, data->d_size, header->sh_addr },
+		};
+
+		found = find_function(&sec, addr, ret);
+	}
+	shstk_account_give(m->account, header->sh_size);
+	return found;
+}
+
 int ruby_hidden_run(const struct language_module *m, uint64_t bias, uint64_t addr, uint64_t *start,
 		    uint64_t *end)
 {
-	struct cfi_section sec;
+	Elf *elf = shstk_elf_begin(m->fd);
+	Elf_Scn *section;
+	GElf_Shdr header;
 	struct fde found;
 	int ret = -ENOENT;
-	Elf *elf = shstk_elf_begin(m->fd);
 
-	if (elf && find_section(elf, &sec) && shstk_account_take(m->account, sec.s.size)) {
-		if (find_function(&sec, addr - bias, &found)) {
-			*start = found.start + bias;
-			*end = found.end + bias;
-			ret = 0;
-		}
-		shstk_account_give(m->account, sec.s.size);
+	section = elf ? find_section(elf, &header) : NULL;
+	if (section && find_in_section(m, section, &header, addr - bias, &found)) {
+		*start = found.start + bias;
+		*end = found.end + bias;
+		ret = 0;
 	}
 	elf_end(elf);
 	return ret;
