@@ -185,6 +185,9 @@ static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 		return -1;
 	memset(cie, 0, sizeof(*cie));
 	cie->offset = off;
+	cie->end = b->end;
+	if ((size_t)(b->end - b->p) > CFI_MAX_CIE)
+		b->end = b->p + CFI_MAX_CIE;
 	version = bytes_fixed(b, 1);
 	if (version != 1 && version != 3 && version != 4)
 		return -1;
@@ -201,7 +204,6 @@ static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 	if (augmentation(sec, b, aug, cie) || b->bad || cie->ra >= REG_PC)
 		return -1;
 	cie->insn = b->p;
-	cie->end = b->end;
 	return 0;
 }
 

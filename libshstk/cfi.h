@@ -14,6 +14,12 @@
 /* The longest program that is accepted for one function, in bytes. */
 #define CFI_MAX_PROGRAM 65536
 
+/*
+ * The longest CIE that is accepted, in bytes up to its program. It is read once more for each of its
+ * functions.
+ */
+#define CFI_MAX_CIE 256
+
 struct cfi_section {
 	struct section s;
 	bool debug_frame;

@@ -12,6 +12,13 @@ selftests/formats/sframe_test.py: | $(FORMATS_B)/rules $(B)/lib/native/libshstk.
 
 CHECK += selftests/formats/sframe_test.py
 
+$(FORMATS_B)/cfi_test: selftests/formats/cfi_test.c $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -O2 -g $(KSELFTEST_FLAGS) \
+		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/lib/native/libshstk.a
+
+CHECK += $(FORMATS_B)/cfi_test
+
 # The functions of this program itself have no .eh_frame.
 $(FORMATS_B)/debugdata: selftests/formats/debugdata.c $(B)/libshstk.a $(B)/libshstk-symbol.a
 	@mkdir -p $(@D)

@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/* cfi_test.c - what of .eh_frame is accepted: a file may be made so that reading it takes long. */
+#include <stdint.h>
+#include <string.h>
+
+#include "cfi.h"
+
+#include "kselftest_harness.h"
+
+#define ADDRESS 0x1000 /* of the function */
+#define SIZE 16 /* its size */
+
+static uint8_t bytes[CFI_MAX_PROGRAM];
+static size_t size;
+
+static void put(const void *from, size_t nr)
+{
+	memcpy(bytes + size, from, nr);
+	size += nr;
+}
+
+/* Begins an entry, with room for its length. Returns its offset. */
+static size_t begin(uint32_t id)
+{
+	const size_t at = size;
+
+	put(&(uint32_t){ 0 }, 4);
+	put(&id, 4);
+	return at;
+}
+
+static void end(size_t at)
+{
+	const uint32_t length = size - at - 4;
+
+	memcpy(bytes + at, &length, sizeof(length));
+}
+
+/* Makes a CIE with so many more letters, and a program of so many bytes, and a function that has it. */
+static struct cfi_section make(size_t letters, size_t program)
+{
+	size_t at;
+
+	memset(bytes, 0, sizeof(bytes));
+	size = 0;
+	at = begin(0);
+	put("\x01z", 2);
+	memset(bytes + size, 'S', letters);
+	size += letters;
+	put("\0\x01\x78\x10", 5); /* no letter, factors, return address, no data */
+	size += program;
+	end(at);
+	at = begin(size + 4);
+	put(&(uint64_t){ ADDRESS }, 8);
+	put(&(uint64_t){ SIZE }, 8);
+	size++; /* no data */
+	end(at);
+	return (struct cfi_section){ .s = { bytes, size, 0 } };
+}
+
+/* Returns whether the function is found. */
+static bool is_found(const struct cfi_section *sec)
+{
+	struct fde fde;
+	size_t next;
+
+	return !cfi_entry(sec, 0, &fde, &next) && cfi_entry(sec, next, &fde, &next) == 1 &&
+	       fde.start == ADDRESS && fde.end == ADDRESS + SIZE;
+}
+
+TEST(a_function_is_found_that_has_a_cie)
+{
+	struct cfi_section sec = make(1, 0);
+	struct fde fde;
+	size_t next;
+
+	EXPECT_TRUE(is_found(&sec));
+	sec = make(1, 4 * CFI_MAX_CIE);
+	ASSERT_TRUE(is_found(&sec));
+	ASSERT_EQ(0, cfi_entry(&sec, 0, &fde, &next));
+	ASSERT_EQ(1, cfi_entry(&sec, next, &fde, &next));
+	/* All of the program is its. */
+	EXPECT_EQ(4 * CFI_MAX_CIE, fde.cie.end - fde.cie.insn);
+}
+
+TEST(a_cie_that_is_long_in_front_of_its_program_is_none)
+{
+	struct cfi_section sec = make(CFI_MAX_CIE / 2, 0);
+
+	EXPECT_TRUE(is_found(&sec));
+	sec = make(CFI_MAX_CIE, 0);
+	EXPECT_FALSE(is_found(&sec));
+}
+
+TEST_HARNESS_MAIN
