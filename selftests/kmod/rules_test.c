@@ -31,7 +31,7 @@
 #define FOLDER "/tmp/rules_test"
 #define DEPTH 30
 #define SAMPLES 50
-#define FOREVER_BYTES 64 /* size of forever() alone, with no other function's loop */
+#define FOREVER_BYTES 8 /* size of forever() alone */
 #define NOBODY 65534
 #define COUNTERS "/sys/module/shstk_perf/rules/"
 #define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
@@ -516,6 +516,7 @@ static void end(pid_t pid)
 struct verdict {
 	unsigned int nr, exact;
 	unsigned int length; /* length of the first chain */
+	unsigned int last; /* length of the last one */
 };
 
 /*
@@ -537,6 +538,7 @@ static void judge(void *arg, const struct sample *s)
 	v->nr++;
 	if (!v->length)
 		v->length = s->nr;
+	v->last = s->nr;
 	v->exact += most == DEPTH && s->nr == v->length;
 }
 
@@ -606,6 +608,17 @@ static void read_ends(unsigned long end[ENDS])
 		end[i] = counter(walk_ends[i]);
 }
 
+/* Prints what samples had, and how walks ended meanwhile. */
+static void print_walks(const struct verdict *v, const unsigned long before[ENDS],
+			const unsigned long after[ENDS])
+{
+	ksft_print_msg("%u samples, %u exact, %u entries, the last one %u\n", v->nr, v->exact,
+		       v->length, v->last);
+	for (size_t i = 0; i < ENDS; i++)
+		if (after[i] != before[i])
+			ksft_print_msg("%s: %lu walks\n", walk_ends[i], after[i] - before[i]);
+}
+
 static void test_walk(const char *what)
 {
 	unsigned long before[ENDS], after[ENDS];
@@ -614,10 +627,7 @@ static void test_walk(const char *what)
 	read_ends(before);
 	v = sample_child(SAMPLES);
 	read_ends(after);
-	ksft_print_msg("%u samples, %u exact, %u entries\n", v.nr, v.exact, v.length);
-	for (size_t i = 0; i < ENDS; i++)
-		if (after[i] != before[i])
-			ksft_print_msg("%s: %lu walks\n", walk_ends[i], after[i] - before[i]);
+	print_walks(&v, before, after);
 	ksft_test_result(v.nr >= SAMPLES && v.exact == v.nr, "%s: all chains are exact\n", what);
 	ksft_test_result(after[0] - before[0] >= SAMPLES, "%s: and whole\n", what);
 }
@@ -806,6 +816,7 @@ static void listen_for_daemon(void)
 
 static void test_serve(void)
 {
+	unsigned long before[ENDS], after[ENDS];
 	struct verdict v;
 	pid_t daemon, other;
 
@@ -821,8 +832,10 @@ static void test_serve(void)
 	sample_some(other, 1);
 	ksft_test_result(comes_to_be_listed("other"), "a file that was missed gets one\n");
 	end(other);
+	read_ends(before);
 	v = sample_process(start_program(OTHER), SAMPLES);
-	ksft_print_msg("%u samples, %u exact, %u entries\n", v.nr, v.exact, v.length);
+	read_ends(after);
+	print_walks(&v, before, after);
 	ksft_test_result(v.nr >= SAMPLES && v.exact == v.nr, "by which all chains are exact\n");
 	ksft_test_result(comes_to_have_text(CACHE "/missed", OTHER "\n"), "it is remembered\n");
 	ksft_test_result(ends(daemon), "SIGTERM ends the daemon\n");
