@@ -20,11 +20,13 @@
 #define NATIVE_PART_BYTES 16 /* bytes of an inlined call in the virtual machine's table */
 #define NATIVE_TABLE 4096 /* a table of positions has fewer bytes that are copied */
 #define NATIVE_TEXT 16384 /* a function's text has fewer bytes that are copied */
-#define NATIVE_CODE 8192 /* machine code has fewer bytes that are copied */
+#define NATIVE_CODE 8192 /* machine code that is copied has fewer bytes */
 #define NATIVE_RETURNS \
 	4096 /* a table of places to which calls return has fewer bytes that are copied */
 #define NATIVE_RETURN_BYTES 24 /* bytes of an element */
-#define NATIVE_STATES 8192 /* what the interpreter would go on with there: fewer bytes are copied */
+#define NATIVE_STATES \
+	16384 /* what the interpreter would go on with there: fewer bytes are copied */
+#define NATIVE_LESS_STATES 8192 /* as many, if what is copied before that leaves no room for more */
 #define NATIVE_BEFORE (512u << 10) /* bytes of text that one sample may read to count lines */
 
 /* Indices of the words that are copied of a function. The first ones are what it is known by. */

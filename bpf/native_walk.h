@@ -466,31 +466,44 @@ static noinline bool describe_any(struct language_run *r, u64 function_id)
 	return r->s->baseline ? describe_baseline(r, function_id) : describe_code(r, function_id);
 }
 
+/* Copies what the interpreter would go on with, behind @at bytes of a table. Returns the number of bytes. */
+static __always_inline u64 copy_states(const struct language_run *r, u8 *table, u64 at)
+{
+	u64 data = r->l->words[NATIVE_CODE_DATA] + NATIVE_ELEMENTS;
+	u64 states = member(data, 8 * r->n->at.data_states);
+	u64 size = number(states, NATIVE_LENGTH);
+
+	if (type_of(r->n, states) != r->n->types.bytes)
+		return 0;
+	KNOWN(at);
+	if (at <= sizeof(((struct language_code *)0)->table) - NATIVE_STATES)
+		return copy_bytes(table + at, states + NATIVE_ELEMENTS, size, NATIVE_STATES);
+	return copy_bytes(table + at, states + NATIVE_ELEMENTS, size, NATIVE_LESS_STATES);
+}
+
 /*
- * Copies where calls of machine code return to, and what the interpreter would go on with there. Returns
- * the number of bytes.
+ * Copies where calls of machine code return to, and what the interpreter would go on with there, behind
+ * @at bytes of a table. Returns the number of bytes in it then.
  */
-static noinline u64 copy_returns(struct language_run *r, u8 *to)
+static noinline u64 copy_returns(struct language_run *r, u8 *table, u64 at)
 {
 	const struct native_offsets *o = &r->n->at;
 	u64 *w = r->l->words;
 	u64 data = w[NATIVE_CODE_DATA] + NATIVE_ELEMENTS;
 	u64 checks = number(data, 8 * o->data_checks), calls = number(data, 8 * o->data_checks + 8);
-	u64 states = member(data, 8 * o->data_states), got;
+	u64 got;
 
 	w[NATIVE_CODE_RETURNS] = w[NATIVE_CODE_STATES] = w[NATIVE_CODE_CHECKS] = 0;
 	if (r->s->baseline)
-		return 0;
-	got = copy_bytes(to, data + 8 * o->data_places + NATIVE_RETURN_BYTES * checks,
+		return at;
+	got = copy_bytes(table + at, data + 8 * o->data_places + NATIVE_RETURN_BYTES * checks,
 			 NATIVE_RETURN_BYTES * calls, NATIVE_RETURNS);
 	w[NATIVE_CODE_RETURNS] = got;
 	w[NATIVE_CODE_CHECKS] = checks;
-	got = MASKED(got, NATIVE_RETURNS);
-	w[NATIVE_CODE_STATES] = type_of(r->n, states) == r->n->types.bytes ?
-					copy_bytes(to + got, states + NATIVE_ELEMENTS,
-						   number(states, NATIVE_LENGTH), NATIVE_STATES) :
-					0;
-	return got + MASKED(w[NATIVE_CODE_STATES], NATIVE_STATES);
+	at += MASKED(got, NATIVE_RETURNS);
+	got = copy_states(r, table, at);
+	w[NATIVE_CODE_STATES] = got;
+	return at + MASKED(got, NATIVE_STATES);
 }
 
 /* Tells what machine code is that was not met before. Returns its number, or 0. */
@@ -526,10 +539,13 @@ static __always_inline u64 introduce_code(struct language_run *r, u64 function_i
 			 w[NATIVE_CODE_POSITIONS_LENGTH], NATIVE_TABLE);
 	c->got[2] = got;
 	got = MASKED(got, NATIVE_TABLE);
-	w[NATIVE_CODE_BYTES] =
-		copy_bytes(c->table + got, w[NATIVE_CODE_START], w[NATIVE_CODE_SIZE], NATIVE_CODE);
+	/* A part of it tells nothing. */
+	w[NATIVE_CODE_BYTES] = w[NATIVE_CODE_SIZE] < NATIVE_CODE ?
+				       copy_bytes(c->table + got, w[NATIVE_CODE_START],
+						  w[NATIVE_CODE_SIZE], NATIVE_CODE) :
+				       0;
 	got += MASKED(w[NATIVE_CODE_BYTES], NATIVE_CODE);
-	return end_code(r, c, got + copy_returns(r, c->table + got));
+	return end_code(r, c, copy_returns(r, c->table, got));
 }
 
 /* Returns the number of the machine code that was found, or 0. */
