@@ -309,11 +309,11 @@ static bool chooses(struct record_opts o, enum via via, bool mixed)
 
 static void test_choice(void)
 {
-	struct record_opts with = { .targets.pids = { WITH } },
-			   without = { .targets.pids = { WITHOUT } };
-	struct record_opts wall = { .targets.pids = { WITH }, .wall = true };
-	struct record_opts data = { .targets.pids = { WITH }, .perf_data = "perf.data" };
-	struct record_opts told = { .targets.pids = { WITH }, .via = VIA_PERF };
+	struct record_opts with = { .targets.pids = (pid_t[]){ WITH } },
+			   without = { .targets.pids = (pid_t[]){ WITHOUT } };
+	struct record_opts wall = { .targets.pids = (pid_t[]){ WITH }, .wall = true };
+	struct record_opts data = { .targets.pids = (pid_t[]){ WITH }, .perf_data = "perf.data" };
+	struct record_opts told = { .targets.pids = (pid_t[]){ WITH }, .via = VIA_PERF };
 
 	verdict(chooses(with, VIA_PERF, true), "shadow stacks, and copies of what has none");
 	verdict(chooses(without, VIA_COPIES, false), "copies from the start");

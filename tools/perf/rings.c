@@ -298,7 +298,7 @@ static pid_t of_another(const struct perf_opts *opts)
 	char path[32];
 	struct stat st;
 
-	for (size_t i = 0; i < opts->nr_pids; i++) {
+	for (size_t i = 0; opts->pids && i < opts->nr_pids; i++) {
 		snprintf(path, sizeof(path), "/proc/%d", (int)opts->pids[i]);
 		if (!stat(path, &st) && st.st_uid != geteuid())
 			return opts->pids[i];

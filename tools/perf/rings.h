@@ -63,7 +63,7 @@ struct perf_walk {
  * @may_shrink: rings may be smaller if the kernel or the memory does not permit this size.
  * @cgroup: file descriptor of a cgroup's folder, or -1.
  * @pids: processes or threads, which are sampled with all that they start. Without @pids and
- *	@cgroup the whole system is sampled.
+ *	@cgroup the whole system is sampled. For perf_probe() NULL, if it is a command that is not there yet.
  * @nr_pids: number of @pids.
  * @on_exec: begin when the process executes a program.
  * @program: file descriptor of a BPF program that runs at each sample; 0: none.

@@ -158,8 +158,8 @@ int task_stat(pid_t pid, pid_t tid, struct task_stat *ret)
 	fclose(in);
 	line[n] = '\0';
 	end = strrchr(line, ')');
-	if (!end || sscanf(end + 1, " %c %*d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu",
-			   &stat.state, &stat.flags, &user, &system) != 4)
+	if (!end || sscanf(end + 1, " %c %d %*d %*d %*d %*d %u %*u %*u %*u %*u %llu %llu",
+			   &stat.state, &stat.parent, &stat.flags, &user, &system) != 5)
 		return -ESRCH;
 	copy_name(&stat, line, end);
 	stat.cpu = (user + system) * (1000000000ull / sysconf(_SC_CLK_TCK));

@@ -37,12 +37,14 @@ pid_t tasks_living(pid_t pid);
  * struct task_stat - state of a process or thread
  * @name: its name, as the kernel cuts it, without control characters.
  * @state: a letter, as in proc_pid_stat(5).
+ * @parent: process ID of its parent.
  * @flags: the kernel's PF_*.
  * @cpu: user and system time in ns.
  */
 struct task_stat {
 	char name[64];
 	char state;
+	pid_t parent;
 	unsigned int flags;
 	uint64_t cpu;
 };

@@ -553,18 +553,24 @@ static int record_main(const struct argp *argp, int argc, char **argv, struct re
 int cmd_record(int argc, char **argv)
 {
 	struct record_opts opts;
+	int status;
 
 	record_options_init(&opts);
-	return record_main(&record_argp, argc, argv, &opts);
+	status = record_main(&record_argp, argc, argv, &opts);
+	targets_deinit(&opts.targets);
+	return status;
 }
 
 int cmd_top(int argc, char **argv)
 {
 	struct record_opts opts;
+	int status;
 
 	record_options_init(&opts);
 	opts.live = true;
 	/* The screen cannot wait for a debuginfod server. */
 	unsetenv("DEBUGINFOD_URLS");
-	return record_main(&top_argp, argc, argv, &opts);
+	status = record_main(&top_argp, argc, argv, &opts);
+	targets_deinit(&opts.targets);
+	return status;
 }

@@ -64,19 +64,55 @@ static bool has(const pid_t *list, unsigned int nr, pid_t pid)
 	return false;
 }
 
-/* Adds a number unless it is in the list already. Returns false if there is no room. */
-static bool add(pid_t *list, unsigned int *nr, pid_t pid)
+/* Makes room for one more process. Returns 0, -E2BIG or -ENOMEM. */
+static int more_pids(struct targets *t)
 {
-	if (has(list, *nr, pid))
-		return true;
-	if (*nr == TARGETS_MAX)
-		return false;
-	list[(*nr)++] = pid;
-	return true;
+	const unsigned int max = t->max_pids ? 2 * t->max_pids : 16;
+	pid_t *more;
+
+	if (t->nr_pids >= TARGETS_ALL)
+		return -E2BIG;
+	if (t->nr_pids < t->max_pids)
+		return 0;
+	more = reallocarray(t->pids, max, sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	t->pids = more;
+	t->max_pids = max;
+	return 0;
 }
 
-static void parse_list(struct argp_state *state, const char *what, const char *arg, pid_t *list,
-		       unsigned int *nr)
+/* Adds a process that is not in the list. Returns 0, -E2BIG or -ENOMEM. */
+static int append_pid(struct targets *t, pid_t pid)
+{
+	const int ret = more_pids(t);
+
+	if (!ret)
+		t->pids[t->nr_pids++] = pid;
+	return ret;
+}
+
+/* Adds a process that is given, once. Returns 0, -E2BIG or -ENOMEM. */
+static int give_pid(struct targets *t, pid_t pid)
+{
+	if (has(t->pids, t->nr_pids, pid))
+		return 0;
+	return t->nr_pids < TARGETS_MAX ? append_pid(t, pid) : -E2BIG;
+}
+
+/* Adds a thread that is given, once. Returns 0 or -E2BIG. */
+static int give_tid(struct targets *t, pid_t tid)
+{
+	if (has(t->tids, t->nr_tids, tid))
+		return 0;
+	if (t->nr_tids == TARGETS_MAX)
+		return -E2BIG;
+	t->tids[t->nr_tids++] = tid;
+	return 0;
+}
+
+static void parse_list(struct argp_state *state, struct targets *t, const char *what,
+		       const char *arg, int (*give)(struct targets *t, pid_t number))
 {
 	char *copy = strdup(arg), *save = NULL, *word;
 
@@ -85,10 +121,15 @@ static void parse_list(struct argp_state *state, const char *what, const char *a
 	word = strtok_r(copy, ", \t\n", &save);
 	if (!word)
 		parse_number(state, what, arg, 1, INT_MAX);
-	for (; word; word = strtok_r(NULL, ", \t\n", &save))
-		if (!add(list, nr, parse_number(state, what, word, 1, INT_MAX)))
+	for (; word; word = strtok_r(NULL, ", \t\n", &save)) {
+		int err = give(t, parse_number(state, what, word, 1, INT_MAX));
+
+		if (err == -E2BIG)
 			argp_failure(state, EXIT_USAGE, 0, "%s: at most %d can be given", what,
 				     TARGETS_MAX);
+		else if (err)
+			argp_failure(state, EXIT_OWN, -err, "%s", what);
+	}
 	free(copy);
 }
 
@@ -107,10 +148,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 
 	switch (key) {
 	case 'p':
-		parse_list(state, "process ID", arg, t->pids, &t->nr_pids);
+		parse_list(state, t, "process ID", arg, give_pid);
 		return 0;
 	case 't':
-		parse_list(state, "thread ID", arg, t->tids, &t->nr_tids);
+		parse_list(state, t, "thread ID", arg, give_tid);
 		return 0;
 	case OPT_NAME:
 		parse_name(state, t, arg);
@@ -128,22 +169,42 @@ const struct argp targets_argp = {
 	.parser = parse,
 };
 
+/* Returns the process ID that the word is, or 0. */
+static pid_t process_id(const char *word)
+{
+	char *end;
+	long number = strtol(word, &end, 10);
+
+	return isdigit((unsigned char)*word) && !*end && number >= 1 && number <= INT_MAX ? number :
+											    0;
+}
+
 bool targets_take_words(struct targets *t, char *const *words)
 {
-	struct targets more = { .nr_pids = 0 };
-
-	for (char *const *word = words; *word; word++) {
-		char *end;
-		long number = strtol(*word, &end, 10);
-
-		if (!isdigit((unsigned char)**word) || *end || number < 1 || number > INT_MAX ||
-		    !add(more.pids, &more.nr_pids, number))
+	for (char *const *word = words; *word; word++)
+		if (!process_id(*word))
 			return false;
-	}
-	for (unsigned int i = 0; i < more.nr_pids; i++)
-		if (!add(t->pids, &t->nr_pids, more.pids[i]))
+	for (char *const *word = words; *word; word++)
+		if (give_pid(t, process_id(*word)))
 			return false;
 	return true;
+}
+
+void targets_deinit(struct targets *t)
+{
+	free(t->pids);
+	t->pids = NULL;
+	t->nr_pids = t->max_pids = 0;
+}
+
+/* Says why a process of those that were found cannot be recorded. Returns an exit status. */
+static int too_many(int err)
+{
+	if (err == -E2BIG)
+		complain("more than %d processes are to be recorded: see --all", TARGETS_ALL);
+	else
+		complain("processes to be recorded: %s", strerror(-err));
+	return EXIT_OWN;
 }
 
 /* ---- Names ---- */
@@ -180,22 +241,22 @@ static bool is_called(pid_t pid, const char *name)
 static int find_name(struct targets *t, const char *name)
 {
 	DIR *dir = tasks_open(0);
+	const unsigned int given = t->nr_pids;
 	bool found = false;
+	int err = 0;
 	pid_t pid;
 
-	while (dir && (pid = tasks_next(dir))) {
+	while (dir && !err && (pid = tasks_next(dir))) {
 		if (pid == getpid() || !is_called(pid, name))
 			continue;
 		found = true;
-		if (!add(t->pids, &t->nr_pids, pid)) {
-			complain("more than %d processes are to be recorded: see --all",
-				 TARGETS_MAX);
-			closedir(dir);
-			return EXIT_OWN;
-		}
+		if (!has(t->pids, given, pid))
+			err = append_pid(t, pid);
 	}
 	if (dir)
 		closedir(dir);
+	if (err)
+		return too_many(err);
 	if (found)
 		return 0;
 	complain("no process is called '%s', and none runs a program of that name", name);
@@ -216,13 +277,13 @@ static struct birth *list_births(size_t *nr)
 {
 	struct birth *list = NULL, *more;
 	DIR *dir = tasks_open(0);
-	char parent[32];
+	struct task_stat stat;
 	size_t max = 0;
 	pid_t pid;
 
 	*nr = 0;
 	while (dir && *nr < PARENTS_MAX && (pid = tasks_next(dir))) {
-		if (!task_field(pid, pid, "PPid", parent, sizeof(parent)))
+		if (task_stat(pid, 0, &stat))
 			continue;
 		if (*nr == max) {
 			max = max ? 2 * max : 512;
@@ -231,7 +292,7 @@ static struct birth *list_births(size_t *nr)
 				break;
 			list = more;
 		}
-		list[(*nr)++] = (struct birth){ atoi(parent), pid };
+		list[(*nr)++] = (struct birth){ stat.parent, pid };
 	}
 	if (dir)
 		closedir(dir);
@@ -253,9 +314,14 @@ static bool is_ours(pid_t pid)
 	return !geteuid() || (!stat(path, &st) && st.st_uid == geteuid());
 }
 
-static void add_children_of(struct targets *t, pid_t parent, const struct birth *births, size_t nr)
+/*
+ * Adds the children of a process, each of which has no other parent: only those that were given may be
+ * in the list already. Returns 0, -E2BIG or -ENOMEM.
+ */
+static int add_children_of(struct targets *t, pid_t parent, const struct birth *births, size_t nr)
 {
 	size_t lo = 0, hi = nr, mid;
+	int ret = 0;
 
 	while (lo < hi) {
 		mid = lo + (hi - lo) / 2;
@@ -264,29 +330,32 @@ static void add_children_of(struct targets *t, pid_t parent, const struct birth 
 		else
 			hi = mid;
 	}
-	for (; lo < nr && births[lo].parent == parent; lo++) {
+	for (; lo < nr && births[lo].parent == parent && !ret; lo++) {
 		if (births[lo].pid == getpid())
 			continue;
 		if (!is_ours(births[lo].pid))
 			t->refused++;
-		else
-			add(t->pids, &t->nr_pids, births[lo].pid);
+		else if (!has(t->pids, t->given, births[lo].pid))
+			ret = append_pid(t, births[lo].pid);
 	}
+	return ret;
 }
 
 /*
  * Adds the children of all processes in the list. The list grows meanwhile, so their children are
- * added too.
+ * added too. Returns 0, -E2BIG or -ENOMEM.
  */
-static void find_children(struct targets *t)
+static int find_children(struct targets *t)
 {
 	struct birth *births;
 	size_t nr;
+	int ret = 0;
 
 	births = list_births(&nr);
-	for (unsigned int i = 0; births && i < t->nr_pids; i++)
-		add_children_of(t, t->pids[i], births, nr);
+	for (unsigned int i = 0; births && i < t->nr_pids && !ret; i++)
+		ret = add_children_of(t, t->pids[i], births, nr);
 	free(births);
+	return ret;
 }
 
 /*
@@ -306,15 +375,16 @@ static void report_gone(const struct targets *t)
 
 int targets_find(struct targets *t)
 {
-	int status = 0;
+	int status = 0, err;
 
 	for (unsigned int i = 0; !status && i < t->nr_names; i++)
 		status = find_name(t, t->names[i]);
 	t->given = t->nr_pids;
 	report_gone(t);
-	if (!status && t->nr_pids && !t->alone)
-		find_children(t);
-	return status;
+	if (status || !t->nr_pids || t->alone)
+		return status;
+	err = find_children(t);
+	return err ? too_many(err) : 0;
 }
 
 /* ---- Why nothing was recorded ---- */
@@ -340,14 +410,16 @@ static const char *what_it_does(const struct task_stat *stat)
 void targets_describe(const struct targets *t, char *buf, size_t size)
 {
 	const char *what = t->nr_tids ? "thread" : "process";
-	pid_t first = t->nr_tids ? t->tids[0] : t->pids[0];
+	const pid_t *list = t->nr_tids ? t->tids : t->pids;
 	unsigned int nr = t->nr_tids ? t->nr_tids : t->nr_pids;
 	struct task_stat stat;
+	pid_t first;
 	int n;
 
 	*buf = '\0';
 	if (!nr)
 		return;
+	first = *list;
 	if (task_stat(first, t->nr_tids ? first : 0, &stat))
 		n = snprintf(buf, size, "; %s %d has ended", what, (int)first);
 	else

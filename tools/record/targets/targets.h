@@ -11,13 +11,15 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#define TARGETS_MAX 4096 /* most processes, and most threads, of one recording */
+#define TARGETS_MAX 4096 /* most processes, and most threads, that can be given */
+#define TARGETS_ALL 65536 /* most processes of one recording, with their children */
 #define TARGETS_NAMES 64
 
 /**
  * struct targets - what runs already and is to be recorded
  * @pids: processes. targets_find() adds first those that have one of @names, then children.
  * @nr_pids: number of @pids.
+ * @max_pids: how many @pids there is memory for.
  * @given: number of @pids that were given by number or name, not added as children; set by
  *	targets_find().
  * @tids: threads.
@@ -28,8 +30,9 @@
  * @refused: number of children that belong to other users; set by targets_find().
  */
 struct targets {
-	pid_t pids[TARGETS_MAX];
+	pid_t *pids;
 	unsigned int nr_pids;
+	unsigned int max_pids;
 	unsigned int given;
 	pid_t tids[TARGETS_MAX];
 	unsigned int nr_tids;
@@ -38,6 +41,8 @@ struct targets {
 	bool alone;
 	unsigned int refused;
 };
+
+void targets_deinit(struct targets *t);
 
 /* Returns whether any process, thread or name was given. */
 bool targets_any(const struct targets *t);
