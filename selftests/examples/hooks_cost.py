@@ -6,16 +6,18 @@ Documentation/hooks.rst."""
 
 import os
 import re
+import shutil
 import sys
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import BUILD, TMP, Skip, check, run  # noqa: E402
+from harness import BUILD, TMP, TOP, Skip, check, run  # noqa: E402
 from hooking import SOURCE, hooked, output  # noqa: E402
 
 DROP = os.path.join(BUILD, 'libshstk-backtrace.so')
 RUNS = 5
 ROUNDS = '50000'
+SLOW_UNWINDER = '_ZN11__sanitizer18BufferedStackTrace10UnwindSlowEmj'
 
 
 def least(*command, **env):
@@ -75,8 +77,34 @@ def gstreamer():
               least(program, '5000', LD_PRELOAD=DROP))
 
 
+def address_sanitizer():
+    """Allocations under AddressSanitizer. In the column of hooks its slow unwinder is the one of
+    sanitized.c, which takes a whole trace by one call."""
+    if not shutil.which('clang'):
+        raise Skip('no clang')
+
+    def built(name, *flags):
+        program = os.path.join(TMP, name)
+        done = run('clang', '-O2', '-g', '-fsanitize=address', '-fno-omit-frame-pointer',
+                   '-I', os.path.join(TOP, 'libshstk'), '-o', program,
+                   os.path.join(SOURCE, 'sanitized.c'), os.path.join(BUILD, 'libshstk.a'), '-pthread', *flags)
+        check(done.returncode == 0, done.stderr)
+        return program
+
+    def cost(program, rounds, options, **env):
+        # Some older sanitizers do not start at all random addresses.
+        return least('setarch', '-R', program, rounds, ASAN_OPTIONS='detect_leaks=0:' + options, **env)
+
+    plain, changed = built('sanitized'), built('sanitized-changed', f'-Wl,--wrap={SLOW_UNWINDER}')
+    fast, slow = 'fast_unwind_on_malloc=1', 'fast_unwind_on_malloc=0'
+    print_row('AddressSanitizer, no stacks', cost(plain, '300000', 'malloc_context_size=0'), None, None)
+    print_row('  fast unwinder, frame pointers', cost(plain, '300000', fast), None, None)
+    print_row('  slow unwinder', cost(plain, '20000', slow), cost(changed, '300000', slow),
+              cost(plain, '300000', slow, LD_PRELOAD=DROP))
+
+
 print(f'{"":<42}{"before":>10}{"hook":>10}{"drop-in":>10}')
-for library in jemalloc, abseil, boost, gstreamer:
+for library in jemalloc, abseil, boost, gstreamer, address_sanitizer:
     try:
         library()
     except Skip as skip:

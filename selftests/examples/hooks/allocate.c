@@ -11,16 +11,11 @@
  */
 #include <jemalloc/jemalloc.h>
 #include <shstk.h>
-#include <stdlib.h>
 #include <string.h>
 
-#include "deep.h"
-
-#define COST_DEPTH 30
+#include "spend.h"
 
 int shstk_hook_jemalloc(void);
-
-static void *volatile kept;
 
 static __attribute__((noinline)) void keep(void *arg)
 {
@@ -43,27 +38,6 @@ static int keep_all(const char *profile)
 		deep(depth, depth % 3 ? keep : other, &size);
 	}
 	return mallctl("prof.dump", NULL, NULL, &profile, sizeof(profile));
-}
-
-static __attribute__((noinline)) void spend(void *arg)
-{
-	long rounds = *(const long *)arg;
-
-	for (long i = 0; i < rounds; i++) {
-		kept = malloc(100);
-		free(kept);
-	}
-}
-
-static void print_cost(long rounds)
-{
-	uint64_t begin;
-	long once = 1;
-
-	deep(COST_DEPTH, spend, &once);
-	begin = cpu_time();
-	deep(COST_DEPTH, spend, &rounds);
-	printf("%.1f ns\n", (double)(cpu_time() - begin) / rounds);
 }
 
 int main(int argc, char **argv)
