@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * apart_test.c - tests the command that another process starts: it is a child of the recorder, has its own
- * status, and gets the signals that came before it was let go.
+ * status, gets the signals that came before it was let go, and runs where no other process may be started.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +19,8 @@
 #include "tools/shstk.h"
 
 #include "kselftest_harness.h"
+
+#define NOBODY 65534
 
 /* ---- What the agent needs to know of a file: no agent is here ---- */
 
@@ -132,6 +135,51 @@ TEST_F(command, signals_from_before_end_it)
 		EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signals[i]);
 		target_end(&self->target);
 	}
+}
+
+TEST_F(command, its_starter_ends_if_it_was_stopped)
+{
+	char *argv[] = { "true", NULL };
+	pid_t pid;
+
+	ASSERT_EQ(begin(argv, 0, &self->target), 0);
+	ASSERT_EQ(waitpid(self->target.pid, NULL, 0), self->target.pid);
+	pid = self->target.starter;
+	ASSERT_EQ(kill(pid, SIGSTOP), 0);
+	ASSERT_EQ(waitpid(pid, NULL, WUNTRACED), pid);
+	target_end(&self->target);
+	EXPECT_EQ(waitpid(pid, NULL, 0), -1);
+}
+
+TEST_F(command, it_ends_if_it_was_stopped_before_it_began)
+{
+	char *argv[] = { "true", NULL };
+	pid_t pid;
+
+	ASSERT_EQ(target_hold(argv, NULL, NULL, false, &self->target), 0);
+	pid = self->target.pid;
+	ASSERT_EQ(kill(pid, SIGSTOP), 0);
+	ASSERT_EQ(waitpid(pid, NULL, WUNTRACED), pid);
+	target_drop(&self->target);
+	EXPECT_EQ(waitpid(pid, NULL, 0), -1);
+}
+
+TEST_F(command, it_is_the_waiting_process_where_there_may_be_no_other)
+{
+	const struct rlimit none = { 0, 0 };
+	char *argv[] = { "sh", "-c", "exit 7", NULL };
+	int status;
+
+	/* The limit is not for root. */
+	if (!getuid() && setuid(NOBODY))
+		SKIP(return, "no other user here");
+	ASSERT_EQ(target_hold(argv, NULL, NULL, false, &self->target), 0);
+	ASSERT_EQ(prlimit(self->target.pid, RLIMIT_NPROC, &none, NULL), 0);
+	self->target.apart = true;
+	ASSERT_EQ(target_go(argv, &self->target), 0);
+	EXPECT_EQ(self->target.starter, 0);
+	ASSERT_EQ(waitpid(self->target.pid, &status, 0), self->target.pid);
+	EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
 TEST_F(command, one_that_cannot_be_executed_leaves_no_process)

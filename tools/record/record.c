@@ -397,6 +397,7 @@ static int hold(const struct recording *r, struct target *target)
 static int start(struct recording *r)
 {
 	struct target *target = &r->target;
+	bool apart;
 	int ret;
 
 	if (!r->opts->command)
@@ -409,7 +410,10 @@ static int start(struct recording *r)
 		target_drop(target);
 		return ret;
 	}
+	apart = target->apart;
 	ret = target_go(r->opts->command, target);
+	if (!ret && apart && !target->starter && !r->opts->quiet)
+		complain("no second process could be started: periods of short threads will not vary");
 	r->pid = target->pid;
 	return ret;
 }

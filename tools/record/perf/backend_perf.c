@@ -445,7 +445,11 @@ static int start(struct recording *r, struct target *target)
 
 static int take(struct recording *r)
 {
-	return perf_recording_take(perf_of(r));
+	const int ret = perf_recording_take(perf_of(r));
+
+	if (!ret && r->target.starter)
+		perf_recording_vary(perf_of(r));
+	return ret;
 }
 
 static bool calm(const struct recording *r, uint64_t ns)

@@ -419,8 +419,7 @@ static bool many_are_short(const struct perf_recording *d)
 	return n->ended >= ENDED && n->ended > n->samples / ENDED_PART;
 }
 
-/* Gives threads that begin from now on another period, where that is possible and matters. */
-static void vary_more(struct perf_recording *d)
+void perf_recording_vary(struct perf_recording *d)
 {
 	if (!d->opts.vary)
 		return;
@@ -441,8 +440,6 @@ int perf_recording_take(struct perf_recording *d)
 		ret = late_find(d);
 	if (!ret)
 		ret = adapt(d);
-	if (!ret)
-		vary_more(d);
 	return ret;
 }
 

@@ -133,6 +133,12 @@ void perf_recording_destroy(struct perf_recording *d);
 int perf_recording_take(struct perf_recording *d);
 
 /*
+ * Gives threads that begin from now on another period, where that is possible and matters. The process whose
+ * events were opened must be one that only waits: its event begins a period anew.
+ */
+void perf_recording_vary(struct perf_recording *d);
+
+/*
  * Returns whether there is no hurry to take records during the next @ns: no process begins or maps
  * anything, none has memory that is read for its samples, and the rings have room.
  */

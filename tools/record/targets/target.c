@@ -229,8 +229,8 @@ static void take_waiting(const sigset_t *waiting)
 
 /*
  * Starts a process that goes on in place of this one, and has the same parent. This one tells the recorder
- * its number, or a negative errno, and waits until the recorder ends. Signals that came meanwhile, as from
- * the terminal, are those of the command.
+ * its number, and waits until the recorder ends. Signals that came meanwhile, as from the terminal, are
+ * those of the command. If no more processes are permitted (RLIMIT_NPROC), this one goes on itself.
  */
 static void go_apart(int gate, int report)
 {
@@ -245,10 +245,10 @@ static void go_apart(int gate, int report)
 		return;
 	}
 	if (child < 0)
-		child = -errno;
+		return;
 	sigfillset(&all);
 	sigprocmask(SIG_BLOCK, &all, NULL);
-	if (write(report, &child, sizeof(child)) == sizeof(child) && child > 0) {
+	if (write(report, &child, sizeof(child)) == sizeof(child)) {
 		close(report);
 		while (read(gate, &byte, 1) > 0)
 			;
@@ -344,7 +344,8 @@ static void open_gate(const struct target *target)
 
 /*
  * Reads what is reported until the command is executed, or cannot be: by the process that executes it a
- * negative errno, and before or after that by one that starts another its number. Returns 0 or an errno.
+ * negative errno, and before or after that by one that has started another its number. Returns 0 or an
+ * errno.
  */
 static int read_reports(struct target *target)
 {
@@ -353,12 +354,23 @@ static int read_reports(struct target *target)
 
 	while ((n = read(target->report, &number, sizeof(number))) > 0 ||
 	       (n < 0 && errno == EINTR)) {
-		if (n == sizeof(number) && number > 0)
-			target->pid = number;
-		else if (n == sizeof(number))
+		if (n != sizeof(number))
+			continue;
+		if (number < 0) {
 			error = -number;
+		} else {
+			target->starter = target->pid;
+			target->pid = number;
+		}
 	}
 	return error;
+}
+
+/* Ends a process that does nothing but wait, even if somebody has stopped it. */
+static void end_waiting(pid_t pid)
+{
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
 }
 
 int target_go(char *const argv[], struct target *target)
@@ -366,16 +378,13 @@ int target_go(char *const argv[], struct target *target)
 	int error;
 
 	open_gate(target);
-	if (target->apart)
-		target->starter = target->pid;
-	else
-		target_end(target);
 	error = read_reports(target);
 	close(target->report);
+	if (!target->starter)
+		target_end(target);
 	if (!error)
 		return 0;
-	if (target->pid != target->starter)
-		waitpid(target->pid, NULL, 0);
+	waitpid(target->pid, NULL, 0);
 	target_end(target);
 	complain("cannot execute %s: %s", argv[0], strerror(error));
 	return error == ENOENT ? EXIT_NOENT : EXIT_NOEXEC;
@@ -387,7 +396,7 @@ void target_end(struct target *target)
 		close(target->gate);
 	target->gate = -1;
 	if (target->starter)
-		waitpid(target->starter, NULL, 0);
+		end_waiting(target->starter);
 	target->starter = 0;
 }
 
@@ -395,5 +404,5 @@ void target_drop(struct target *target)
 {
 	target_end(target);
 	close(target->report);
-	waitpid(target->pid, NULL, 0);
+	end_waiting(target->pid);
 }

@@ -42,9 +42,10 @@ int target_find(const char *name);
  * @gate: file descriptor to which a byte is written to let it go.
  * @report: file descriptor from which numbers are read: a negative errno if the command could not be
  *	executed, the process ID of another process that becomes the command.
- * @apart: may be set before target_go(): another process becomes the command, which this one starts. It
- *	does nothing else, so that its events can be changed: the command has inherited them.
- * @starter: then, process ID of the process that waited, or 0.
+ * @apart: may be set before target_go(): another process becomes the command, which this one starts, if
+ *	there may be one more process. It does nothing else, so that its events can be changed: the command
+ *	has inherited them.
+ * @starter: process ID of the process that waited, if another one became the command, or 0.
  */
 struct target {
 	pid_t pid;
