@@ -129,6 +129,7 @@ static int wrong_fields(void *arg)
 		{ offsetof(struct broker_request, lease), lease + LEASES, EPERM },
 		{ offsetof(struct broker_request, lease), lease ^ 1, EPERM },
 		{ offsetof(struct broker_process, layout), LANGUAGE_LAYOUT + 1, EPROTO },
+		{ offsetof(struct broker_process, reserved), 1, EINVAL },
 	};
 	int wrong = token < 0;
 

@@ -336,6 +336,8 @@ static int read_process(struct leases *l, uid_t uid, const struct broker_process
 		return -EOPNOTSUPP;
 	if (r->layout != LANGUAGE_LAYOUT)
 		return -EPROTO;
+	if (r->reserved)
+		return -EINVAL;
 	if (told && told->target.native && !reads_native(program))
 		return -EOPNOTSUPP;
 	err = show_maps(l, it);
