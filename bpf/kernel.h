@@ -121,6 +121,21 @@ struct task_struct___arm64 {
 	struct thread_struct___arm64 thread;
 };
 
+/* Since 7.2: before, the flags of the address space had it. */
+enum task_dumpable {
+	TASK_DUMPABLE_OFF,
+	TASK_DUMPABLE_OWNER,
+	TASK_DUMPABLE_ROOT,
+};
+
+struct task_exec_state {
+	enum task_dumpable dumpable;
+};
+
+struct task_struct___7_2 {
+	struct task_exec_state *exec_state;
+};
+
 struct perf_event_attr___kernel {
 	__u64 config1;
 };

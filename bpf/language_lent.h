@@ -18,7 +18,6 @@
 #define LENT_TIME 5000000 /* ns after which no more frames of a sample are read */
 #define LENT_LOOKS 16 /* frames between two looks at the clock */
 #define DUMPABLE_MASK 3 /* of the flags of an address space */
-#define DUMPABLE_BY_USER 1
 
 struct lent_processes_map {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -98,21 +97,30 @@ static __always_inline u64 new_id(struct language_run *run)
 	return ((u64)run->number << 32) + __sync_fetch_and_add(&run->lease->nr_functions, 1);
 }
 
+/* Returns who may trace the process and have its core file. */
+static __always_inline u32 dumpable_by(void)
+{
+	const struct task_struct___7_2 *task = (const void *)current;
+	const struct mm_struct *mm = current->mm;
+	const struct mm_struct___6_18 *newer = (const void *)mm;
+	u64 flags = 0;
+
+	if (bpf_core_field_exists(task->exec_state->dumpable))
+		return BPF_CORE_READ(task, exec_state, dumpable);
+	if (bpf_core_field_exists(mm->flags))
+		flags = BPF_CORE_READ(mm, flags);
+	else if (bpf_core_field_exists(newer->flags.__mm_flags))
+		flags = BPF_CORE_READ(newer, flags.__mm_flags[0]);
+	return flags & DUMPABLE_MASK;
+}
+
 /*
  * Returns whether the process has not become one that its user may not trace, as one that has secrets
  * may do (PR_SET_DUMPABLE): then only what its samples have anyway is given.
  */
 static __always_inline bool may_be_read(void)
 {
-	const struct mm_struct *mm = current->mm;
-	const struct mm_struct___6_18 *newer = (const void *)mm;
-	u64 flags = 0;
-
-	if (bpf_core_field_exists(mm->flags))
-		flags = BPF_CORE_READ(mm, flags);
-	else if (bpf_core_field_exists(newer->flags.__mm_flags))
-		flags = BPF_CORE_READ(newer, flags.__mm_flags[0]);
-	return (flags & DUMPABLE_MASK) == DUMPABLE_BY_USER;
+	return dumpable_by() == TASK_DUMPABLE_OWNER;
 }
 
 /* As in language_own.h. */
