@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * late_test.c - tests that a thread which is given events, and has inherited some too, loses the
- * ones that it was given.
+ * ones that it was given, and that one which can be given none is counted unless it has ended.
  *
  * Rings, clock, processes and threads are replaced. Opening events takes OPENING ns.
  */
@@ -23,7 +23,8 @@
 
 static uint64_t now;
 static unsigned int added, dropped;
-static bool listed;
+static bool listed, lives;
+static int refusal; /* what opening events returns */
 
 uint64_t now_ns(clockid_t clock)
 {
@@ -42,8 +43,10 @@ int perf_rings_add(struct perf_rings *rings, const struct perf_opts *opts, pid_t
 {
 	(void)rings;
 	(void)opts;
-	added += tid == TID;
 	now += OPENING;
+	if (refusal)
+		return refusal;
+	added += tid == TID;
 	return 0;
 }
 
@@ -97,8 +100,8 @@ int task_stat(pid_t pid, pid_t tid, struct task_stat *ret)
 {
 	(void)pid;
 	(void)tid;
-	(void)ret;
-	return -ESRCH;
+	*ret = (struct task_stat){ 0 };
+	return lives ? 0 : -ESRCH;
 }
 
 FIXTURE(late)
@@ -154,6 +157,53 @@ TEST_F(late, a_thread_with_the_same_number_later_is_another_one)
 {
 	report(&self->recording, now + 2ull * SECOND);
 	EXPECT_EQ(dropped, 0);
+}
+
+static const struct {
+	int refusal;
+	bool lives;
+	unsigned int counted;
+} refusals[] = {
+	{ -EMFILE, true, 1 },
+	{ -EDQUOT, true, 1 },
+	{ -EMFILE, false, 0 },
+	{ -ESRCH, true, 0 },
+};
+
+#define NR_REFUSALS (sizeof(refusals) / sizeof(*refusals))
+
+/* Looks for threads; returns how many are counted as refused. */
+static size_t count_found(struct perf_recording *d)
+{
+	d->late = (struct late){ .pause = 1 };
+	return late_find(d) ? SIZE_MAX : d->late.nr_refused;
+}
+
+/* Gives new rings to a thread that was not listed; returns how many are counted as refused. */
+static size_t count_listed(struct perf_recording *d, struct process *p)
+{
+	struct task task = { .tid = TID, .process = p, .began = 1 };
+	const struct perf_opts opts = { 0 };
+	const pid_t other = PID;
+	int ret;
+
+	d->late = (struct late){ 0 };
+	HASH_ADD_INT(d->convert->all.tasks, tid, &task);
+	ret = late_listed(d, NULL, &opts, &other, 1, 2);
+	HASH_CLEAR(hh, d->convert->all.tasks);
+	return ret ? SIZE_MAX : d->late.nr_refused;
+}
+
+TEST_F(late, a_thread_that_can_be_given_none_is_counted_unless_it_has_ended)
+{
+	for (size_t i = 0; i < NR_REFUSALS; i++) {
+		refusal = refusals[i].refusal;
+		lives = refusals[i].lives;
+		EXPECT_EQ(count_found(&self->recording), refusals[i].counted);
+		EXPECT_EQ(count_listed(&self->recording, &self->process), refusals[i].counted);
+	}
+	refusal = 0;
+	lives = false;
 }
 
 TEST_HARNESS_MAIN

@@ -413,7 +413,8 @@ static int start(struct recording *r)
 	apart = target->apart;
 	ret = target_go(r->opts->command, target);
 	if (!ret && apart && !target->starter && !r->opts->quiet)
-		complain("no second process could be started: periods of short threads will not vary");
+		complain(
+			"no second process could be started: periods of short threads will not vary");
 	r->pid = target->pid;
 	return ret;
 }

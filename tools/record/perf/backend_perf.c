@@ -18,6 +18,7 @@
 #include "tools/language/languages.h"
 #include "tools/proc/script.h"
 #include "tools/record/backend.h"
+#include "tools/perf/borrow.h"
 #include "tools/record/caution.h"
 #include "tools/record/perf_module.h"
 #include "tools/record/perf/losses.h"
@@ -858,6 +859,19 @@ static void report_estimate(struct recording *r, const struct sample_counts *c,
 			more->count ? "--count" : "--freq and --count");
 }
 
+/* Reports that threads have no samples, as no events could be opened for them. */
+static void report_refused(struct recording *r, const struct perf_counts *more)
+{
+	const int error = more->refused_why;
+	const char *why = error == -EMFILE ? "too many open files (see ulimit -n)" :
+			  perf_recording_borrowed(perf_of(r)) ? borrow_error(error) :
+								strerror(-error);
+
+	if (more->refused_threads)
+		caution(r, "no events could be opened for %zu threads, which have no samples: %s",
+			more->refused_threads, why);
+}
+
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)
 {
 	const struct record_opts *o = r->opts;
@@ -882,6 +896,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	if (more.throttled)
 		caution(r, "the kernel held samples back %llu times: a lower --freq helps",
 			(unsigned long long)more.throttled);
+	report_refused(r, &more);
 	report_stacks(r, &c, &more);
 	report_anew(r, &c, &more);
 	report_brief(r, &more);

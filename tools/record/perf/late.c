@@ -44,16 +44,32 @@ static bool has_lost(const struct perf_recording *d)
 }
 
 /*
+ * Notes that a thread could not be given events, as @err says. One that has ended needs none.
+ */
+static void refuse(struct late *l, pid_t pid, pid_t tid, int err)
+{
+	struct task_stat stat;
+
+	if (err == -ESRCH || task_stat(pid, tid, &stat))
+		return;
+	l->nr_refused++;
+	l->refused = err;
+}
+
+/*
  * Opens events of a thread, of whose beginning nothing was reported until @since, CLOCK_MONOTONIC in
- * ns. Returns 0 or -ENOMEM.
+ * ns. This is tried once. Returns 0 or -ENOMEM.
  */
 static int add(struct perf_recording *d, pid_t pid, pid_t tid, uint64_t since)
 {
 	struct late *l = &d->late;
 	const size_t at = l->nr_added % LATE_KEPT;
+	const int err = l->nr_added < MAX_ADDED ? perf_rings_add(d->rings, &d->opts, tid) : -EMFILE;
 
-	if (l->nr_added >= MAX_ADDED || perf_rings_add(d->rings, &d->opts, tid))
-		return 0;
+	if (err) {
+		refuse(l, pid, tid, err);
+		return err == -ESRCH || population_task(&d->convert->all, pid, tid) ? 0 : -ENOMEM;
+	}
 	l->added[at] = tid;
 	l->since[at] = since;
 	l->nr_added++;
@@ -184,8 +200,12 @@ int late_listed(struct perf_recording *d, struct perf_rings *rings, const struct
 		return -ENOMEM;
 	HASH_ITER(hh, d->convert->all.tasks, t, next)
 	if (!t->exited && t->began && (!opts->main || t->began < since) &&
-	    !bsearch(&t->tid, sorted, nr, sizeof(*sorted), by_number))
-		perf_rings_add(rings, opts, t->tid);
+	    !bsearch(&t->tid, sorted, nr, sizeof(*sorted), by_number)) {
+		const int err = perf_rings_add(rings, opts, t->tid);
+
+		if (err)
+			refuse(&d->late, t->process->pid, t->tid, err);
+	}
 	free(sorted);
 	return 0;
 }

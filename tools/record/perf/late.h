@@ -44,6 +44,8 @@ struct doubt {
  * @since: for each of @added, CLOCK_MONOTONIC in ns before the look that found it. The kernel shows
  *	a thread a moment before it reports its beginning.
  * @nr_added: how many threads were given events.
+ * @nr_refused: how many threads could be given none, though they had not ended.
+ * @refused: why, of the last of these, as a negative errno.
  */
 struct late {
 	uint64_t next;
@@ -53,6 +55,8 @@ struct late {
 	pid_t added[LATE_KEPT];
 	uint64_t since[LATE_KEPT];
 	size_t nr_added;
+	size_t nr_refused;
+	int refused;
 };
 
 /**
@@ -75,7 +79,6 @@ int late_begin(struct perf_recording *d, const pid_t *opened, size_t nr);
  * @since: CLOCK_MONOTONIC in ns before they were listed. Who began earlier than that and was not
  *	listed inherited events of the old rings only. Who began later may have inherited new ones, and
  *	is given others only where switches alone are recorded: one that comes twice counts once.
- *	A thread that cannot be given any has ended.
  *
  * Return: 0 or -ENOMEM.
  */

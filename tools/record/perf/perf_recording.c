@@ -550,6 +550,8 @@ void perf_recording_count(const struct perf_recording *d, struct sample_counts *
 		.count = d->opts.count,
 		.anew = d->opts.nr_pids,
 		.throttled = d->sums.throttled,
+		.refused_threads = d->late.nr_refused,
+		.refused_why = d->late.refused,
 		.unwritten = d->unwritten,
 	};
 	if (d->languages) {

@@ -78,6 +78,8 @@ struct perf_record_opts {
  * @count: events from one sample to the next, 0 if that is not fixed.
  * @anew: the event begins anew in each thread, as it is of threads, not of CPUs.
  * @throttled: how often the kernel held the event back.
+ * @refused_threads: how many threads have no events though they should, because that was not possible.
+ * @refused_why: why, as a negative errno.
  * @unwritten: 0, or a negative errno if the perf.data file is not complete.
  * @languages: what became of the frames of interpreters, of all profiles together.
  * @contexts_refused: why trace contexts are not read, or NULL.
@@ -89,6 +91,8 @@ struct perf_counts {
 	uint64_t count;
 	bool anew;
 	uint64_t throttled;
+	size_t refused_threads;
+	int refused_why;
 	int unwritten;
 	struct language_counts languages;
 	const char *contexts_refused;
