@@ -269,6 +269,15 @@ $(RECORD_B)/sum_line_test $(RECORD_B)/renew_test: $(RECORD_B)/%: selftests/recor
 
 CHECK	+= $(RECORD_B)/sum_line_test $(RECORD_B)/renew_test
 
+# How often maps are read of a process that changes them, with a stand-in for the clock.
+$(RECORD_B)/maps_early_test: selftests/record/maps_early_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) -Wl,--wrap=now_ns -o $@ $< \
+		$@-shstk.o $(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
+
+CHECK	+= $(RECORD_B)/maps_early_test
+
 # The recorder with stand-ins for the clock, the rings and the command.
 RHYTHM_WRAP := now_ns syscall close mmap ioctl read setpriority sigtimedwait wait4 waitpid \
 	target_find target_hold target_go

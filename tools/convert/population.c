@@ -24,13 +24,16 @@
 
 #define MAX_PROCESSES (1u << 18)
 #define MAX_TASKS (1u << 19)
-#define READ_INTERVAL 100000000 /* ns between two reads of /proc/PID/maps */
+#define READ_INTERVAL \
+	100000000 /* ns between two reads of /proc/PID/maps, but where it has changed */
+#define EARLY_PART 20 /* the part of all time that may be spent with earlier reads */
+#define EARLY_MOST 50000000 /* ns of CPU time of earlier reads, one after the other */
 #define LINGER 5000000000 /* ns for which a thread that ended may still be seen */
 
 int population_init(struct population *all, struct shstk_symbols *symbols,
 		    const struct mappings_files *past)
 {
-	*all = (struct population){ .symbols = symbols, .files = past };
+	*all = (struct population){ .symbols = symbols, .files = past, .early = EARLY_MOST };
 	if (past)
 		return 0;
 	all->live = live_create(symbols);
@@ -121,20 +124,49 @@ static int found_map(void *arg, pid_t pid, const struct mappings_map *map)
 
 void population_maps_changed(struct process *p)
 {
-	p->read_at = 0;
+	p->maps_changed = true;
+}
+
+/* Returns whether it is not long ago that the process's maps were read. */
+static bool is_early(const struct process *p, uint64_t now)
+{
+	return p->read_at && now - p->read_at < READ_INTERVAL;
+}
+
+/* Returns how many ns of CPU time may be spent now with earlier reads. */
+static int64_t early_left(const struct population *all, uint64_t now)
+{
+	const uint64_t more = (now - all->early_at) / EARLY_PART;
+
+	return more < (uint64_t)(EARLY_MOST - all->early) ? all->early + (int64_t)more : EARLY_MOST;
 }
 
 bool population_may_read_maps(const struct population *all, const struct process *p)
 {
-	return all->live && (!p->read_at || now_ns(CLOCK_MONOTONIC) - p->read_at >= READ_INTERVAL);
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	return all->live && (!is_early(p, now) || (p->maps_changed && early_left(all, now) > 0));
 }
 
 bool population_read_maps(struct population *all, struct process *p)
 {
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+	const bool early = is_early(p, now);
+	uint64_t used;
+	bool ret;
+
 	if (!population_may_read_maps(all, p))
 		return false;
-	p->read_at = now_ns(CLOCK_MONOTONIC);
-	return !live_read(all->symbols, &p->mappings, p->pid, found_map, all);
+	p->read_at = now;
+	p->maps_changed = false;
+	used = early ? now_ns(CLOCK_THREAD_CPUTIME_ID) : 0;
+	ret = !live_read(all->symbols, &p->mappings, p->pid, found_map, all);
+	if (early) {
+		all->early =
+			early_left(all, now) - (int64_t)(now_ns(CLOCK_THREAD_CPUTIME_ID) - used);
+		all->early_at = now;
+	}
+	return ret;
 }
 
 struct process *population_process(struct population *all, int pid)

@@ -55,6 +55,7 @@ struct languages;
  * @unknown_since: time in ns of its first sample without a known shadow stack, 0: none yet.
  * @ask_at: time in ns; samples from then on ask again whether it has a shadow stack.
  * @read_at: CLOCK_MONOTONIC in ns, when its maps were last read.
+ * @maps_changed: it has mapped something else since then.
  * @leave_at: time in ns; samples from then on tell the walker to leave the process. The recorder's.
  * @waiting: how many of its samples wait for their stacks. Until it is 0, the process and its threads
  *	do not change. The converter's.
@@ -80,6 +81,7 @@ struct process {
 	uint64_t unknown_since;
 	uint64_t ask_at;
 	uint64_t read_at;
+	bool maps_changed;
 	uint64_t leave_at;
 	unsigned int waiting;
 };
@@ -186,6 +188,8 @@ struct task {
  * @exited: list of threads that ended and are forgotten soon, the oldest first.
  * @writer: is told what is read from /proc, or NULL.
  * @kept: bytes that are kept of threads' stacks above their copies (stack_read_twice.h).
+ * @early: ns of CPU time that were left at @early_at for reading maps soon after the last time.
+ * @early_at: CLOCK_MONOTONIC in ns.
  * @labels: processes get labels that say what they are.
  * @time: time of the present record in ns; 0 before the first one.
  */
@@ -198,6 +202,8 @@ struct population {
 	struct task *exited;
 	struct perf_writer *writer;
 	size_t kept;
+	int64_t early;
+	uint64_t early_at;
 	bool labels;
 	uint64_t time;
 };
@@ -240,7 +246,10 @@ int process_language(struct process *p, struct languages *languages);
  */
 struct shstk_symproc *population_names(struct population *all, struct process *p);
 
-/* Tells that the process has mapped something else: population_read_maps() reads it once more at once. */
+/*
+ * Tells that the process has mapped something else: population_read_maps() reads it once more at once. A
+ * process that does so all the time makes it read no more often than CPU time is left for that.
+ */
 void population_maps_changed(struct process *p);
 
 /* Returns whether population_read_maps() would read: the process lives, and it was not done just now. */
