@@ -203,6 +203,8 @@ static int parse_cie(const struct cfi_section *sec, size_t off, struct cie *cie)
 	cie->ra = version == 1 ? bytes_fixed(b, 1) : bytes_uleb(b);
 	if (augmentation(sec, b, aug, cie) || b->bad || cie->ra >= REG_PC)
 		return -1;
+	if (cie->end - b->p > CFI_MAX_CIE_PROGRAM)
+		return -1;
 	cie->insn = b->p;
 	return 0;
 }

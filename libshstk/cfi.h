@@ -20,6 +20,12 @@
  */
 #define CFI_MAX_CIE 256
 
+/*
+ * The longest program of a CIE that is accepted, in bytes. It is run once more for each of its functions.
+ * Those of Debian's programs have 44 bytes at most.
+ */
+#define CFI_MAX_CIE_PROGRAM 1024
+
 struct cfi_section {
 	struct section s;
 	bool debug_frame;

@@ -75,12 +75,12 @@ TEST(a_function_is_found_that_has_a_cie)
 	size_t next;
 
 	EXPECT_TRUE(is_found(&sec));
-	sec = make(1, 4 * CFI_MAX_CIE);
+	sec = make(1, CFI_MAX_CIE_PROGRAM);
 	ASSERT_TRUE(is_found(&sec));
 	ASSERT_EQ(0, cfi_entry(&sec, 0, &fde, &next));
 	ASSERT_EQ(1, cfi_entry(&sec, next, &fde, &next));
 	/* All of the program is its. */
-	EXPECT_EQ(4 * CFI_MAX_CIE, fde.cie.end - fde.cie.insn);
+	EXPECT_EQ(CFI_MAX_CIE_PROGRAM, fde.cie.end - fde.cie.insn);
 }
 
 TEST(a_cie_that_is_long_in_front_of_its_program_is_none)
@@ -89,6 +89,13 @@ TEST(a_cie_that_is_long_in_front_of_its_program_is_none)
 
 	EXPECT_TRUE(is_found(&sec));
 	sec = make(CFI_MAX_CIE, 0);
+	EXPECT_FALSE(is_found(&sec));
+}
+
+TEST(a_cie_whose_program_is_long_is_none)
+{
+	struct cfi_section sec = make(1, CFI_MAX_CIE_PROGRAM + 1);
+
 	EXPECT_FALSE(is_found(&sec));
 }
 
