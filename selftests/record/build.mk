@@ -8,7 +8,7 @@ RECORD_CC	:= $(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g \
 	-fomit-frame-pointer -fno-optimize-sibling-calls -pthread
 
 # The target: target.c, and a file for each subject.
-TARGET_SRC	:= $(wildcard selftests/record/target*.c) selftests/record/target.h
+TARGET_SRC	:= selftests/record/target.c $(wildcard selftests/record/target_*.c) selftests/record/target.h
 $(RECORD_B)/target: $(TARGET_SRC)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $(filter %.c,$^) -ldl \
