@@ -6,9 +6,15 @@
 
 Each program calls inner() from middle() from outer(), for SECONDS (3) of CPU time. By time of the
 profile: how much has whole stacks, all three functions in their order, and any of them. For
-languages whose functions are read by BPF also how many stacks of another program are right and
-wrong by that program's own word, and how many that were read have native functions only, as not all
-frames could be placed. Languages that are not installed are left out.
+languages whose functions are read by BPF also, of another program:
+
+    right, wrong    stacks, by that program's own word
+    torn            stacks that were read and have native functions only, as not all frames could be placed
+    none %          samples from the first one with frames on of which none was read, of all threads
+    us              what a sample takes the BPF program, as the kernel measures it
+
+The environment may choose how many stacks are judged (SAMPLES). Languages that are not installed are
+left out.
 """
 
 import os
@@ -17,6 +23,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.dont_write_bytecode = True
@@ -27,11 +34,13 @@ from node_judge import NodeJudge    # noqa: E402
 import node_program    # noqa: E402
 from php_judge import PhpJudge    # noqa: E402
 import php_program    # noqa: E402
+from program_time import measured, runs_of    # noqa: E402
 from ruby_judge import RubyJudge    # noqa: E402
 import ruby_program    # noqa: E402
 
 NAMES = 'outer', 'middle', 'inner'
-SAMPLES = '5000'    # stacks that are judged
+SAMPLES = os.environ.get('SAMPLES', '5000')    # stacks that are judged
+LOOK = .1   # seconds between two looks at what the BPF program took
 SOURCES = {
     't.py': '''import sys, time
 def inner(n):
@@ -159,21 +168,55 @@ def record(folder, compiler, command, seconds):
     return evaluate(out) if os.path.exists(out) else None, ended.stderr.strip()
 
 
+class Watch(threading.Thread):
+    """Looks at what the BPF program of a process takes a sample, until that ends: .microseconds."""
+
+    def __init__(self, pid):
+        super().__init__()
+        self.pid, self.ended, self.microseconds = pid, threading.Event(), 0
+        self.start()
+
+    def run(self):
+        while not self.ended.wait(LOOK):
+            try:
+                ns, runs = runs_of(self.pid)
+            except OSError:     # it has ended
+                return
+            if runs:
+                self.microseconds = ns / runs / 1000
+
+    def end(self):
+        self.ended.set()
+        self.join()
+        return self.microseconds
+
+
+def run_truth(command):
+    """Runs truth: its exit status, its lines, and the microseconds of a sample."""
+    with measured(), subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                      text=True, errors='replace') as truth:
+        watch = Watch(truth.pid)
+        lines = truth.stdout.read().splitlines()
+        # It is still there, as nobody has waited for it.
+        microseconds = watch.end()
+        return truth.wait(), lines, microseconds
+
+
 def judge(folder, command, kind):
-    """How many stacks are right, wrong and not placed, or why that is not known."""
+    """What is said of a program's stacks, or why that is not known."""
     word = os.path.join(folder, 'word')
     with open(word, 'wb') as file:
         file.truncate(4096)
-    ended = subprocess.run([os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word, *command],
-                           capture_output=True, text=True)
-    lines = ended.stdout.splitlines()
-    if ended.returncode or not lines:
-        return (lines or [ended.stderr.strip()])[-1]
+    status, lines, microseconds = run_truth([os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word,
+                                             *command])
+    if status or not lines:
+        return '  ' + (lines or ['truth says nothing'])[-1]
     it = kind(folder)
     for line in lines[:-1]:
         it.take(line)
-    has_place, read = (int(w) for w in lines[-1].replace(' of', '').split()[1:3])
-    return it.counts['stacks'] - len(it.wrong), len(it.wrong), read - has_place
+    has_place, read, samples = map(int, re.findall(r'\d+', lines[-1]))
+    return (f'{it.counts["stacks"] - len(it.wrong):8}{len(it.wrong):8}{read - has_place:8}'
+            f'{100 * (samples - read) / max(samples, 1):8.1f}{microseconds:8.2f}')
 
 
 def judge_python(folder):
@@ -209,13 +252,13 @@ def make_row(name, compiler, command, seconds):
         if not shares:
             return f'{name:24}{said.splitlines()[-1]}'
         row = f'{name:24}' + ''.join(f'{share:8.1f}' for share in shares)
-        judged = JUDGES[name](folder) if name in JUDGES else ()
-        return row + (f'  {judged}' if isinstance(judged, str) else ''.join(f'{n:8}' for n in judged))
+        return row + (JUDGES[name](folder) if name in JUDGES else '')
 
 
 def main():
     seconds = float(sys.argv[1]) if len(sys.argv) > 1 else 3
-    print(f'{"":24}{"whole %":>8}{"order %":>8}{"any %":>8}{"right":>8}{"wrong":>8}{"native":>8}')
+    print(f'{"":24}{"whole %":>8}{"order %":>8}{"any %":>8}{"right":>8}{"wrong":>8}'
+          f'{"torn":>8}{"none %":>8}{"us":>8}')
     for name, compiler, command in ROWS:
         if is_installed(compiler, command):
             print(make_row(name, compiler, command, seconds), flush=True)
