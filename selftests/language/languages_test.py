@@ -73,6 +73,30 @@ def node():
     check(shown, said)
 
 
+def perf_file(folder, command):
+    """Records a command with a file of perf: what is said of interpreters then, and when that is unwound."""
+    data, out = (os.path.join(folder, name) for name in ('perf.data', 'out.folded'))
+    for done in (shstk('record', '--perf-data', data, '-o', out, '--', *command.split(), cwd=folder),
+                 shstk('unwind', '-o', out, data)):
+        if 'not permitted' in done.stderr:
+            raise Skip(done.stderr.strip().splitlines()[-1])
+        check(done.returncode == 0, done.stderr)
+        print('#', done.stderr.strip().replace('\n', '\n# '))
+        yield re.findall(r'of processes that have an interpreter \((\S+)\)', done.stderr)
+
+
+@test
+def perf_data():
+    """a file of perf has no functions of an interpreter's program, which is said by the interpreter's name"""
+    for name, command in ('python3', 'python3 t.py .3'), ('perl', 'perl t.pl .3'):
+        if not shutil.which(name):
+            raise Skip(f'{name} is not installed')
+        with tempfile.TemporaryDirectory() as folder:
+            write_sources(folder)
+            for said in perf_file(folder, command):
+                check(said and 'python' in said[0] if name == 'python3' else not said, f'{name}: {said}')
+
+
 # A program whose interpreter is not read.
 SPIN = "perl -e 'while ((times)[0] < {seconds}) {{ 1 for 1 .. 100000 }}'"
 

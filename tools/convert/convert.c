@@ -355,6 +355,18 @@ static void count_stack(struct convert_counts *n, const struct process *p, const
 	n->compat += s->compat;
 }
 
+/* Counts a stack that has no functions of a program, as nobody reads the frames of its interpreter. */
+static void count_interpreter(struct convert_counts *n, const struct process *p)
+{
+	const char *path = mappings_interpreter(p->mappings), *slash;
+
+	if (!path)
+		return;
+	slash = strrchr(path, '/');
+	if (!n->interpreted++)
+		snprintf(n->interpreter, sizeof(n->interpreter), "%s", slash ? slash + 1 : path);
+}
+
 /* Counts a sample of the thread that is about to be added. */
 static void count_sample(struct converter *c, struct task *t, struct shstk_symproc *proc, int which,
 			 uint64_t value)
@@ -407,6 +419,8 @@ static int add_sample(struct converter *c, struct task *t, struct shstk_symproc 
 	set_values(values, 1, which, value);
 	count_sample(c, t, proc, which, value < INT64_MAX / 2 ? value : 0);
 	count_stack(&c->counts, t->process, s);
+	if (!c->opts.languages)
+		count_interpreter(&c->counts, t->process);
 	return shstk_profile_add(c->profile, &sample);
 }
 

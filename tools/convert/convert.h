@@ -92,6 +92,8 @@ struct convert_opts {
  * @varied: threads that began and ended since @varied of &struct converter.
  * @brief: those of them that lasted less than half a period.
  * @other_off: ns off the CPU of the kind that is not wanted.
+ * @interpreted: stacks of processes that have an interpreter whose frames nobody reads.
+ * @interpreter: name of the first one's file.
  */
 struct convert_counts {
 	uint64_t samples;
@@ -116,7 +118,13 @@ struct convert_counts {
 	uint64_t varied;
 	uint64_t brief;
 	uint64_t other_off;
+	uint64_t interpreted;
+	char interpreter[32];
 };
+
+/* What is said of @interpreted, to be printed behind both counts; %s is @interpreter. */
+#define CONVERT_INTERPRETED \
+	"are of processes that have an interpreter (%s): the file has no functions of their programs, only the interpreter's own"
 
 /* What is said of stacks that were shortened, to be printed behind their number. */
 #define CONVERT_FOLDED \

@@ -311,6 +311,15 @@ bool mappings_has_jit(const struct mappings *mappings)
 	return mappings->nr_jit;
 }
 
+const char *mappings_interpreter(const struct mappings *mappings)
+{
+	for (size_t i = 0; (mappings->nr_languages || mappings->nr_jit) && i < mappings->nr; i++)
+		if (languages_may_be(mappings->maps[i].path) ||
+		    jit_is_known(mappings->maps[i].path))
+			return mappings->maps[i].path;
+	return NULL;
+}
+
 /* ---- Functions of struct jit_process and struct language_module ---- */
 
 static int read_process(void *arg, uint64_t addr, void *buf, size_t size)

@@ -157,6 +157,9 @@ bool mappings_go_has_frame(const struct mappings *mappings, uint64_t pc);
 
 struct languages;
 
+/* Returns the file of an interpreter, or of Java's machine, that is mapped, or NULL; by its name only. */
+const char *mappings_interpreter(const struct mappings *mappings);
+
 /*
  * Returns the number of the interpreter that process @pid has mapped, as languages_find() gives it;
  * 0: none. The process is asked at the first call after a change. Until it has an answer, it is asked

@@ -259,6 +259,9 @@ static void report_stacks(struct unwind *u)
 		    count(c->elsewhere));
 	if (c->folded)
 		say(u, shstk_profile_comment, "%llu stacks " CONVERT_FOLDED, count(c->folded));
+	if (c->interpreted)
+		say(u, shstk_profile_comment, "%llu of %llu stacks " CONVERT_INTERPRETED,
+		    count(c->interpreted), count(c->samples), c->interpreter);
 	report_outer(u, c->continued, OUTER_BEFORE);
 	report_outer(u, c->chained, OUTER_CALLCHAIN);
 }

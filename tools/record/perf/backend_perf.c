@@ -626,6 +626,10 @@ static void report_languages(struct recording *r, const struct perf_counts *more
 	const struct language_counts *n = &more->languages;
 
 	samples_report_interpreted(r, n, more->refused);
+	if (r->opts->perf_data && more->stacks.interpreted)
+		remark(r, "%llu of %llu stacks " CONVERT_INTERPRETED,
+		       (unsigned long long)more->stacks.interpreted,
+		       (unsigned long long)more->stacks.samples, more->stacks.interpreter);
 	if (more->contexts_refused)
 		remark(r, "trace contexts that threads publish are not shown: %s",
 		       more->contexts_refused);
