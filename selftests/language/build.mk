@@ -75,6 +75,11 @@ $(LANGUAGE_B)/forged/node: selftests/language/forged_node.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
 
+# This one has the version of Node.js 24.
+$(LANGUAGE_B)/newer/node: selftests/language/forged_node.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -DMAJOR=13 -DMINOR=6 -o $@ $<
+
 LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
 selftests/language/python_test.py selftests/language/ways_test.py selftests/language/tasks_test.py: | $(LANGUAGE_TRUTH)
 selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
@@ -86,7 +91,8 @@ selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-fo
 	$(LANGUAGE_B)/forged/node
 selftests/language/trace_test.py selftests/language/java_test.py: | all
 selftests/language/allocations_test.py: | all $(LANGUAGE_B)/late.so $(LANGUAGE_B)/embed
-selftests/language/both_test.py selftests/language/languages_test.py: | all
+selftests/language/both_test.py: | all
+selftests/language/languages_test.py: | all $(LANGUAGE_B)/newer/node
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
 

@@ -87,8 +87,12 @@ VARIABLE(type_BytecodeArray__BYTECODE_ARRAY_TYPE, BYTECODE);
 VARIABLE(type_ByteArray__BYTE_ARRAY_TYPE, BYTES);
 VARIABLE(type_Code__CODE_TYPE, CODE);
 
-int major_number __asm__("_ZN2v88internal7Version6major_E") = 10;
-int minor_number __asm__("_ZN2v88internal7Version6minor_E") = 2;
+#ifndef MAJOR
+#define MAJOR 10
+#define MINOR 2
+#endif
+int major_number __asm__("_ZN2v88internal7Version6major_E") = MAJOR;
+int minor_number __asm__("_ZN2v88internal7Version6minor_E") = MINOR;
 pthread_key_t key __asm__("_ZN2v88internal7Isolate12isolate_key_E");
 
 /* The functions that return members of the virtual machine. */

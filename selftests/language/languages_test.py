@@ -11,7 +11,7 @@ import tempfile
 sys.dont_write_bytecode = True
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
-from harness import Skip, check, main, shstk, test    # noqa: E402
+from harness import HERE, Process, Skip, check, main, shstk, test    # noqa: E402
 from languages import ROWS, is_installed, record, write_sources    # noqa: E402
 from permitted import check_not_refused, skip_unless_native_read, skip_unless_read    # noqa: E402
 
@@ -71,6 +71,21 @@ def node():
         shown = re.search('[1-9][0-9]* of [0-9]* stacks of interpreters show the functions', said)
         seconds *= 2
     check(shown, said)
+
+
+@test
+def newer():
+    """a version of V8 that is not known is refused by name"""
+    seconds, said = SECONDS, ''
+    with tempfile.TemporaryDirectory() as folder, Process([os.path.join(HERE, 'newer', 'node')]) as process:
+        while 'V8 13.6 is not known' not in said and seconds <= LONGEST:
+            said = shstk('record', '-F', '499', f'--duration={seconds}', '-p', str(process.pid),
+                         '-o', os.path.join(folder, 'out.folded')).stderr
+            if 'V8 13.6' not in said:
+                skip_unless_native_read(said)
+            seconds *= 2
+        process.kill()
+    check('functions of programs in an interpreter are not shown: JavaScript: V8 13.6 is not known' in said, said)
 
 
 def perf_file(folder, command):
