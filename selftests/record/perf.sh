@@ -24,13 +24,13 @@ early()
 }
 
 # whole NAME PART: checks that, of the time in PART (a pattern), nearly all is in stacks that reach
-# the first frame. What comes before the shadow stack is on, in the loader, is left out. So are stacks of
-# which there is nothing but the innermost frame, but no more than the recorder says there are.
+# the first frame. What comes before the shadow stack is on, in execve() and the loader, is left out.
+# So are stacks of which there is nothing but the innermost frame, but no more than the recorder says.
 whole()
 {
 	if awk -v part="$2" -v early="$(early)" '
 		{ time = $NF; total += time }
-		/^[^;]*;\[(ld-linux|0x)/ { next }
+		/^[^;]*;\[(exec, loader\]|ld-linux|0x)/ { next }
 		$0 ~ part { all += time }
 		$0 ~ part && /^[^;]*;\[truncated\];[^;]*$/ { one += time }
 		$0 ~ part && /;(_start|clone|__clone3|thread_start|\[libc.so.6[^;]*\]);/ { good += time }
