@@ -12,6 +12,7 @@
 #   make bench-languages
 #                       measure what the functions of a Python program cost a sample
 #   make bench-rate     measure what the recorder would take of a machine with 128 CPUs
+#   make bench-crowd    measure what the recorder takes to begin and to end beside 10,000 processes
 #   make bench-bpf      measure what the walk of stacks in BPF costs; BENCH_BPF names parts
 #   make bench-shares   measure how far shares of samples are from the truth
 #   make bench-instr    count the instructions of captures and of recording allocations,
@@ -99,7 +100,7 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # Packages are installed first, because a fresh machine could not compile without them.
-bench bench-bpf bench-heap bench-instr bench-languages bench-names bench-rate bench-record bench-shares \
+bench bench-bpf bench-crowd bench-heap bench-instr bench-languages bench-names bench-rate bench-record bench-shares \
 		bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
@@ -125,6 +126,13 @@ run-bench-names: all
 run-bench-rate: all $(BENCH)/record_rate
 	$(Q)selftests/bench/rate $(B)
 
+$(BENCH)/sleepers: selftests/bench/sleepers.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -static -o $@ $<
+
+run-bench-crowd: all $(BENCH)/sleepers
+	$(Q)selftests/bench/crowd $(B)
+
 run-bench-bpf: all $(addprefix $(B)/selftests/bpf/,walk_cost walk_cost_fp spin shstk-walk.bpf.o)
 	$(Q)selftests/bench/bpf $(B) $(BENCH_BPF)
 
@@ -137,5 +145,5 @@ run-bench-shares: all $(B)/selftests/record/sums
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
 
-.PHONY: bench-record bench-bpf run-bench-bpf bench-languages run-bench-languages bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
+.PHONY: bench-record bench-bpf run-bench-bpf bench-crowd run-bench-crowd bench-languages run-bench-languages bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
 	run-bench run-bench-names run-bench-rate run-bench-record run-bench-heap run-bench-instr run-bench-shares run-bench-versus

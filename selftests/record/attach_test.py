@@ -537,14 +537,15 @@ def many_threads():
             recorder.send_signal(signal.SIGINT)
             text += recorder.communicate()[1]
         target.kill()
-    if 'not permitted' in text or 'too many open files' in text:
+    if 'not permitted' in text:
         raise Skip(text.strip())
     found = re.search(r' (\d+) lost, (\d+) threads, 1 process', text)
     check(found, text)
     # A ring is full if it may not be larger, or if the recorder has to wait for a CPU. A thread is not
     # known if all that tells of it was lost.
     lost, threads = int(found[1]), int(found[2])
-    check(threads + lost >= 5000, text)
+    # By events of the CPUs a thread may come and go between two samples.
+    check('of the CPUs, as there are too many' in text or threads + lost >= 5000, text)
     stacks = folded(out)
     inside = [(f, v) for f, v in stacks if 'one_of_many' in f]
     good = sum(v for f, v in inside if {'start_thread', 'thread'} <= set(f))

@@ -137,7 +137,7 @@ selftests/record/wakers_test.py: | $(RECORD_B)/wakers all
 $(RECORD_B)/family: selftests/record/family.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC) -o $@ $<
-selftests/record/targets_test.py: | $(RECORD_B)/family all
+selftests/record/targets_test.py: | $(RECORD_B)/crowd $(RECORD_B)/family all
 
 selftests/record/kept_test.py: | $(RECORD_B)/target $(RECORD_B)/target-static all
 

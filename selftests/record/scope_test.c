@@ -27,6 +27,8 @@ static pid_t process; /* whose folder was opened last */
 static int next_thread;
 static unsigned int looks; /* into the first process */
 static unsigned int processes, tasks, turns;
+static struct process one; /* stands for all processes */
+static pid_t last_met; /* process of the thread that was added last */
 
 DIR *tasks_open(pid_t pid)
 {
@@ -48,6 +50,20 @@ pid_t tasks_next(DIR *dir)
 	return next_thread < (looks > 1 ? LATER : EARLY) ? process + next_thread++ : 0;
 }
 
+bool tasks_single(pid_t pid)
+{
+	(void)pid;
+	return false;
+}
+
+static bool files_fit;
+
+bool perf_rings_fit(const struct perf_opts *opts)
+{
+	(void)opts;
+	return files_fit;
+}
+
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size)
 {
 	(void)pid;
@@ -60,21 +76,19 @@ bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size
 
 struct process *population_process(struct population *all, int pid)
 {
-	static struct process found;
-
 	(void)all;
 	(void)pid;
 	processes++;
-	return &found;
+	return &one;
 }
 
 struct task *population_task(struct population *all, int pid, int tid)
 {
-	static struct task found;
+	static struct task found = { .process = &one };
 
 	(void)all;
-	(void)pid;
 	(void)tid;
+	last_met = pid;
 	tasks++;
 	return &found;
 }
@@ -155,6 +169,89 @@ TEST_F(scope, what_fails_meanwhile_ends_the_search)
 	self->scope.kind = SCOPE_ALL;
 	EXPECT_EQ(scope_look_around(&self->scope, &all, count_turns, &last), -ENOMEM);
 	EXPECT_EQ(processes, last - 1);
+}
+
+/* Sets who is asked for, and that events of the CPUs may be opened. */
+static void ask_for(struct scope *s, pid_t *pids, size_t nr)
+{
+	*s = (struct scope){ .kind = SCOPE_GIVEN, .may_widen = true, .pids = pids, .nr_pids = nr };
+	files_fit = true;
+	one.ours = false;
+}
+
+TEST_F(scope, too_many_processes_have_the_events_of_the_cpus)
+{
+	struct perf_opts opts = { .pids = self->pids, .nr_pids = PROCESSES };
+	pid_t *list;
+
+	ask_for(&self->scope, self->pids, PROCESSES);
+	ASSERT_EQ(scope_targets(&self->scope, &opts, &list), 0);
+	EXPECT_EQ(self->scope.kind, SCOPE_OURS);
+	EXPECT_EQ(opts.nr_pids, 0);
+	EXPECT_EQ(list, NULL);
+	EXPECT_EQ(looks, 0);
+}
+
+TEST_F(scope, so_have_threads_for_whose_events_there_are_not_enough_files)
+{
+	struct perf_opts opts = { .pids = self->pids, .nr_pids = 3 };
+	pid_t *list;
+
+	ask_for(&self->scope, self->pids, 3);
+	ASSERT_EQ(scope_targets(&self->scope, &opts, &list), 0);
+	EXPECT_EQ(self->scope.kind, SCOPE_GIVEN);
+	free(list);
+	opts = (struct perf_opts){ .pids = self->pids, .nr_pids = 3 };
+	files_fit = false;
+	ASSERT_EQ(scope_targets(&self->scope, &opts, &list), 0);
+	EXPECT_EQ(self->scope.kind, SCOPE_OURS);
+	EXPECT_EQ(opts.nr_pids, 0);
+	free(list);
+}
+
+TEST_F(scope, they_have_their_own_where_those_are_not_permitted)
+{
+	struct perf_opts opts = { .pids = self->pids, .nr_pids = 3 };
+	pid_t *list;
+
+	ask_for(&self->scope, self->pids, 3);
+	self->scope.may_widen = files_fit = false;
+	ASSERT_EQ(scope_targets(&self->scope, &opts, &list), 0);
+	EXPECT_EQ(self->scope.kind, SCOPE_GIVEN);
+	EXPECT_NE(opts.nr_pids, 0);
+	free(list);
+}
+
+/* What is read meanwhile: a record of a process that is not met yet, and one of another process. */
+static int take_early(void *arg)
+{
+	struct scope *s = arg;
+	struct population all = { 0 };
+	const struct perf_record ours = { .pid = FIRST + APART, .tid = FIRST + APART + 1 };
+	const struct perf_record other = { .pid = FIRST + 1, .tid = FIRST + 1 };
+
+	one.ours = false;
+	if (scope_has(s, &all, &other))
+		return -EEXIST;
+	turns++;
+	return scope_has(s, &all, &ours) && one.ours && last_met == ours.pid ? 0 : -ENOENT;
+}
+
+TEST_F(scope, a_record_of_a_process_that_is_not_met_yet_is_wanted)
+{
+	const struct perf_record ours = { .pid = FIRST + APART, .tid = FIRST + APART + 1 };
+	struct population all = { 0 };
+
+	/* The last one is met first, so that its record would come too early otherwise. */
+	self->pids[0] = FIRST + 2 * APART;
+	self->pids[2] = FIRST;
+	ask_for(&self->scope, self->pids, 3);
+	self->scope.kind = SCOPE_OURS;
+	EXPECT_EQ(scope_look_around(&self->scope, &all, take_early, &self->scope), 0);
+	EXPECT_EQ(turns, 2);
+	EXPECT_TRUE(one.ours);
+	/* Later it is wanted only if it is known. */
+	EXPECT_FALSE(scope_has(&self->scope, &all, &ours));
 }
 
 TEST_HARNESS_MAIN

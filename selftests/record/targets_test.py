@@ -19,6 +19,7 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import HERE, SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
 
 FAMILY = os.path.join(HERE, 'family')
+CROWD = os.path.join(HERE, 'crowd')
 WORK = 0.3          # CPU seconds that each recorded process has to use meanwhile
 PATIENCE = 120      # seconds
 
@@ -133,6 +134,35 @@ def threads():
     done = run(SHSTK, 'record', '-t', '4999999')
     if 'not permitted' not in done.stderr:
         check('thread 4999999: No such process' in done.stderr, done.stderr)
+
+
+@test
+def too_many_threads():
+    """threads for whose events there are not enough files have those of the CPUs, and others are left out"""
+    if os.getuid():
+        raise Skip('needs root, who may have events of the CPUs')
+    out = os.path.join(TMP, 'many.folded')
+    with Process([CROWD, '400', '3000'], stdin=subprocess.PIPE, text=True,
+                 stdout=subprocess.PIPE) as crowd, family():
+        check(crowd.stdout.readline() == 'ready\n', 'no threads')
+        with Process(['sh', '-c', 'ulimit -n 256; exec "$@"', 'sh', SHSTK, 'record', '--via=copies',
+                      '-F', '499', '-o', out, '-p', str(crowd.pid)],
+                     text=True, stderr=subprocess.PIPE) as recorder:
+            text = recorder.stderr.readline()
+            if 'by perf events' in text:
+                crowd.stdin.write('x')
+                crowd.stdin.flush()
+                crowd.stdout.readline()
+            recorder.send_signal(signal.SIGINT)
+            text += recorder.communicate()[1]
+        crowd.kill()
+    if re.search('not permitted|this kernel has none', text):
+        raise Skip(text.strip())
+    check(recorder.returncode == 0 and 'of the CPUs, as there are too many threads' in text and
+          ' 1 process,' in text, text)
+    with open(out, encoding='utf-8') as file:
+        stacks = file.read()
+    check(';one_of_many' in stacks and 'work_of_' not in stacks, f'{stacks[:400]} {text}')
 
 
 @test

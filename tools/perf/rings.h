@@ -170,6 +170,12 @@ int perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why
 /* Returns whether a broker runs that perf_rings_open() asks first: it may open the events and walk stacks. */
 bool perf_rings_may_be_lent(const struct perf_opts *opts);
 
+/*
+ * Returns whether this process may have as many files open as there are events of @opts, one of each
+ * target on each CPU.
+ */
+bool perf_rings_fit(const struct perf_opts *opts);
+
 /**
  * perf_ring_size() - choose the size of a ring
  * @size: its least size in bytes, a power of two.

@@ -17,8 +17,13 @@ int maps_open(pid_t pid, const char *file, struct maps *ret)
 	char path[64];
 
 	snprintf(path, sizeof(path), "/proc/%d/%s", pid, file);
-	*ret = (struct maps){ .in = fopen(path, "re") };
-	return ret->in ? 0 : -errno;
+	ret->in = fopen(path, "re");
+	ret->line = NULL;
+	ret->room = 0;
+	if (!ret->in)
+		return -errno;
+	setvbuf(ret->in, ret->buffer, _IOFBF, sizeof(ret->buffer));
+	return 0;
 }
 
 static bool read_line(struct maps *maps)

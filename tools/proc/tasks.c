@@ -7,10 +7,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "tools/proc/tasks.h"
 #include "tools/shstk.h"
+
+#define ALONE 3 /* links of the folder of a process's threads, if there is one */
 
 DIR *tasks_open(pid_t pid)
 {
@@ -36,6 +39,16 @@ pid_t tasks_next(DIR *dir)
 			return number;
 	}
 	return 0;
+}
+
+bool tasks_single(pid_t pid)
+{
+	char path[64];
+	struct stat st;
+
+	/* The kernel counts a link for each thread, and those of a folder that has no others. */
+	snprintf(path, sizeof(path), "/proc/%d/task", pid);
+	return !stat(path, &st) && st.st_nlink == ALONE;
 }
 
 pid_t tasks_other(pid_t pid)

@@ -32,6 +32,7 @@
 #define NICE -10
 #define FEW_SAMPLES 100 /* shares near one half are right to ten points in 19 of 20 cases */
 #define BRIEF 16 /* least number of threads that ended that matters */
+#define OF_CPUS " of the CPUs, as there are too many threads for events of their own"
 #define BY_BROKER " that the broker opened"
 
 /**
@@ -372,6 +373,16 @@ static bool may_vary(const struct record_opts *o, struct perf_opts opts)
 }
 
 /*
+ * Returns whether events of the CPUs can take the place of those of processes. Switches of other processes
+ * would fill the rings, and so would other processes' events of which each is a sample. For these, events
+ * of the CPUs are opened only if there is no other way.
+ */
+static bool may_take_cpus(const struct record_opts *o, const struct perf_opts *opts)
+{
+	return !opts->off && !event_count(o) && may_see_all(*opts);
+}
+
+/*
  * Says whose events are opened: those of the command @target, if there is one, or of the cgroup.
  * Returns false, after printing the reason, if there is no such cgroup.
  */
@@ -381,14 +392,11 @@ static bool choose_targets(const struct record_opts *o, struct target *target,
 	if (target && opts->rings.nr_pids) {
 		opts->rings.pids = &target->pid;
 		opts->rings.on_exec = true;
-		/*
-		 * Switches of other processes would fill the rings, and so would other processes'
-		 * events of which each is a sample. For these, events of the CPUs are opened only
-		 * if there is no other way.
-		 */
-		opts->tree = !opts->rings.off && !event_count(o) && may_see_all(opts->rings);
+		opts->tree = may_take_cpus(o, &opts->rings);
 		opts->rings.vary = !opts->tree && may_vary(o, opts->rings);
 		target->apart = opts->rings.vary;
+	} else if (opts->rings.nr_pids) {
+		opts->may_widen = !opts->threads && may_take_cpus(o, &opts->rings);
 	}
 	if (o->cgroup)
 		opts->rings.cgroup = find_cgroup(o->cgroup);
@@ -436,7 +444,9 @@ static int start(struct recording *r, struct target *target)
 	if (r->opts->quiet)
 		return 0;
 	complain("sampling by perf events%s, %s%s",
-		 perf_recording_borrowed(state->perf) ? BY_BROKER : "",
+		 perf_recording_borrowed(state->perf)		       ? BY_BROKER :
+		 opts.may_widen && perf_recording_widened(state->perf) ? OF_CPUS :
+									 "",
 		 how(r->opts, r->opts->walk || perf_recording_lent(state->perf)),
 		 perf_recording_user_only(state->perf) ?
 			 "; user mode only (kernel.perf_event_paranoid)" :

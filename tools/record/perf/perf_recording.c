@@ -507,6 +507,11 @@ bool perf_recording_user_only(const struct perf_recording *d)
 	return perf_rings_user_only(d->rings);
 }
 
+bool perf_recording_widened(const struct perf_recording *d)
+{
+	return d->scope.kind == SCOPE_OURS && !d->scope.awaited;
+}
+
 uint64_t perf_recording_weight(const struct perf_recording *d, int which)
 {
 	return d->convert->weights[which];

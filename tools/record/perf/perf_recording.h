@@ -33,6 +33,7 @@
  * @given: how many targets of @rings were asked for; they come first, the others are their
  *	children. Recording is over when the targets that were asked for have ended.
  * @threads: the targets are threads: other threads of their processes are not recorded.
+ * @may_widen: events of the CPUs may be opened instead of those of the targets, if these are too many.
  * @may_coarsen: @rings.count may grow if there are more samples than can be taken.
  * @off: which times off the CPU are wanted.
  * @wakers: finds when waiting ends and who ended it, or NULL. It must outlive the recording.
@@ -57,6 +58,7 @@ struct perf_record_opts {
 	bool tree;
 	size_t given;
 	bool threads;
+	bool may_widen;
 	bool may_coarsen;
 	enum off_time off;
 	struct wakers *wakers;
@@ -169,6 +171,9 @@ uint64_t perf_recording_shared(const struct perf_recording *d);
 
 /* Returns whether only user mode is sampled, because more is not permitted. */
 bool perf_recording_user_only(const struct perf_recording *d);
+
+/* Returns whether the events are those of the CPUs, as there were too many targets. */
+bool perf_recording_widened(const struct perf_recording *d);
 
 /*
  * Writes to @ret how much event @which (enum perf_which) counted of what is recorded, sampled or

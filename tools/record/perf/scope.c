@@ -7,6 +7,7 @@
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -14,6 +15,7 @@
 #include "tools/record/perf/scope.h"
 
 #define MAX_TARGETS 65536
+#define MANY_THREADS 8192 /* so many have no events of their own, if that is possible */
 #define MAX_ROUNDS 16 /* passes over all processes while they make new threads */
 
 int scope_init(struct scope *s, const struct perf_record_opts *opts)
@@ -27,6 +29,7 @@ int scope_init(struct scope *s, const struct perf_record_opts *opts)
 				     SCOPE_ALL,
 		.awaited = opts->tree ? *pids : 0,
 		.threads = opts->threads,
+		.may_widen = opts->may_widen,
 		.pids = calloc(nr + 1, sizeof(*s->pids)),
 		.ends = calloc(nr + 1, sizeof(*s->ends)),
 	};
@@ -50,6 +53,7 @@ void scope_deinit(struct scope *s)
 			close(s->ends[i].fd);
 	free(s->pids);
 	free(s->ends);
+	free(s->expected);
 }
 
 /* ---- The targets of events ---- */
@@ -79,10 +83,13 @@ static int append(struct thread_list *list, pid_t tid)
 /* Adds the threads of a process, known or not. Returns 0 or -ENOMEM. */
 static int add_tasks(struct thread_list *list, pid_t pid)
 {
-	DIR *dir = tasks_open(pid);
+	DIR *dir;
 	int ret = 0;
 	pid_t tid;
 
+	if (tasks_single(pid))
+		return append(list, pid);
+	dir = tasks_open(pid);
 	while (dir && !ret && list->nr < 2 * MAX_TARGETS && (tid = tasks_next(dir)))
 		ret = append(list, tid);
 	if (dir)
@@ -129,7 +136,16 @@ static int list_threads(const pid_t *pids, size_t nr_pids, struct thread_list *l
 	return list->nr ? 0 : -ESRCH;
 }
 
-int scope_targets(const struct scope *s, struct perf_opts *opts, pid_t **ret)
+/* Has events of the CPUs be opened if there are too many targets. */
+static void widen_if_many(struct scope *s, struct perf_opts *opts)
+{
+	if (!s->may_widen || (opts->nr_pids < MANY_THREADS && perf_rings_fit(opts)))
+		return;
+	s->kind = SCOPE_OURS;
+	opts->nr_pids = 0;
+}
+
+int scope_targets(struct scope *s, struct perf_opts *opts, pid_t **ret)
 {
 	struct thread_list list = { 0 };
 	int err;
@@ -141,10 +157,15 @@ int scope_targets(const struct scope *s, struct perf_opts *opts, pid_t **ret)
 	}
 	if (!opts->nr_pids || opts->on_exec || s->threads)
 		return 0;
+	widen_if_many(s, opts);
+	if (s->kind != SCOPE_GIVEN)
+		return 0;
 	err = list_threads(opts->pids, opts->nr_pids, &list);
 	*ret = list.tids;
 	opts->pids = *ret;
 	opts->nr_pids = list.nr;
+	if (!err)
+		widen_if_many(s, opts);
 	return err;
 }
 
@@ -166,18 +187,32 @@ int scope_targets_now(const struct population *all, struct perf_opts *opts, pid_
 
 /* ---- What exists already ---- */
 
-/* Adds a process with its threads. Returns 0 or -ENOMEM. */
-static int meet(struct population *all, pid_t pid)
+/* Adds the threads of a process. Returns 0 or -ENOMEM. */
+static int meet_threads(struct population *all, pid_t pid)
 {
-	DIR *dir = tasks_open(pid);
-	int ret = population_process(all, pid) ? 0 : -ENOMEM;
+	DIR *dir;
+	int ret = 0;
 	pid_t tid;
 
+	if (tasks_single(pid))
+		return population_task(all, pid, pid) ? 0 : -ENOMEM;
+	dir = tasks_open(pid);
 	while (dir && !ret && (tid = tasks_next(dir)))
 		ret = population_task(all, pid, tid) ? 0 : -ENOMEM;
 	if (dir)
 		closedir(dir);
 	return ret;
+}
+
+/* Adds a process with its threads. Returns 0 or -ENOMEM. */
+static int meet(const struct scope *s, struct population *all, pid_t pid)
+{
+	struct process *p = population_process(all, pid);
+
+	if (!p)
+		return -ENOMEM;
+	p->ours |= s->expected != NULL;
+	return meet_threads(all, pid);
 }
 
 /* Adds a thread without the other threads of its process. Returns 0 or -ENOMEM. */
@@ -192,22 +227,48 @@ static int meet_thread(struct population *all, pid_t tid)
 	return pid > 0 && !population_task(all, pid, tid) ? -ENOMEM : 0;
 }
 
-int scope_look_around(const struct scope *s, struct population *all, int (*meanwhile)(void *arg),
+/* Adds the processes or threads that were asked for. */
+static int meet_given(const struct scope *s, struct population *all, int (*meanwhile)(void *arg),
 		      void *arg)
 {
-	DIR *dir = s->kind == SCOPE_ALL ? tasks_open(0) : NULL;
 	int ret = 0;
-	pid_t pid;
 
 	for (size_t i = 0; i < s->nr_pids && !ret; i++) {
 		ret = i ? meanwhile(arg) : 0;
 		if (!ret)
-			ret = s->threads ? meet_thread(all, s->pids[i]) : meet(all, s->pids[i]);
+			ret = s->threads ? meet_thread(all, s->pids[i]) : meet(s, all, s->pids[i]);
 	}
+	return ret;
+}
+
+/* Notes whose records are wanted before they are met. Returns 0 or -ENOMEM. */
+static int expect_given(struct scope *s)
+{
+	if (s->kind != SCOPE_OURS || s->awaited || !s->nr_pids)
+		return 0;
+	s->expected = calloc(s->nr_pids, sizeof(*s->expected));
+	if (!s->expected)
+		return -ENOMEM;
+	memcpy(s->expected, s->pids, s->nr_pids * sizeof(*s->pids));
+	qsort(s->expected, s->nr_pids, sizeof(*s->expected), by_number);
+	return 0;
+}
+
+int scope_look_around(struct scope *s, struct population *all, int (*meanwhile)(void *arg),
+		      void *arg)
+{
+	DIR *dir = s->kind == SCOPE_ALL ? tasks_open(0) : NULL;
+	int ret = expect_given(s);
+	pid_t pid;
+
+	if (!ret)
+		ret = meet_given(s, all, meanwhile, arg);
+	free(s->expected);
+	s->expected = NULL;
 	while (dir && !ret && (pid = tasks_next(dir))) {
 		ret = meanwhile(arg);
 		if (!ret)
-			ret = meet(all, pid);
+			ret = meet(s, all, pid);
 	}
 	if (dir)
 		closedir(dir);
@@ -216,13 +277,31 @@ int scope_look_around(const struct scope *s, struct population *all, int (*meanw
 
 /* ---- While recording ---- */
 
+/*
+ * Returns the thread of a record, or NULL if it is not known. A process that was asked for and not met yet
+ * is met now: who begins there is recorded, too.
+ */
+static struct task *find_task(const struct scope *s, struct population *all,
+			      const struct perf_record *r)
+{
+	struct task *t;
+
+	if (!s->expected ||
+	    !bsearch(&r->pid, s->expected, s->nr_pids, sizeof(*s->expected), by_number))
+		return population_find_task(all, r->tid);
+	t = population_task(all, r->pid, r->tid);
+	if (t)
+		t->process->ours = true;
+	return t;
+}
+
 bool scope_has(const struct scope *s, struct population *all, const struct perf_record *r)
 {
 	struct task *t;
 
 	if (s->kind != SCOPE_OURS)
 		return true;
-	t = population_find_task(all, r->tid);
+	t = find_task(s, all, r);
 	if (t && s->awaited && r->pid == s->awaited && r->type == PERF_RECORD_COMM &&
 	    r->misc & PERF_RECORD_MISC_COMM_EXEC)
 		t->process->ours = true;

@@ -18,8 +18,9 @@
  *	wanted. Children of a marked process are marked too.
  *
  * For a command that is about to be executed the kind is SCOPE_OURS from the beginning, without a
- * marked process; the command is marked when it is executed (@awaited). scope_widen() turns
- * SCOPE_GIVEN into SCOPE_OURS and marks all known processes.
+ * marked process; the command is marked when it is executed (@awaited). scope_targets() turns
+ * SCOPE_GIVEN into SCOPE_OURS if there are too many threads for events of their own; each process is
+ * marked when it is met. scope_widen() does it later, and marks all known processes.
  */
 enum scope_kind {
 	SCOPE_GIVEN,
@@ -32,6 +33,9 @@ enum scope_kind {
  * @kind: whose events there are, and which of their records are wanted.
  * @awaited: process ID of the process that is marked when it executes a program; 0: none.
  * @threads: @pids are threads: other threads of their processes are not recorded.
+ * @may_widen: events of the CPUs may be opened instead of those of @pids.
+ * @expected: @pids in the order of their numbers while scope_look_around() meets them one after the
+ *	other, and records of all processes come already; else NULL.
  * @pids: the processes or threads that were asked for, and their children at the start.
  * @nr_pids: number of @pids.
  * @nr_given: how many of @pids, from the first on, were asked for.
@@ -42,6 +46,8 @@ struct scope {
 	enum scope_kind kind;
 	int awaited;
 	bool threads;
+	bool may_widen;
+	pid_t *expected;
 	pid_t *pids;
 	size_t nr_pids;
 	size_t nr_given;
@@ -54,13 +60,15 @@ void scope_deinit(struct scope *s);
 
 /**
  * scope_targets() - find the threads for which events are to be opened
- * @s: which processes are recorded.
+ * @s: which processes are recorded. It becomes SCOPE_OURS if the threads are too many: each has an event
+ *	on each CPU, which is an open file, and ten thousand on two CPUs took 1.8 s of CPU time to begin and to
+ *	end where events of the CPUs take nothing.
  * @opts: has the targets that were asked for, and receives the threads.
  * @ret: receives a list to which @opts refers and which the caller frees, or NULL.
  *
  * Return: 0; -ENOMEM; -ESRCH if no thread is left.
  */
-int scope_targets(const struct scope *s, struct perf_opts *opts, pid_t **ret);
+int scope_targets(struct scope *s, struct perf_opts *opts, pid_t **ret);
 
 /* Does the same as scope_targets() later, for all threads that are known and live. */
 int scope_targets_now(const struct population *all, struct perf_opts *opts, pid_t **ret);
@@ -75,10 +83,13 @@ int scope_targets_now(const struct population *all, struct perf_opts *opts, pid_
  *
  * Return: 0, -ENOMEM, or what @meanwhile returned.
  */
-int scope_look_around(const struct scope *s, struct population *all, int (*meanwhile)(void *arg),
+int scope_look_around(struct scope *s, struct population *all, int (*meanwhile)(void *arg),
 		      void *arg);
 
-/* Returns whether a record is wanted. Marks the awaited process when it executes its program. */
+/*
+ * Returns whether a record is wanted. Marks the awaited process when it executes its program, and meets
+ * processes that were asked for and not met yet.
+ */
 bool scope_has(const struct scope *s, struct population *all, const struct perf_record *r);
 
 /*
