@@ -12,6 +12,8 @@
 #include <aio.h>
 #include <dlfcn.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <netdb.h>
 #include <poll.h>
 #include <sched.h>
@@ -599,6 +601,64 @@ static int with_recorder(enum rec_clock clock)
 	return 1;
 }
 
+/* ---- A fork while another thread unmaps rings ---- */
+
+static volatile sig_atomic_t yields; /* how often keep_rings() has let others run */
+static pid_t forked;
+
+/*
+ * keep_rings() waits, with rings closed. A child of that moment has to be able to unmap rings, too: it
+ * waits once more.
+ */
+static void on_yield(int signo)
+{
+	if (signo != SIGSYS || yields++)
+		return;
+	forked = fork();
+	if (forked)
+		return;
+	yields = 1;
+	atomic_store(&agent.takers, 1);
+	agent_before_lock();
+	_exit(yields < 2);
+}
+
+/* Has the kernel send SIGSYS where a thread lets others run. Returns whether it will. */
+static bool catch_yields(void)
+{
+	static struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_yield, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_TRAP),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	const struct sock_fprog filter = { sizeof(code) / sizeof(*code), code };
+	struct sigaction action = { .sa_handler = on_yield, .sa_flags = SA_NODEFER };
+
+	/* Not by the hooks: the agent makes no system calls in a sandbox. */
+	return !sigaction(SIGSYS, &action, NULL) &&
+	       !sys6(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0, 0) &&
+	       !sys3(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, (long)&filter);
+}
+
+/* Returns whether a child that is made while its parent unmaps rings can do so itself. */
+static bool child_unmaps(void)
+{
+	int how = 0;
+	pid_t pid = fork();
+
+	if (pid)
+		return waitpid(pid, &how, 0) == pid && !how;
+	alarm(0);
+	if (!catch_yields()) {
+		printf("# no filters of system calls here\n");
+		_exit(0);
+	}
+	atomic_store(&agent.takers, 1);
+	agent_before_lock();
+	_exit(forked <= 0 || waitpid(forked, &how, 0) != forked || how);
+}
+
 static int states(void)
 {
 	const char *clock = agent.wall ? ", by wall-clock time" SANITIZED :
@@ -607,6 +667,10 @@ static int states(void)
 
 	for (state = 0; state < STATES; state++)
 		failed += point(first + state + 3, all_survive(), state_names[state], clock);
+	if (agent.wall)
+		failed += point(3 + 2 * STATES, child_unmaps(),
+				"a child that is forked while rings are unmapped can do that, too",
+				SANITIZED);
 	return failed;
 }
 
@@ -637,7 +701,7 @@ int main(void)
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	if (getenv(REC_ENV))
 		return !!states();
-	printf("KTAP version 1\n1..%d\n", 2 + 2 * STATES);
+	printf("KTAP version 1\n1..%d\n", 3 + 2 * STATES);
 	failed = point(1, hooks_are_all(hooks, NR_HOOKS, AGENT), "all hooks are called here", "");
 	failed |=
 		point(2, is_of_its_period(), "a signal before its time is that of its period", "");

@@ -70,6 +70,7 @@ enum { THERE, CLOSED, GONE };
  * mapped (GONE).
  */
 static _Atomic uint8_t rings[REC_MAX_SLOTS];
+static _Atomic bool keeping; /* a thread is in keep_rings() */
 
 bool agent_has_ring(uint32_t i)
 {
@@ -111,10 +112,9 @@ static void unmap_page(uint32_t first, uint32_t nr)
 static void keep_rings(uint32_t first, uint32_t nr)
 {
 	uint32_t step = rings_of_page(), all = agent.nr_slots / step * step;
-	static _Atomic bool busy;
 	bool known;
 
-	if (atomic_exchange(&busy, true))
+	if (atomic_exchange(&keeping, true))
 		return;
 	for (uint32_t i = 0; i < all; i++)
 		if (i - first >= nr && agent_has_ring(i))
@@ -126,7 +126,20 @@ static void keep_rings(uint32_t first, uint32_t nr)
 	for (uint32_t i = 0; i < all; i++)
 		if (atomic_load(&rings[i]) == CLOSED)
 			atomic_store(&rings[i], THERE);
-	atomic_store(&busy, false);
+	atomic_store(&keeping, false);
+}
+
+/*
+ * Ends keep_rings() in the child of a fork that another thread made meanwhile. Nobody knows which of the
+ * rings that were closed are still mapped, and the program may have other memory in place of some: the
+ * child uses none of them.
+ */
+static void keep_rings_fork_child(void)
+{
+	for (uint32_t i = 0; i < agent.nr_slots; i++)
+		if (atomic_load(&rings[i]) == CLOSED)
+			atomic_store(&rings[i], GONE);
+	atomic_store(&keeping, false);
 }
 
 void agent_obey_limit(void)
@@ -317,6 +330,7 @@ void agent_fork_child(void)
 	atomic_store(&agent.takers, 0);
 	atomic_store(&agent.armed, 0);
 	atomic_store(&agent.handlers, 0);
+	keep_rings_fork_child();
 	ended_fork_child();
 	frames_fork_child();
 	signals_fork_child();
