@@ -25,6 +25,7 @@
 #define ROOM (256 * 1024) /* bytes of a buffer */
 #define UNTOUCHED 0x5a5a5a5a5a5a5a5aULL
 #define PERIOD_NS 500000
+#define PATIENCE 120 /* seconds; used up only by a failure */
 
 static int dev, other_fd, opened = -1;
 static uint64_t rng;
@@ -275,6 +276,13 @@ static void take(void *arg, const struct sample *s)
 	++*(unsigned long *)arg;
 }
 
+/* Returns whether there is something of all that has to happen meanwhile. */
+static bool is_fuzzed(unsigned long samples)
+{
+	return answered && samples && crowd->done[CROWD_CONTROL];
+}
+
+/* Makes calls for so many seconds, and longer until all has happened that has to. */
 static void fuzz(double seconds)
 {
 	pid_t pid[CROWD_SLOTS];
@@ -287,7 +295,7 @@ static void fuzz(double seconds)
 	for (int i = 0; i < CROWD_SLOTS; i++)
 		pid[i] = crowd_start(i < 2 ? CROWD_CONTROL : rnd(CROWD_KINDS), i);
 	end = crowd_now() + seconds;
-	while (crowd_now() < end) {
+	while (crowd_now() < end || (crowd_now() < end + PATIENCE && !is_fuzzed(samples))) {
 		for (int i = 0; i < 200; i++) {
 			one_call();
 			if (!rnd(8))

@@ -28,6 +28,7 @@
 #define THREADS 8
 #define ENTRIES 64
 #define PERIOD_NS 100000
+#define PATIENCE 120 /* seconds; used up only by a hang */
 
 static int dev;
 
@@ -101,6 +102,12 @@ static void take(void *arg, const struct sample *s)
 	++*(unsigned long *)arg;
 }
 
+/* Returns whether a kind of crowd did something, and was sampled and asked meanwhile. */
+static bool is_raced(enum crowd_kind kind, const struct tally *t)
+{
+	return crowd->done[kind] && t->samples && t->calls[0] && t->calls[1] && t->calls[2];
+}
+
 static void race(enum crowd_kind kind, double seconds)
 {
 	struct sampler now = {}, later = {};
@@ -124,15 +131,13 @@ static void race(enum crowd_kind kind, double seconds)
 		}
 		sampler_drain(&now, take, &t.samples);
 		sampler_drain(&later, take, &t.samples);
-	} while (crowd_now() < end ||
-		 (crowd_now() < end + 20 * seconds && (!crowd->done[kind] || !t.calls[2])));
+	} while (crowd_now() < end || (crowd_now() < end + PATIENCE && !is_raced(kind, &t)));
 	for (int i = 0; i < 2; i++)
 		crowd_stop(pid[i]);
 	sampler_close(&now);
 	sampler_close(&later);
 
-	ok = crowd->done[kind] && t.samples && t.calls[0] && t.calls[1] && t.calls[2] && !t.odd &&
-	     !t.odd_entry;
+	ok = is_raced(kind, &t) && !t.odd && !t.odd_entry;
 	ksft_test_result(
 		ok,
 		"%s: %lu times, %lu samples, status %lu of %lu, map %lu of %lu, trace %lu of %lu, %lu stacks\n",

@@ -31,6 +31,7 @@
 #define FOLDER "/tmp/rules_fuzz"
 #define ROOM (1 << 22)
 #define PERIOD 1000000 /* ns */
+#define PATIENCE 120 /* seconds; used up only by a failure */
 #define NR_FILES 4
 #define DEPTH 20
 #define MOST_ERRNO 134
@@ -305,6 +306,7 @@ static void take(void *arg, const struct sample *s)
 	++*(unsigned long *)arg;
 }
 
+/* Makes calls for so many seconds, and longer until all has happened that has to. */
 static void fuzz(double seconds)
 {
 	pid_t pid[2] = { start(work), start(change_files) };
@@ -315,7 +317,7 @@ static void fuzz(double seconds)
 
 	if (err)
 		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(-err));
-	while (now() < until) {
+	while (now() < until || (now() < until + PATIENCE && !(answered && taken && samples))) {
 		for (int i = 0; i < 100; i++)
 			one_call();
 		sampler_drain(&s, take, &samples);

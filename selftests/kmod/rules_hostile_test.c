@@ -721,19 +721,27 @@ static double seconds(void)
 	return (double)ts.tv_sec + (double)ts.tv_nsec / 1e9;
 }
 
+/*
+ * Returns whether an attack goes on that began then: for @limit seconds, and longer until there are enough
+ * chains.
+ */
+static bool goes_on(const struct verdict *v, double began, double limit)
+{
+	double now = seconds();
+
+	return now < began + limit || (now < began + PATIENCE * limit &&
+				       ((v->steady && v->nr < SAMPLES) || v->by_rules < SAMPLES));
+}
+
 /* Samples the attack, with new rules all the time. */
 static void sample_attack(struct sampler *s, struct verdict *v, pid_t pid, double limit)
 {
-	double began = seconds(), now = began;
-
-	while (now < began + limit || (now < began + PATIENCE * limit &&
-				       ((v->steady && v->nr < SAMPLES) || v->by_rules < SAMPLES))) {
+	for (double began = seconds(); goes_on(v, began, limit);) {
 		load_made_up();
 		usleep(20000);
 		sampler_drain(s, judge, v);
 		if (waitpid(pid, NULL, WNOHANG))
 			ksft_exit_fail_msg("the attacker died\n");
-		now = seconds();
 	}
 }
 
@@ -795,7 +803,7 @@ static void test_nmi(double limit)
 	if (nmi_open(&nmi, NULL) || sampler_open(&clock, -1, PERIOD, false))
 		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(errno));
 	nmi_start(&nmi, "200");
-	for (double began = seconds(); seconds() < began + limit;) {
+	for (double began = seconds(); goes_on(&v, began, limit);) {
 		load_made_up();
 		usleep(20000);
 		sampler_drain(&nmi, judge, &v);
