@@ -4,8 +4,8 @@
 # Runs in a guest: takes stacks of a Go program, running, from a core file, and recorded.
 # What `shstk` says goes to guest_test as text, to be judged there.
 # $1: shstk, $2: the program, $3: one with labels, $4: how often a running one is looked at,
-# $5: how many core files are, $6: seconds that they are recorded; the others are only there
-# to have the files copied in
+# $5: how many core files are, $6: seconds that they are recorded at least; the others are only
+# there to have the files copied in
 
 mkdir -p /t/go && cd /t/go || exit 1
 . /t/cases.sh
@@ -94,17 +94,26 @@ rm -f dump
 # Without the BPF program, no copy holds the stack of a goroutine that is getting a larger stack:
 # that job is left out.
 [ -e "${shstk%/*}/shstk-goroutine.bpf.o" ] && left_out= || left_out=grow
+
+# recorded FILE SAMPLES SECONDS PROGRAM [WITHOUT]: records the program while it works
+recorded()
+{
+	file=$1 wanted=$2 long=$3
+	shift 3
+	begin "$@"
+	enough "$wanted" "$long" "$shstk" record --freq=499 -p $pid -o "$file" >said
+	status=$?
+	end stop
+	return $status
+}
+
 # shellcheck disable=SC2086
-begin "$shstk" record -q --freq=499 -o out.folded -- "$program" $left_out
-sleep "$seconds"
-end stop
+recorded out.folded 300 "$seconds" "$program" $left_out
 point $? 'record'
 send record.1 out.folded
-send said.1 ready
+send said.1 said
 
-begin "$shstk" record -q --freq=499 -o out.pb.gz -- "$named"
-sleep $((3 * seconds))
-end stop
+recorded out.pb.gz 400 $((3 * seconds)) "$named"
 point $? 'record: labels'
 send labels.1 out.pb.gz
 echo "1..$count"

@@ -41,12 +41,10 @@ SUITE_ROUNDS = 60   # how often running programs are looked at
 SUITE_CORES = 10    # how many core files are made
 SUITE_SECONDS = 15  # seconds that programs are recorded
 LABELLED = 10       # each function with labels has so many samples at least
-# Share of these that have the right labels: copies take seconds on that machine to find the
-# runtime.
+# Share of these that have the right labels: the runtime is searched while they come.
 LIMIT_LABELS = 0.5
 
-# CPU time (ns) that may be spent before goroutines and threads begin, in the loader; on an emulated
-# machine whose host is busy.
+# CPU time (ns) that may be spent outside of them besides: in a short recording there are few samples.
 BEFORE = 50_000_000
 LIMIT_AGENT = 0.98
 LIMIT_COPIES = 0.95
