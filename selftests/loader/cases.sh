@@ -103,6 +103,22 @@ await_line()
 	await has_line "$@"
 }
 
+# enough SAMPLES SECONDS COMMAND...: records for so long, and for longer until there are so many samples: a
+# machine that stands still meanwhile takes none.
+enough()
+{
+	least=$1 seconds_least=$2
+	shift 2
+	for times in 1 2 4 8 16; do
+		"$@" --duration=$((times * seconds_least)) >taken 2>&1
+		ended=$?
+		samples=$(sed -n 's/^shstk record: \([0-9]*\) samples, .*/\1/p' taken)
+		[ $ended = 0 ] && [ "${samples:-0}" -lt "$least" ] || break
+	done
+	cat taken
+	return $ended
+}
+
 # is_refused FILE: whether the kernel's verifier refused a BPF program, as the file says: no permission
 # is missing then. A kernel may be locked down so that no program reads its memory, and one that is built
 # without such programs says "Invalid argument".

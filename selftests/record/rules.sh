@@ -41,18 +41,18 @@ echo TAP version 13
 pid=$!
 await_line '^ready$' ready
 t 'no rules: by copies' 0 'stacks copied and unwound here' $record -p $pid --duration=0.5
-t 'a file without rules' 0 "$by" $record --via=rules -p $pid --duration=1
+t 'a file without rules' 0 "$by" enough 100 1 $record --via=rules -p $pid
 whole 'its stacks, by rules that were loaded for it' ';do_forever'
 t 'they are there now' 0 '^target ' ./shstk rules list
 t 'nobody loads more' 0 '^0$' cat $state/listeners
-t 'a process' 0 "$by" $record -p $pid --duration=1
+t 'a process' 0 "$by" enough 100 1 $record -p $pid
 whole 'its stacks' ';do_forever'
-t 'the whole system' 0 "$by" $record -a --duration=1
+t 'the whole system' 0 "$by" enough 100 1 $record -a
 whole 'that process in it' ';do_forever'
 group=/sys/fs/cgroup/rules
 mkdir $group
 echo $pid >$group/cgroup.procs
-t 'a cgroup' 0 "$by" $record --cgroup=$group --duration=1
+t 'a cgroup' 0 "$by" enough 100 1 $record --cgroup=$group
 whole 'what runs in it' ';do_forever'
 t 'and nothing else' 1 '^0$' grep -vc '^target;' out.folded
 t 'a command: by copies, as nobody sees to its rules' 0 'stacks copied and unwound here' \

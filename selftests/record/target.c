@@ -268,8 +268,9 @@ static int do_sleeper(char **arg)
 	pthread_t thread;
 
 	pthread_create(&thread, NULL, sleeping_thread, arg[0]);
-	while (clock_s(CLOCK_MONOTONIC) < end)
+	do
 		burn(0.01);
+	while (clock_s(CLOCK_MONOTONIC) < end);
 	tell("awake", clock_s(CLOCK_MONOTONIC) - start);
 	return pthread_join(thread, NULL);
 }

@@ -35,7 +35,7 @@ pid=$!
 await_line '^ready$' ready
 t 'its table is loaded' 0 'go: [1-9][0-9]* functions' /t/shstk rules load -p $pid
 t 'a process of Go by rules' 0 'callchains by unwind rules in the kernel' \
-	/t/shstk record --via=rules -F 499 -o out.folded -p $pid --duration=2
+	enough 200 2 /t/shstk record --via=rules -F 499 -o out.folded -p $pid
 exact runtime.main 21
 exact main.main.func1 8
 t 'nothing of it was cut' 0 'callchains whole' /t/shstk rules status
