@@ -31,7 +31,7 @@ crash()
 echo TAP version 13
 ulimit -c unlimited
 echo 4 >/proc/sys/kernel/core_pipe_limit
-echo '|/t/shstk crash -p %P --dir=/t/crashes' >/proc/sys/kernel/core_pattern
+echo '|/t/shstk crash -p %P --dir=/t/crashes --timeout=250' >/proc/sys/kernel/core_pattern
 
 crash null 139 sh -c './crasher null; exit $?'
 has 'the cause' '^process [0-9]+ \(crasher\) ended by SIGSEGV: address 0x0 is not mapped$'

@@ -257,8 +257,9 @@ another_program()
 two_processes()
 {
 	mkfifo idle
-	./steady steady <>idle >/dev/null &
+	./steady steady <>idle >begun &
 	other=$!
+	await test -s begun
 	begin steady
 	record -p $other --heap-show=inuse_space -o bytes.folded
 	order s + + -
