@@ -241,7 +241,7 @@ class Machine:
         self._partial = b''
 
     compress = True
-    boot_limit = 150
+    boot_limit = 400    # ten seconds suffice in QEMU on two idle cores, thirty in Bochs
     cpus = 1
 
     def settings(self):
@@ -272,6 +272,12 @@ class Machine:
 
     def alive(self):
         return self.process is not None and self.process.poll() is None
+
+    def stand_still(self, seconds):
+        """Stop the emulator for so long, as a hypervisor may stop a machine."""
+        self.process.send_signal(signal.SIGSTOP)
+        time.sleep(seconds)
+        self.process.send_signal(signal.SIGCONT)
 
     def kill(self):
         if not self.process:
@@ -472,7 +478,6 @@ class Bochs(Machine):
     """x86 with CET: only Bochs emulates it."""
 
     compress = False
-    boot_limit = 400
     # cryptomgr.notests saves most. Without nohpet and tsc=reliable the kernel
     # calibrates for long. Bochs 3.0's compacted XRSTOR misplaces the shadow
     # stack pointer when PKRU or AVX state precedes it: keep both away.
