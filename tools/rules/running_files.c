@@ -471,16 +471,18 @@ static pid_t start(struct file_search *s, pid_t pid, int *from)
 
 /*
  * Gives a file that was handed over to the caller. The next searching process also knows it as
- * seen.
+ * seen. What the caller takes is no time for which the process was looked at.
  */
 static void use_file(struct file_search *s, const struct running *r, int fd, const char *path)
 {
+	const uint64_t began = now_ns(CLOCK_MONOTONIC);
 	struct stat st;
 
 	if (fstat(fd, &st) || !is_new(s, &st))
 		close(fd);
 	else
 		r->use(r->arg, fd, path);
+	s->began += now_ns(CLOCK_MONOTONIC) - began;
 }
 
 /*
