@@ -63,8 +63,17 @@ begin()
 answered()
 {
 	asked=$((asked + 1))
-	await has_answers || echo "# no answer"
+	await has_answers || no_answer
 	answer=$(tail -n 1 answers)
+}
+
+no_answer()
+{
+	echo "# no answer"
+	kill -0 $started 2>/dev/null && return
+	wait $started
+	echo "# it has ended with status $?"
+	sed 's/^/# | /' crashed
 }
 
 has_answers()
