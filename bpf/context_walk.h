@@ -17,13 +17,6 @@
 #include "variable_walk.h"
 
 struct {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, CONTEXT_PROCESSES);
-	__type(key, u32);
-	__type(value, struct context_process);
-} context_processes SEC(".maps");
-
-struct {
 	__uint(type, BPF_MAP_TYPE_PERCPU_ARRAY);
 	__uint(max_entries, 1);
 	__type(key, u32);
@@ -64,11 +57,13 @@ static __always_inline bool read_record(const struct context_variable *v, u64 th
 	return true;
 }
 
-/* Writes a record with the context of the thread, if there is one. */
-static noinline void read_context(void *ctx, const struct walk_config *c)
+/*
+ * Writes a record with the context of the thread to the event at @place in the map "output", if there is
+ * one. @p says how it is found.
+ */
+static __always_inline void write_context(void *ctx, const struct context_process *p, u64 place)
 {
-	u32 zero = 0, pid = visible_pid(c);
-	const struct context_process *p = bpf_map_lookup_elem(&context_processes, &pid);
+	u32 zero = 0;
 	struct context_moment *m = bpf_map_lookup_elem(&context_moments, &zero);
 	struct task_struct *task = current;
 	bool found = false;
@@ -87,7 +82,7 @@ static noinline void read_context(void *ctx, const struct walk_config *c)
 	m->pc = ((const volatile u64 *)bpf_task_pt_regs((void *)task))[WALK_PT_PC];
 	size = offsetof(struct context_moment, attributes) - sizeof(m->size) +
 	       MASKED(m->record.size, CONTEXT_ATTRIBUTES);
-	bpf_perf_event_output(ctx, &output, BPF_F_CURRENT_CPU, &m->kind, size);
+	bpf_perf_event_output(ctx, &output, place, &m->kind, size);
 }
 
 #endif /* BPF_CONTEXT_WALK_H */

@@ -6,7 +6,7 @@
  * written to the event in the map "output", if its process has an interpreter that is known, and so
  * is the thread's trace context.
  */
-#include "context_walk.h"
+#include "context_own.h"
 #include "language_walk.h"
 #include "next.h"
 #include "program.h"

@@ -14,7 +14,7 @@
 #include "context.h"
 
 /* Changes with each change of struct lent_process (lend.h) and of the records, for users of the broker. */
-#define LANGUAGE_LAYOUT 5
+#define LANGUAGE_LAYOUT 6
 
 #define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */

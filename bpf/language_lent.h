@@ -17,53 +17,14 @@
 
 #define LENT_TIME 5000000 /* ns after which no more frames of a sample are read */
 #define LENT_LOOKS 16 /* frames between two looks at the clock */
-#define DUMPABLE_MASK 3 /* of the flags of an address space */
-
-struct lent_processes_map {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, LENT_PROCESSES);
-	__uint(key_size, sizeof(u32));
-	__uint(value_size, sizeof(struct lent_process));
-};
-
-struct lent_functions_map {
-	__uint(type, BPF_MAP_TYPE_LRU_HASH);
-	__uint(max_entries, LENT_FUNCTIONS);
-	__uint(key_size, sizeof(struct language_identity));
-	__uint(value_size, sizeof(u64));
-};
-
-/* By LEASE_SLOT(): the interpreters of processes by process ID. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, LEASES);
-	__type(key, u32);
-	__array(values, struct lent_processes_map);
-} lent_processes SEC(".maps");
-
-/* By LEASE_SLOT(): the numbers of functions. One that was not met for the longest time is forgotten. */
-struct {
-	__uint(type, BPF_MAP_TYPE_ARRAY_OF_MAPS);
-	__uint(max_entries, LEASES);
-	__type(key, u32);
-	__array(values, struct lent_functions_map);
-} lent_functions SEC(".maps");
 
 /* Returns the map of the numbers of functions. */
 #define functions_of(run) ((run)->functions)
 
 /* As in language_own.h. */
-#define write_record(run, record, bytes) \
-	bpf_perf_event_output((run)->ctx, &output, output_of(run), &(record)->kind, bytes)
-
-/*
- * Returns the place of the event in the map "output" to which records are written. If the lease has
- * ended meanwhile, there is none in that place.
- */
-static __always_inline u64 output_of(const struct language_run *run)
-{
-	return LEASE_OUTPUT(LEASE_SLOT(run->number), bpf_get_smp_processor_id() % LEASE_CPUS);
-}
+#define write_record(run, record, bytes)                                           \
+	bpf_perf_event_output((run)->ctx, &output, output_of_lease((run)->number), \
+			      &(record)->kind, bytes)
 
 /*
  * Removes what another user's sample left, as a target may have words be passed on that were not read,
@@ -97,51 +58,20 @@ static __always_inline u64 new_id(struct language_run *run)
 	return ((u64)run->number << 32) + __sync_fetch_and_add(&run->lease->nr_functions, 1);
 }
 
-/* Returns who may trace the process and have its core file. */
-static __always_inline u32 dumpable_by(void)
-{
-	const struct task_struct___7_2 *task = (const void *)current;
-	const struct mm_struct *mm = current->mm;
-	const struct mm_struct___6_18 *newer = (const void *)mm;
-	u64 flags = 0;
-
-	if (bpf_core_field_exists(task->exec_state->dumpable))
-		return BPF_CORE_READ(task, exec_state, dumpable);
-	if (bpf_core_field_exists(mm->flags))
-		flags = BPF_CORE_READ(mm, flags);
-	else if (bpf_core_field_exists(newer->flags.__mm_flags))
-		flags = BPF_CORE_READ(newer, flags.__mm_flags[0]);
-	return flags & DUMPABLE_MASK;
-}
-
-/*
- * Returns whether the process has not become one that its user may not trace, as one that has secrets
- * may do (PR_SET_DUMPABLE): then only what its samples have anyway is given.
- */
-static __always_inline bool may_be_read(void)
-{
-	return dumpable_by() == TASK_DUMPABLE_OWNER;
-}
-
 /* As in language_own.h. */
 static __always_inline const struct language_target *
 find_target(struct language_run *run, const struct walk_config *c, u32 *ret)
 {
-	u32 slot = LEASE_SLOT(run->number), pid = visible_pid(c);
-	void *processes = bpf_map_lookup_elem(&lent_processes, &slot);
-	const struct lent_process *it;
+	const struct lent_process *it = run->told;
+	u32 slot = LEASE_SLOT(run->number);
 
+	(void)c;
 	run->functions = bpf_map_lookup_elem(&lent_functions, &slot);
-	if (!processes || !run->functions || !current->mm || !may_be_read())
-		return NULL;
-	it = bpf_map_lookup_elem(processes, &pid);
-	if (!it) {
-		pid = copied_pid(c);
-		it = pid ? bpf_map_lookup_elem(processes, &pid) : NULL;
-	}
-	if (!it)
+	if (!run->functions || !it)
 		return NULL;
 	*ret = it->number;
+	if (!*ret)
+		return NULL;
 #ifdef LANGUAGE_NATIVE
 	run->n = &it->native;
 #endif

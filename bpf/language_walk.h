@@ -142,6 +142,7 @@ struct language_deep {
  * @t: how frames are found.
  * @ctx: context of the program.
  * @lease: the lease for which they are read (language_lent.h).
+ * @told: what was told of the process under it.
  * @number: its number, which does not change when it ends.
  * @functions: map of the numbers of its functions.
  * @elsewhere: frames are on the native stack: another program reads them (lend_native.bpf.c).
@@ -158,6 +159,7 @@ struct language_run {
 	void *ctx;
 #ifdef LANGUAGE_LENT
 	struct walk_lease *lease;
+	const struct lent_process *told;
 	u32 number;
 	bool elsewhere;
 	void *functions;

@@ -8,14 +8,14 @@
  *
  * Of processes of which the user's recorder says that they have an interpreter, it reads the frames of
  * that instead, as language.bpf.c does (language_lent.h). Those on the native stack reads another program,
- * which this one calls (lend_native.bpf.c).
+ * which this one calls (lend_native.bpf.c). Where it says that threads publish trace contexts, it writes the
+ * thread's before that (context_walk.h).
  *
  * If the task is not, with all its identities, of the user whose lease it is, nothing is written, and
  * the kernel decides about the sample as without this program.
  */
 #include "lease.h"
-#define OUTPUTS (LEASES * LEASE_CPUS)
-#include "program.h"
+#include "context_walk.h"
 #include "walk_user.h"
 #include "write_chain.h"
 
@@ -45,14 +45,27 @@ enum lent_frames {
 	LENT_ELSEWHERE, /* they are on the native stack */
 };
 
+/* Writes the trace context of the thread, if there is one. It is a function of its own because of its stack. */
+static noinline void write_lent(void *ctx, const struct lent_process *told, u32 number)
+{
+	if (told && told->contexts.nr)
+		write_context(ctx, &told->contexts, output_of_lease(number));
+}
+
 /*
  * Reads the frames of the task's interpreter, if the user's recorder said that there is one, and they are
- * in the heap. It is a function of its own because of its stack, as in walk.bpf.c.
+ * in the heap. It is a function of its own for the same reason, as in walk.bpf.c.
  */
-static noinline enum lent_frames read_lent(void *ctx, struct walk_lease *lease, u32 number)
+static noinline enum lent_frames read_lent(void *ctx, struct walk_lease *lease,
+					   const struct lent_process *told, u32 number)
 {
 #ifdef WALK_X86
-	struct language_run run = { .ctx = ctx, .lease = lease, .number = number };
+	struct language_run run = {
+		.ctx = ctx,
+		.lease = lease,
+		.told = told,
+		.number = number,
+	};
 	u32 zero = 0;
 	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 
@@ -62,6 +75,7 @@ static noinline enum lent_frames read_lent(void *ctx, struct walk_lease *lease, 
 #else
 	(void)ctx;
 	(void)lease;
+	(void)told;
 	(void)number;
 	return LENT_NONE;
 #endif
@@ -77,7 +91,6 @@ static noinline bool walk_for(struct bpf_perf_event_data *ctx, const struct walk
 	u32 zero = 0;
 	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 	struct walk *w = bpf_map_lookup_elem(&MAP(walks), &zero);
-	u64 at;
 
 	if (!c || !w || !begin_walk(w, c, lease->max))
 		return true;
@@ -88,12 +101,8 @@ static noinline bool walk_for(struct bpf_perf_event_data *ctx, const struct walk
 	walk_on(w);
 	if (!lease->both && !is_whole(w))
 		return true;
-	/*
-	 * If the lease has ended meanwhile, its entry is all 0, and its place has no output. Place 0 may
-	 * have one of another user's.
-	 */
-	at = LEASE_OUTPUT(LEASE_SLOT(number), bpf_get_smp_processor_id() % LEASE_CPUS);
-	return !write_chain(w, ctx, ctx->sample_period, at) || lease->both;
+	/* If the lease has ended meanwhile, its entry is all 0. */
+	return !write_chain(w, ctx, ctx->sample_period, output_of_lease(number)) || lease->both;
 }
 
 /* Goes on with the program for frames on the native stack, if there is one. */
@@ -116,12 +125,15 @@ int walk_lent(struct bpf_perf_event_data *ctx)
 	const u32 number = number_of(ctx);
 	struct walk_lease *lease = find_lease(number);
 	const u64 begin = bpf_ktime_get_ns();
+	const struct lent_process *told;
 	enum lent_frames frames;
 	bool taken;
 
 	if (!lease || !is_of(lease->uid) || is_paused(begin))
 		return 1;
-	frames = read_lent(ctx, lease, number);
+	told = find_told(number);
+	write_lent(ctx, told, number);
+	frames = read_lent(ctx, lease, told, number);
 	if (frames == LENT_ELSEWHERE) {
 		go_on_native(ctx);
 		return 1;

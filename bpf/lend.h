@@ -11,6 +11,7 @@
 
 #include <linux/types.h>
 
+#include "bpf/context.h"
 #include "bpf/language.h"
 #include "bpf/native.h"
 
@@ -20,7 +21,7 @@
 /* The map by which the program for frames on the native stack is called. */
 #define LENT_NATIVE "lent_native"
 
-#define LENT_PROCESSES 1024 /* processes with an interpreter that a lease knows */
+#define LENT_PROCESSES 1024 /* processes of which a lease knows something */
 #define LENT_FUNCTIONS 8192 /* functions that it knows */
 
 /* The place of a lease, from its number, in the map "leases". */
@@ -53,18 +54,20 @@ struct walk_lease {
 };
 
 /**
- * struct lent_process - what is told of a process with an interpreter, in the maps of "lent_processes"
- * @number: number that the user gave the interpreter, which records of its frames have; 0: there is none any
- *	more.
+ * struct lent_process - what is told of a process, in the maps of "lent_processes"
+ * @number: number that the user gave its interpreter, which records of its frames have; 0: there is none, or
+ *	none any more.
  * @reserved: 0.
  * @target: how frames are found in it, as the user says.
  * @native: how they are found if they are on the native stack, as the user says.
+ * @contexts: where its threads publish trace contexts, as the user says; its @nr is 0: nowhere.
  */
 struct lent_process {
 	__u32 number;
 	__u32 reserved;
 	struct language_target target;
 	struct native_target native;
+	struct context_process contexts;
 };
 
 #endif /* BPF_LEND_H */

@@ -9,7 +9,6 @@
  */
 #define LANGUAGE_LENT
 #define LANGUAGE_NATIVE
-#define OUTPUTS (LEASES * LEASE_CPUS)
 #include "lease.h"
 #include "language_walk.h"
 
@@ -18,7 +17,12 @@ char LICENSE[] SEC("license") = "GPL";
 /* Reads the frames of the task. It is a function of its own because of its stack. */
 static noinline void read_lent(void *ctx, struct walk_lease *lease, u32 number)
 {
-	struct language_run run = { .ctx = ctx, .lease = lease, .number = number };
+	struct language_run run = {
+		.ctx = ctx,
+		.lease = lease,
+		.told = find_told(number),
+		.number = number,
+	};
 	u32 zero = 0;
 	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 

@@ -10,7 +10,7 @@
  *
  * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
  */
-#include "context_walk.h"
+#include "context_own.h"
 #include "next.h"
 #include "program.h"
 #include "walk_user.h"

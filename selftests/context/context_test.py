@@ -16,7 +16,8 @@ sys.dont_write_bytecode = True
 TOP = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 sys.path[:0] = [TOP, os.path.join(TOP, 'language')]
 import pprof    # noqa: E402
-from harness import HERE, SHSTK, TMP, Process, Skip, check, equal, main, shstk, test    # noqa: E402
+from harness import (   # noqa: E402
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, shstk, test)
 from permitted import check_not_refused    # noqa: E402
 
 SWITCHES = int(os.environ.get('SWITCHES', 1000000))
@@ -32,16 +33,17 @@ def switches_of(style):
     return NAPS if style == 'nap' else SWITCHES
 
 
-def record(style, library, *options):
+def record(style, library, *options, who=None):
     """Records the program from its first switch to the last one; returns what the recorder said.
-    library: arguments that name it."""
+    library: arguments that name it. who: how to run both as a user."""
+    who = who or {}
     command = [os.path.join(HERE, 'publish'), style, str(switches_of(style))]
     if library:
         command += [os.path.join(HERE, library[0]), *library[1:]]
-    with Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+    with Process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, **who) as program:
         check(program.stdout.readline() == 'ready\n', 'the program does not begin')
         with Process([SHSTK, 'record', '-F', '4999', *options, '-o', OUT, '-p', str(program.pid)],
-                     stderr=subprocess.PIPE, text=True) as recorder:
+                     stderr=subprocess.PIPE, text=True, **who) as recorder:
             said = recorder.stderr.readline()
             if recorder.poll() is None:
                 program.stdin.write('\n')
@@ -73,6 +75,8 @@ def stacks():
         yield from decoded()
         return
     for line in report('--by=' + ','.join(BY)):
+        if line.startswith('[caution]'):     # that records were lost
+            continue
         words = line.rsplit(' ', 1)[0].split(';')
         labels = dict(zip(BY, (word.partition(': ')[2] for word in words)))
         yield labels, words[len(BY):]
@@ -233,6 +237,43 @@ def off_cpu():
 def off_cpu_walked():
     """the same, by a BPF program that walks the stacks"""
     judge('nap', None, '--off-cpu', '--via=bpf')
+
+
+def lend_once(style, who, *options):
+    """Records the program as a user. Returns how many samples have contexts; none has a wrong one."""
+    said = record(style, None, *options, who=who)
+    check('broker reads none' not in said, said)
+    known = [stack for stack in stacks() if stack[0]['trace_id']]
+    wrong = [fault for stack in known for fault in [find_fault(style, *stack)] if fault]
+    check(not wrong, f'{wrong[:3]} {said}')
+    return len(known)
+
+
+def lend(style, *options):
+    """The same with a broker, until samples have contexts: it walks no stack for three times as long as a walk
+    took, and reads no context then, however long the machine was stopped in that walk."""
+    sys.path[:0] = [os.path.join(TOP, 'broker')]
+    import lending
+    no = lending.why_not()
+    if no:
+        raise Skip(no)
+    os.chown(TMP, NOBODY['user'], NOBODY['group'])
+    if os.path.exists(OUT):
+        os.remove(OUT)
+    with lending.broker() as (_, who):
+        check(any(lend_once(style, who, *options) >= LEAST for _ in range(5)), 'no contexts are read')
+
+
+@test
+def lent():
+    """samples of ordinary users' own programs have them by what the broker lends"""
+    lend('pointer')
+
+
+@test
+def lent_off_cpu():
+    """and so have those where a thread waits"""
+    lend('nap', '--off-cpu')
 
 
 def find_fault_of_ids(labels, functions):

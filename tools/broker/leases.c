@@ -312,21 +312,27 @@ static int show_maps(const struct leases *l, struct lease *it)
 	return is_new ? -EINPROGRESS : err;
 }
 
-/* Returns whether the kernel has taken the program for frames on the native stack. */
-static bool reads_native(const struct bpf_loaded *program)
+/*
+ * Returns whether the program reads frames of an interpreter as that of the process: not on arm64, and on the
+ * native stack only if the kernel has taken the program for that.
+ */
+static bool reads_frames(const struct bpf_loaded *program, const struct lent_process *process)
 {
 	const __u32 zero = 0;
 	__u32 id;
 
-	return !bpf_loaded_get(program, LENT_NATIVE, &zero, &id);
+	if (bpf_loaded_map(program, LENT_NATIVE) < 0)
+		return false;
+	return !process->target.native || !bpf_loaded_get(program, LENT_NATIVE, &zero, &id);
 }
 
-/* Takes note of how frames are found in a process. Returns 0 or a negative errno, as leases_answer(). */
+/* Takes note of what was told of a process. Returns 0 or a negative errno, as leases_answer(). */
 static int read_process(struct leases *l, uid_t uid, const struct broker_process *r)
 {
 	struct lease *it = find_lease(l, uid, r->request.lease);
 	const struct bpf_loaded *program = walker_loaded(l->walker);
-	const struct lent_process *told = r->process.number ? &r->process : NULL;
+	const bool any = r->process.number || r->process.contexts.nr;
+	const struct lent_process *told = any ? &r->process : NULL;
 	const __u32 pid = r->request.tid;
 	int err;
 
@@ -338,7 +344,7 @@ static int read_process(struct leases *l, uid_t uid, const struct broker_process
 		return -EPROTO;
 	if (r->reserved)
 		return -EINVAL;
-	if (told && told->target.native && !reads_native(program))
+	if (r->process.number && !reads_frames(program, &r->process))
 		return -EOPNOTSUPP;
 	err = show_maps(l, it);
 	if (err)

@@ -71,14 +71,24 @@ struct kept_moment {
 	struct language_entry entries[];
 };
 
+/* What another process's program was told of a process: the number of its interpreter, and its contexts. */
+struct told_process {
+	UT_hash_handle hh;
+	int pid;
+	int number;
+	struct context_process contexts;
+};
+
 /**
  * struct languages - the languages of a recording
  * @own: the BPF program that was loaded here for frames in the heap.
  * @native: the one that was loaded for frames on the native stack. It reads those in the heap, too.
  * @load: see languages_load_by(); NULL: there is none.
  * @load_arg: its argument.
- * @tell: see languages_lend(); NULL: frames are not read there.
+ * @tell: see languages_lend(); NULL: nothing is read there.
  * @tell_arg: its argument.
+ * @told: hash table of what it was told.
+ * @untold: trace contexts could not be told; @unloaded says why.
  * @no_native: why there is no program that reads frames on the native stack; NULL: there may be one.
  * @program: the BPF program that reads frames in the heap, one of these or the caller's; NULL as long as
  *	there is none.
@@ -120,6 +130,8 @@ struct languages {
 	void *load_arg;
 	languages_tell_fn *tell;
 	void *tell_arg;
+	struct told_process *told;
+	bool untold;
 	const char *no_native;
 	const struct bpf_loaded *program;
 	bool stopped_only;
@@ -179,6 +191,7 @@ static void free_function(struct seen_function *f)
 void languages_destroy(struct languages *all)
 {
 	struct named_function *n, *next_named;
+	struct told_process *t, *next_told;
 	struct seen_function *f, *next;
 
 	if (!all)
@@ -196,6 +209,11 @@ void languages_destroy(struct languages *all)
 	{
 		HASH_DEL(all->named, n);
 		free(n);
+	}
+	HASH_ITER(hh, all->told, t, next_told)
+	{
+		HASH_DEL(all->told, t);
+		free(t);
 	}
 	languages_lost(all);
 	bpf_loaded_close(&all->own);
@@ -351,28 +369,111 @@ static bool may_be_read(struct languages *all, const struct interpreter *it)
 	return false;
 }
 
-/* Tells another process's program about a process. */
-static void tell(struct languages *all, int pid, int number)
+/* ---- Programs of other processes ---- */
+
+/* Returns what was told of a process, nothing at first; NULL: there is no memory. */
+static struct told_process *find_told(struct languages *all, int pid)
 {
-	const struct language_found *found = &all->interpreters[number].found;
-	const struct lent_process process = {
-		.number = number,
-		.target = found->target,
-		.native = found->native,
-	};
-	const int err = all->tell(all->tell_arg, pid, &process);
-	const bool other = err && err != -EOPNOTSUPP;
+	struct told_process *ret;
+
+	HASH_FIND_INT(all->told, &pid, ret);
+	if (ret)
+		return ret;
+	ret = calloc(1, sizeof(*ret));
+	if (!ret)
+		return NULL;
+	ret->pid = pid;
+	HASH_ADD_INT(all->told, pid, ret);
+	if (ret->hh.tbl)
+		return ret;
+	free(ret);
+	return NULL;
+}
+
+/* Says why frames of a process are not read. */
+static void refuse_frames(struct languages *all, bool native, int err)
+{
+	const bool other = err != -EOPNOTSUPP;
 	struct reason why;
 
-	all->wanted |= number > 0;
-	if (!err)
-		return;
 	because(&why, "the broker reads no frames %s%s%s",
-		found->target.native ? "on the native stack; root may record them" :
-				       "of interpreters",
+		native ? "on the native stack; root may record them" : "of interpreters",
 		other ? ": " : "", other ? strerror(-err) : "");
 	languages_refuse(all, &why);
 }
+
+/* Says why trace contexts of a process are not read. */
+static void refuse_contexts(struct languages *all, int err)
+{
+	if (!all->untold)
+		because(&all->unloaded, "the broker reads none: %s", strerror(-err));
+	all->untold = true;
+}
+
+static int tell_of(struct languages *all, const struct told_process *t)
+{
+	const struct language_found *found = &all->interpreters[t->number].found;
+	const struct lent_process process = {
+		.number = t->number,
+		.target = found->target,
+		.native = found->native,
+		.contexts = t->contexts,
+	};
+
+	return all->tell(all->tell_arg, t->pid, &process);
+}
+
+/* Tells about a process. If its frames cannot be read, its contexts may. */
+static void tell(struct languages *all, struct told_process *t)
+{
+	int err = tell_of(all, t);
+
+	if (err && t->number) {
+		refuse_frames(all, all->interpreters[t->number].found.target.native, err);
+		t->number = 0;
+		err = t->contexts.nr ? tell_of(all, t) : 0;
+	}
+	if (err && t->contexts.nr)
+		refuse_contexts(all, err);
+}
+
+/* Tells about a process that it has the interpreter @number. */
+static void tell_number(struct languages *all, int pid, int number)
+{
+	struct told_process *t = find_told(all, pid);
+
+	all->wanted |= number > 0;
+	if (!t)
+		return;
+	t->number = number;
+	tell(all, t);
+}
+
+/* Tells where its contexts are, or with NULL that there are none, unless that was told. */
+static void tell_contexts(struct languages *all, int pid, const struct context_process *process)
+{
+	static const struct context_process none;
+	struct told_process *t = find_told(all, pid);
+
+	process = process ? process : &none;
+	if (!t || !memcmp(&t->contexts, process, sizeof(*process)))
+		return;
+	t->contexts = *process;
+	tell(all, t);
+}
+
+void languages_tell_again(struct languages *all)
+{
+	struct told_process *t, *next;
+
+	HASH_ITER(hh, all->told, t, next)
+	{
+		if (t->number || t->contexts.nr)
+			tell(all, t);
+	}
+}
+
+/* ---- Programs of this process ---- */
 
 /* Tells the BPF program how frames are found. Returns false if there is no such program. */
 static bool set_program_target(struct languages *all, unsigned int number,
@@ -479,7 +580,7 @@ void languages_set(struct languages *all, int pid, int number)
 	__u32 key = pid, value = number;
 
 	if (all->tell)
-		tell(all, pid, number);
+		tell_number(all, pid, number);
 	if (all->tell || !program)
 		return;
 	all->wanted |= number > 0;
@@ -499,6 +600,10 @@ void languages_set_context(struct languages *all, int pid, const struct context_
 	__u32 key = pid;
 
 	all->contexts |= process != NULL;
+	if (all->tell) {
+		tell_contexts(all, pid, process);
+		return;
+	}
 	if (process ? !load(all, "reading trace contexts by BPF") : !all->program)
 		return;
 	bpf_loaded_set(all->program, "context_processes", &key, process);
@@ -512,7 +617,9 @@ bool languages_contexts_wanted(const struct languages *all)
 
 const char *languages_contexts_refused(const struct languages *all)
 {
-	return all->contexts && all->failed ? all->unloaded.text : NULL;
+	const bool refused = all->tell ? all->untold : all->failed;
+
+	return all->contexts && refused ? all->unloaded.text : NULL;
 }
 
 void languages_stopped_only(struct languages *all)

@@ -57,17 +57,20 @@ void languages_load_by(struct languages *all, const struct bpf_loaded *(*load)(v
 		       void *arg);
 
 /**
- * typedef languages_tell_fn - tell whoever reads frames how they are found in a process
+ * typedef languages_tell_fn - tell whoever reads frames and trace contexts how they are found in a process
  * @arg: what languages_lend() got.
  * @pid: the process.
- * @process: how its frames are found.
+ * @process: how they are found.
  *
  * Return: 0 or a negative errno; -EOPNOTSUPP: frames are not read there, or none on the native stack.
  */
 typedef int languages_tell_fn(void *arg, int pid, const struct lent_process *process);
 
-/* Has frames be read by another process's BPF program, to which @tell tells about processes. */
+/* Has both be read by another process's BPF program, to which @tell tells about processes. */
 void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg);
+
+/* Tells again what was told, as @tell has a program now that knows nothing of it. */
+void languages_tell_again(struct languages *all);
 
 /*
  * Tells a program for languages_create() which PID namespace is this process's own. Returns 0 or a

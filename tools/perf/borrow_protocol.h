@@ -28,7 +28,8 @@
  * @BROKER_SWITCHES: each switch away from the CPU.
  * @BROKER_LEASE: nothing: the request is for a lease, see below.
  * @BROKER_OUTPUT: nothing: the request is for the event that receives the chains of a lease on a CPU.
- * @BROKER_PROCESS: nothing: the request says how the frames of an interpreter are found in a process.
+ * @BROKER_PROCESS: nothing: the request says how the frames of an interpreter, or threads' trace contexts,
+ *	are found in a process.
  *
  * Where the broker lends walks of stacks in the kernel, a recorder first asks for a lease, then for
  * events of threads with the lease's number, whose stacks are walked, and for the output of each CPU. A
@@ -36,8 +37,9 @@
  * has a record with the chain (PERF_SAMPLE_RAW: struct walk_chain of bpf/walk.h).
  *
  * Of processes that have an interpreter the recorder can say so. Their samples are taken from then on,
- * and before each of them the output has records with the interpreter's frames (bpf/language.h). A broker
- * that cannot read these, or does not know such requests, answers EOPNOTSUPP or ends the connection.
+ * and before each of them the output has records with the interpreter's frames (bpf/language.h). Where
+ * threads publish trace contexts, it has records with these (bpf/context.h) before samples and chains. A broker
+ * that cannot read frames, or does not know such requests, answers EOPNOTSUPP or ends the connection.
  */
 enum broker_kind {
 	BROKER_CPU_CLOCK,
@@ -102,11 +104,11 @@ struct broker_request {
 };
 
 /**
- * struct broker_process - says how the frames of an interpreter are found in a process
+ * struct broker_process - says what is found in a process, and how
  * @request: its @tid is the process, and it counts for events with its @lease.
  * @layout: LANGUAGE_LAYOUT.
  * @reserved: 0.
- * @process: how they are found.
+ * @process: what and how. It takes the place of what was said of the process before.
  */
 struct broker_process {
 	struct broker_request request;

@@ -64,15 +64,8 @@ static int tell_lent(void *arg, int pid, const struct lent_process *process)
 
 void perf_recording_tell(struct perf_recording *d)
 {
-	struct process *p, *next;
-
-	if (!d->languages || !perf_rings_lent(d->rings))
-		return;
-	HASH_ITER(hh, d->convert->all.processes, p, next)
-	{
-		if (p->language > 0)
-			languages_set(d->languages, p->pid, p->language);
-	}
+	if (d->languages && perf_rings_lent(d->rings))
+		languages_tell_again(d->languages);
 }
 
 static int take_sample(struct perf_recording *d, const struct perf_record *r)
