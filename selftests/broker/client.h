@@ -19,6 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/broker/lend.h"
 #include "tools/perf/borrow_protocol.h"
 
 #define CAP_PERFMON_NR 38 /* older headers do not name it */
@@ -172,24 +173,33 @@ static struct broker_request request_of(pid_t tid, int proof)
 }
 
 /*
- * Sends one request on a connection of its own, again as long as another process of the user is
- * answered. Returns what answer_to() returns.
+ * Sends one packet on a connection of its own, again as long as another process of the user is answered, and
+ * where the connection has lasted as long as one may, as on a machine that has other things to do. Returns what
+ * answer_to() returns.
  */
-static int ask_to(const struct broker_request *r, struct broker_reply *reply)
+static int ask_packet(const void *packet, size_t size, struct broker_reply *reply)
 {
-	double until = now() + PATIENCE;
+	const double until = now() + PATIENCE;
+	bool again;
 	int ret;
 
 	do {
+		const double begin = now();
 		int fd = dial();
 
-		send(fd, r, sizeof(*r), MSG_NOSIGNAL);
+		send(fd, packet, size, MSG_NOSIGNAL);
 		ret = answer_to(fd, reply);
 		close(fd);
-		if (ret == -EBUSY)
+		again = ret == -EBUSY || (ret == -EPIPE && now() - begin >= LEND_SECONDS);
+		if (again)
 			nap();
-	} while (ret == -EBUSY && now() < until);
+	} while (again && now() < until);
 	return ret;
+}
+
+static int ask_to(const struct broker_request *r, struct broker_reply *reply)
+{
+	return ask_packet(r, sizeof(*r), reply);
 }
 
 static int ask(const struct broker_request *r)

@@ -16,25 +16,13 @@
 
 /* ---- Requests ---- */
 
-/* Sends a packet on a connection of its own, again while another process of the user is answered. */
+/* Sends a packet as ask_to() does. Returns 0 if what it asks for is done. */
 static int ask_bytes(const void *packet, size_t size)
 {
-	const double until = now() + PATIENCE;
-	int ret;
+	struct broker_reply reply = { 0 };
+	const int ret = ask_packet(packet, size, &reply);
 
-	do {
-		struct broker_reply reply = { 0 };
-		int fd = dial();
-
-		send(fd, packet, size, MSG_NOSIGNAL);
-		ret = answer_to(fd, &reply);
-		close(fd);
-		if (ret == -1 && !reply.error && reply.flags & BROKER_DONE)
-			return 0;
-		if (ret == -EBUSY)
-			nap();
-	} while (ret == -EBUSY && now() < until);
-	return ret;
+	return ret == -1 && !reply.error && reply.flags & BROKER_DONE ? 0 : ret;
 }
 
 static struct broker_process packet_of(pid_t pid, uint32_t lease, const struct lent_process *it)
