@@ -282,7 +282,7 @@ SOURCE_TESTS = {
 
 # {test: {mode: why it cannot be the same there}}
 SOURCE_DIFFERS = {
-    'run-read': {'wall': 'it has a timeout of 0.1 ms'},
+    'run-read': dict.fromkeys(('agent', 'wall', 'heap'), 'it has timeouts of 0.1 ms'),
     'run-nameref': dict.fromkeys(('agent', 'wall', 'heap'),
                                  'it asks for a coprocess, which may have ended by then'),
 }
