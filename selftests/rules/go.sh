@@ -28,16 +28,17 @@ exact()
 	point $status "$1: down to the goroutine's first function in $(cat share)"
 }
 
-# The search for files ends where the machine stands still for a second: then it is repeated.
+# The search for files ends where the machine stands still for a second: then it is repeated. $status is
+# what t() wants.
 load()
 {
 	for _ in 1 2 3 4 5; do
 		/t/shstk rules load -p $pid >loaded 2>&1
-		status=$?
+		ended=$?
 		grep -q 'took too long' loaded || break
 	done
 	cat loaded
-	return $status
+	return $ended
 }
 
 echo TAP version 13
