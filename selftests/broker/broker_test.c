@@ -628,6 +628,8 @@ static double counted(const char *program, int *status)
 	pid = fork();
 	if (!pid)
 		execute(program, go[0], begun[1]);
+	/* If it does not begin, there is nothing to be read. */
+	close(begun[1]);
 	event = ask_for(pid);
 	if (event < 0 || ioctl(event, PERF_EVENT_IOC_ENABLE, 0) || write(go[1], "", 1) != 1 ||
 	    read(begun[0], &c, 1) != 1)
@@ -649,6 +651,8 @@ static int ends_at_setuid(void *arg)
 	double plain = counted(burner, &plain_status), gained = counted(setuid_burner, &status);
 
 	(void)arg;
+	if (plain < 0 || gained < 0)
+		return 1;
 	/* The program's status tells whether it is root. */
 	if (WEXITSTATUS(status) != 7 || WEXITSTATUS(plain_status))
 		return 4;
