@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * positions_test.c - the lines of functions, which a process chooses, have a bound.
+ * positions_test.c - the lines of functions, which a process chooses, have a bound; and what is told of processes
+ * that ended is forgotten.
  *
  * The language is one of this program: all its functions are in one place, and the line of each
  * frame is what was read of the process.
@@ -9,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "bpf/lend.h"
 #include "libshstk/shstk.h"
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/symbol.h"
@@ -318,6 +320,38 @@ TEST(a_task_that_was_given_no_name_has_no_label)
 	EXPECT_EQ(LANGUAGES_LABEL - strlen("task") - 1, strspn(buf + sizeof("task"), "\n"));
 	languages_destroy(all);
 	shstk_symbols_destroy(symbols);
+}
+
+#define TOLD 3 /* processes with an interpreter */
+
+/* A languages_tell_fn: counts how often each of the first processes is told. */
+static int count_told(void *arg, int pid, const struct lent_process *process)
+{
+	unsigned int *told = arg;
+
+	told[pid] += process->number == 1;
+	return 0;
+}
+
+TEST(what_was_told_of_processes_that_ended_is_not_told_again)
+{
+	static const struct language_found found;
+	unsigned int told[TOLD + 1] = { 0 };
+	struct languages *all = languages_create(NULL);
+
+	ASSERT_NE(NULL, all);
+	languages_lend(all, count_told, told);
+	ASSERT_EQ(1, languages_add(all, &language_python, &found));
+	for (int pid = 1; pid <= TOLD; pid++)
+		languages_set(all, pid, 1);
+	languages_set_context(all, 1, NULL);
+	languages_ended(all, 1);
+	languages_set(all, 2, 0);
+	languages_tell_again(all);
+	EXPECT_EQ(1, told[1]);
+	EXPECT_EQ(1, told[2]);
+	EXPECT_EQ(2, told[3]);
+	languages_destroy(all);
 }
 
 TEST_HARNESS_MAIN

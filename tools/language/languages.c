@@ -188,6 +188,12 @@ static void free_function(struct seen_function *f)
 	free(f);
 }
 
+static void forget_told(struct languages *all, struct told_process *t)
+{
+	HASH_DEL(all->told, t);
+	free(t);
+}
+
 void languages_destroy(struct languages *all)
 {
 	struct named_function *n, *next_named;
@@ -212,8 +218,7 @@ void languages_destroy(struct languages *all)
 	}
 	HASH_ITER(hh, all->told, t, next_told)
 	{
-		HASH_DEL(all->told, t);
-		free(t);
+		forget_told(all, t);
 	}
 	languages_lost(all);
 	bpf_loaded_close(&all->own);
@@ -371,12 +376,20 @@ static bool may_be_read(struct languages *all, const struct interpreter *it)
 
 /* ---- Programs of other processes ---- */
 
-/* Returns what was told of a process, nothing at first; NULL: there is no memory. */
+/* Returns what was told of a process, or NULL. */
 static struct told_process *find_told(struct languages *all, int pid)
 {
 	struct told_process *ret;
 
 	HASH_FIND_INT(all->told, &pid, ret);
+	return ret;
+}
+
+/* Returns what was told of a process, nothing at first; NULL: there is no memory. */
+static struct told_process *need_told(struct languages *all, int pid)
+{
+	struct told_process *ret = find_told(all, pid);
+
 	if (ret)
 		return ret;
 	ret = calloc(1, sizeof(*ret));
@@ -423,7 +436,10 @@ static int tell_of(struct languages *all, const struct told_process *t)
 	return all->tell(all->tell_arg, t->pid, &process);
 }
 
-/* Tells about a process. If its frames cannot be read, its contexts may. */
+/*
+ * Tells about a process. If its frames cannot be read, its contexts may. It is forgotten if there is
+ * neither.
+ */
 static void tell(struct languages *all, struct told_process *t)
 {
 	int err = tell_of(all, t);
@@ -435,12 +451,14 @@ static void tell(struct languages *all, struct told_process *t)
 	}
 	if (err && t->contexts.nr)
 		refuse_contexts(all, err);
+	if (!t->number && !t->contexts.nr)
+		forget_told(all, t);
 }
 
 /* Tells about a process that it has the interpreter @number. */
 static void tell_number(struct languages *all, int pid, int number)
 {
-	struct told_process *t = find_told(all, pid);
+	struct told_process *t = need_told(all, pid);
 
 	all->wanted |= number > 0;
 	if (!t)
@@ -453,7 +471,7 @@ static void tell_number(struct languages *all, int pid, int number)
 static void tell_contexts(struct languages *all, int pid, const struct context_process *process)
 {
 	static const struct context_process none;
-	struct told_process *t = find_told(all, pid);
+	struct told_process *t = process ? need_told(all, pid) : find_told(all, pid);
 
 	process = process ? process : &none;
 	if (!t || !memcmp(&t->contexts, process, sizeof(*process)))
@@ -468,9 +486,16 @@ void languages_tell_again(struct languages *all)
 
 	HASH_ITER(hh, all->told, t, next)
 	{
-		if (t->number || t->contexts.nr)
-			tell(all, t);
+		tell(all, t);
 	}
+}
+
+void languages_ended(struct languages *all, int pid)
+{
+	struct told_process *t = find_told(all, pid);
+
+	if (t)
+		forget_told(all, t);
 }
 
 /* ---- Programs of this process ---- */

@@ -72,6 +72,9 @@ void languages_lend(struct languages *all, languages_tell_fn *tell, void *arg);
 /* Tells again what was told, as @tell has a program now that knows nothing of it. */
 void languages_tell_again(struct languages *all);
 
+/* Forgets what was told of a process that has ended: of another one with its number it is not true. */
+void languages_ended(struct languages *all, int pid);
+
 /*
  * Tells a program for languages_create() which PID namespace is this process's own. Returns 0 or a
  * negative errno.

@@ -99,6 +99,20 @@ static int take_switch(struct perf_recording *d, const struct perf_record *r)
 	return 0;
 }
 
+/*
+ * Takes the end of a thread. A CPU's own events still see it leave the CPU until it is reaped. Returns 0 or a
+ * negative errno.
+ */
+static int take_exit(struct perf_recording *d, const struct perf_fork *f)
+{
+	const int ret = convert_exit(d->convert, f, d->scope.kind != SCOPE_GIVEN || d->replacing);
+	const struct process *p = population_find_process(&d->convert->all, f->pid);
+
+	if (d->languages && (!p || (p->leader_ended && !p->living)))
+		languages_ended(d->languages, f->pid);
+	return ret;
+}
+
 /* Takes a record of what processes and threads do. */
 static int take_event(struct perf_recording *d, const struct perf_record *r)
 {
@@ -117,11 +131,7 @@ static int take_event(struct perf_recording *d, const struct perf_record *r)
 		late_fork(d, &fork);
 		return convert_fork(d->convert, &fork);
 	case PERF_RECORD_EXIT:
-		/* A CPU's own events still see the thread leave the CPU until it is reaped. */
-		return perf_record_fork(r, &fork) ?
-			       convert_exit(d->convert, &fork,
-					    d->scope.kind != SCOPE_GIVEN || d->replacing) :
-			       0;
+		return perf_record_fork(r, &fork) ? take_exit(d, &fork) : 0;
 	default:
 		return 0;
 	}
