@@ -206,4 +206,18 @@ TEST_F(late, a_thread_that_can_be_given_none_is_counted_unless_it_has_ended)
 	lives = false;
 }
 
+TEST_F(late, when_enough_were_given_events_that_is_the_reason_not_open_files)
+{
+	struct perf_recording *d = &self->recording;
+
+	lives = true;
+	added = 0;
+	d->late = (struct late){ .pause = 1, .nr_added = LATE_MOST };
+	EXPECT_EQ(late_find(d), 0);
+	EXPECT_EQ(added, 0);
+	EXPECT_EQ(d->late.nr_refused, 1);
+	EXPECT_EQ(d->late.refused, -E2BIG);
+	lives = false;
+}
+
 TEST_HARNESS_MAIN

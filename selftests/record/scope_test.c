@@ -57,10 +57,12 @@ bool tasks_single(pid_t pid)
 }
 
 static bool files_fit;
+static size_t counted; /* files beside events */
 
-bool perf_rings_fit(const struct perf_opts *opts)
+bool perf_rings_fit(const struct perf_opts *opts, size_t others)
 {
 	(void)opts;
+	counted = others;
 	return files_fit;
 }
 
@@ -198,7 +200,10 @@ TEST_F(scope, so_have_threads_for_whose_events_there_are_not_enough_files)
 	pid_t *list;
 
 	ask_for(&self->scope, self->pids, 3);
+	/* Each has a file by which its end is seen. */
+	self->scope.nr_given = 2;
 	ASSERT_EQ(scope_targets(&self->scope, &opts, &list), 0);
+	EXPECT_EQ(counted, 2);
 	EXPECT_EQ(self->scope.kind, SCOPE_GIVEN);
 	free(list);
 	opts = (struct perf_opts){ .pids = self->pids, .nr_pids = 3 };
@@ -229,9 +234,10 @@ static int take_early(void *arg)
 	struct population all = { 0 };
 	const struct perf_record ours = { .pid = FIRST + APART, .tid = FIRST + APART + 1 };
 	const struct perf_record other = { .pid = FIRST + 1, .tid = FIRST + 1 };
+	const struct perf_record reaped = { .pid = FIRST + APART, .tid = -1 };
 
 	one.ours = false;
-	if (scope_has(s, &all, &other))
+	if (scope_has(s, &all, &other) || scope_has(s, &all, &reaped))
 		return -EEXIST;
 	turns++;
 	return scope_has(s, &all, &ours) && one.ours && last_met == ours.pid ? 0 : -ENOENT;

@@ -50,7 +50,7 @@
 #define LINE 64
 #define WALKED PERF_WHICH /* the walker's records, of no event that one can ask for */
 #define USER_ONLY 2 /* kernel.perf_event_paranoid, from which on users may sample user mode only */
-#define OTHER_FILES 128 /* that a recorder has open beside events */
+#define OTHER_FILES 128 /* that a recorder has open beside events and its targets */
 #define OTHER_WORDS 16 /* words of a sample beside callchain, registers and stack */
 
 /**
@@ -889,7 +889,7 @@ int perf_rings_meet(struct perf_rings *a, struct perf_rings *b)
 	return ret ? ret : learn_identities(b, a);
 }
 
-bool perf_rings_fit(const struct perf_opts *opts)
+bool perf_rings_fit(const struct perf_opts *opts, size_t others)
 {
 	struct rlimit limit;
 	uint64_t events = 0;
@@ -898,7 +898,7 @@ bool perf_rings_fit(const struct perf_opts *opts)
 		events += is_wanted(opts, which);
 	perf_more_files();
 	return getrlimit(RLIMIT_NOFILE, &limit) ||
-	       events * opts->nr_pids * sysconf(_SC_NPROCESSORS_ONLN) + OTHER_FILES <=
+	       events * opts->nr_pids * sysconf(_SC_NPROCESSORS_ONLN) + OTHER_FILES + others <=
 		       limit.rlim_cur;
 }
 

@@ -873,17 +873,25 @@ static void report_estimate(struct recording *r, const struct sample_counts *c,
 			more->count ? "--count" : "--freq and --count");
 }
 
+/* Returns why no events could be opened for a thread. */
+static const char *refused_why(struct recording *r, int error)
+{
+	switch (error) {
+	case -EMFILE:
+		return "too many open files (see ulimit -n)";
+	case -E2BIG:
+		return "too many threads began before their beginning could be seen";
+	default:
+		return perf_recording_borrowed(perf_of(r)) ? borrow_error(error) : strerror(-error);
+	}
+}
+
 /* Reports that threads have no samples, as no events could be opened for them. */
 static void report_refused(struct recording *r, const struct perf_counts *more)
 {
-	const int error = more->refused_why;
-	const char *why = error == -EMFILE ? "too many open files (see ulimit -n)" :
-			  perf_recording_borrowed(perf_of(r)) ? borrow_error(error) :
-								strerror(-error);
-
 	if (more->refused_threads)
 		caution(r, "no events could be opened for %zu threads, which have no samples: %s",
-			more->refused_threads, why);
+			more->refused_threads, refused_why(r, more->refused_why));
 }
 
 static void report_gaps(struct recording *r, bool ended, const struct rusage *usage)

@@ -24,7 +24,6 @@
 #define MAX_PAUSE 1000000000 /* ns from one look to the next at most */
 #define MAX_PROCESSES 256 /* processes that are looked at */
 #define MAX_DOUBTS 4096 /* threads that are watched */
-#define MAX_ADDED 4096 /* threads that get events */
 #define WITHOUT_NS 100000000 /* CPU time without a sample that only a thread without events has */
 #define DOUBLE_NS 1000000000 /* the beginning of a thread is reported within this time */
 
@@ -64,7 +63,7 @@ static int add(struct perf_recording *d, pid_t pid, pid_t tid, uint64_t since)
 {
 	struct late *l = &d->late;
 	const size_t at = l->nr_added % LATE_KEPT;
-	const int err = l->nr_added < MAX_ADDED ? perf_rings_add(d->rings, &d->opts, tid) : -EMFILE;
+	const int err = l->nr_added < LATE_MOST ? perf_rings_add(d->rings, &d->opts, tid) : -E2BIG;
 
 	if (err) {
 		refuse(l, pid, tid, err);

@@ -18,6 +18,7 @@ struct perf_rings;
 struct perf_opts;
 struct perf_fork;
 
+#define LATE_MOST 4096 /* threads that are given events */
 #define LATE_KEPT 64
 
 /**
@@ -45,7 +46,7 @@ struct doubt {
  *	a thread a moment before it reports its beginning.
  * @nr_added: how many threads were given events.
  * @nr_refused: how many threads could be given none, though they had not ended.
- * @refused: why, of the last of these, as a negative errno.
+ * @refused: why, of the last of these, as a negative errno; -E2BIG: LATE_MOST others were given some.
  */
 struct late {
 	uint64_t next;

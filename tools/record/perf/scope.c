@@ -139,7 +139,7 @@ static int list_threads(const pid_t *pids, size_t nr_pids, struct thread_list *l
 /* Has events of the CPUs be opened if there are too many targets. */
 static void widen_if_many(struct scope *s, struct perf_opts *opts)
 {
-	if (!s->may_widen || (opts->nr_pids < MANY_THREADS && perf_rings_fit(opts)))
+	if (!s->may_widen || (opts->nr_pids < MANY_THREADS && perf_rings_fit(opts, s->nr_given)))
 		return;
 	s->kind = SCOPE_OURS;
 	opts->nr_pids = 0;
@@ -279,14 +279,14 @@ int scope_look_around(struct scope *s, struct population *all, int (*meanwhile)(
 
 /*
  * Returns the thread of a record, or NULL if it is not known. A process that was asked for and not met yet
- * is met now: who begins there is recorded, too.
+ * is met now: who begins there is recorded, too. A thread that is being reaped has no number (-1).
  */
 static struct task *find_task(const struct scope *s, struct population *all,
 			      const struct perf_record *r)
 {
 	struct task *t;
 
-	if (!s->expected ||
+	if (!s->expected || r->tid <= 0 ||
 	    !bsearch(&r->pid, s->expected, s->nr_pids, sizeof(*s->expected), by_number))
 		return population_find_task(all, r->tid);
 	t = population_task(all, r->pid, r->tid);
