@@ -8,7 +8,11 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "tools/proc/tasks.h"
 #include "tools/record/perf/scope.h"
@@ -64,6 +68,10 @@ bool perf_rings_fit(const struct perf_opts *opts, size_t others)
 	(void)opts;
 	counted = others;
 	return files_fit;
+}
+
+void perf_more_files(void)
+{
 }
 
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size)
@@ -201,7 +209,7 @@ TEST_F(scope, so_have_threads_for_whose_events_there_are_not_enough_files)
 
 	ask_for(&self->scope, self->pids, 3);
 	/* Each has a file by which its end is seen. */
-	self->scope.nr_given = 2;
+	self->scope.nr_ends = 2;
 	ASSERT_EQ(scope_targets(&self->scope, &opts, &list), 0);
 	EXPECT_EQ(counted, 2);
 	EXPECT_EQ(self->scope.kind, SCOPE_GIVEN);
@@ -258,6 +266,46 @@ TEST_F(scope, a_record_of_a_process_that_is_not_met_yet_is_wanted)
 	EXPECT_TRUE(one.ours);
 	/* Later it is wanted only if it is known. */
 	EXPECT_FALSE(scope_has(&self->scope, &all, &ours));
+}
+
+#define FEW_FILES 64
+#define MANY (2 * FEW_FILES)
+
+/* Has @nr files be open at most. Returns false if that is not possible. */
+static bool limit_files(rlim_t nr)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit))
+		return false;
+	limit.rlim_cur = nr;
+	return !setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+TEST_F(scope, the_ends_of_many_processes_are_seen_by_few_files)
+{
+	struct perf_record_opts opts = { .rings = { .pids = self->pids, .nr_pids = MANY } };
+	pid_t child = fork();
+	int left;
+
+	if (!child) {
+		pause();
+		_exit(0);
+	}
+	ASSERT_GT(child, 0);
+	for (int i = 0; i < MANY; i++)
+		self->pids[i] = getpid();
+	self->pids[0] = self->pids[MANY - 1] = child;
+	ASSERT_TRUE(limit_files(FEW_FILES));
+	ASSERT_EQ(scope_init(&self->scope, &opts), 0);
+	left = dup(STDERR_FILENO);
+	EXPECT_GE(left, 0);
+	EXPECT_EQ(scope_alive(&self->scope), MANY);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	EXPECT_EQ(scope_alive(&self->scope), MANY - 2);
+	close(left);
+	scope_deinit(&self->scope);
 }
 
 TEST_HARNESS_MAIN

@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -17,6 +18,19 @@
 #define MAX_TARGETS 65536
 #define MANY_THREADS 8192 /* so many have no events of their own, if that is possible */
 #define MAX_ROUNDS 16 /* passes over all processes while they make new threads */
+
+/*
+ * Returns how many of @nr processes have a file that shows their end: half of the files that may be open are
+ * for events, and poll() takes no more than all.
+ */
+static size_t files_for_ends(size_t nr)
+{
+	struct rlimit limit;
+
+	perf_more_files();
+	return getrlimit(RLIMIT_NOFILE, &limit) || nr <= limit.rlim_cur / 2 ? nr :
+									      limit.rlim_cur / 2;
+}
 
 int scope_init(struct scope *s, const struct perf_record_opts *opts)
 {
@@ -39,8 +53,9 @@ int scope_init(struct scope *s, const struct perf_record_opts *opts)
 		s->pids[i] = pids[i];
 	s->nr_pids = nr;
 	s->nr_given = opts->given ? opts->given : nr;
+	s->nr_ends = files_for_ends(s->nr_given);
 	for (size_t i = 0; i < s->nr_given; i++) {
-		s->ends[i].fd = syscall(SYS_pidfd_open, pids[i], 0);
+		s->ends[i].fd = i < s->nr_ends ? syscall(SYS_pidfd_open, pids[i], 0) : -1;
 		s->ends[i].events = POLLIN;
 	}
 	return 0;
@@ -139,7 +154,7 @@ static int list_threads(const pid_t *pids, size_t nr_pids, struct thread_list *l
 /* Has events of the CPUs be opened if there are too many targets. */
 static void widen_if_many(struct scope *s, struct perf_opts *opts)
 {
-	if (!s->may_widen || (opts->nr_pids < MANY_THREADS && perf_rings_fit(opts, s->nr_given)))
+	if (!s->may_widen || (opts->nr_pids < MANY_THREADS && perf_rings_fit(opts, s->nr_ends)))
 		return;
 	s->kind = SCOPE_OURS;
 	opts->nr_pids = 0;
@@ -321,8 +336,8 @@ unsigned int scope_alive(const struct scope *s)
 {
 	unsigned int alive = 0;
 
-	poll(s->ends, s->nr_given, 0);
-	/* A thread that is not the first of its process has no pidfd. */
+	poll(s->ends, s->nr_ends, 0);
+	/* A thread that is not the first of its process has no pidfd, nor have all where there are few files. */
 	for (size_t i = 0; i < s->nr_given; i++)
 		alive += s->ends[i].fd >= 0 ? !s->ends[i].revents :
 					      !kill(s->pids[i], 0) || errno == EPERM;

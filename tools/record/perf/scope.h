@@ -39,8 +39,9 @@ enum scope_kind {
  * @pids: the processes or threads that were asked for, and their children at the start.
  * @nr_pids: number of @pids.
  * @nr_given: how many of @pids, from the first on, were asked for.
- * @ends: a pidfd for each of the @nr_given first @pids, which becomes readable when the process has
- *	ended; -1 where there is none.
+ * @nr_ends: how many of these have a file that shows their end, at most.
+ * @ends: a pidfd for each of the @nr_ends first @pids, which becomes readable when the process has
+ *	ended; -1 where there is none, and for the others up to @nr_given.
  */
 struct scope {
 	enum scope_kind kind;
@@ -51,6 +52,7 @@ struct scope {
 	pid_t *pids;
 	size_t nr_pids;
 	size_t nr_given;
+	size_t nr_ends;
 	struct pollfd *ends;
 };
 
