@@ -41,6 +41,7 @@
 #define SILENCE_MS 1000
 #define PROCESS_MS 5000
 #define END_MS 100
+#define SPARED 60000000000 /* ns after which what the caller takes counts for the process, too */
 /* After this many skipped processes, whose users made it wait, the search ends. */
 #define MAX_PASSED 16
 
@@ -58,7 +59,8 @@ struct seen_file {
  * @by_root: nobody but root of this process's user namespace can mount there.
  * @to: socket to which the searching process sends files.
  * @at: process that the searching process looks at.
- * @began: CLOCK_MONOTONIC in ns, when it began to.
+ * @began: CLOCK_MONOTONIC in ns, when it began to, later by what the caller took meanwhile.
+ * @spared: ns that the caller took for its files.
  * @uid: user of that process.
  * @after: processes with a number up to this one are skipped.
  * @addr: an address at which the process is to execute a file, or 0.
@@ -73,6 +75,7 @@ struct file_search {
 	int to;
 	pid_t at;
 	uint64_t began;
+	uint64_t spared;
 	uid_t uid;
 	pid_t after;
 	uint64_t addr;
@@ -471,18 +474,23 @@ static pid_t start(struct file_search *s, pid_t pid, int *from)
 
 /*
  * Gives a file that was handed over to the caller. The next searching process also knows it as
- * seen. What the caller takes is no time for which the process was looked at.
+ * seen. What the caller takes is no time for which the process was looked at, unless the process has so
+ * many files that others would wait for it.
  */
 static void use_file(struct file_search *s, const struct running *r, int fd, const char *path)
 {
 	const uint64_t began = now_ns(CLOCK_MONOTONIC);
+	uint64_t took;
 	struct stat st;
 
 	if (fstat(fd, &st) || !is_new(s, &st))
 		close(fd);
 	else
 		r->use(r->arg, fd, path);
-	s->began += now_ns(CLOCK_MONOTONIC) - began;
+	took = now_ns(CLOCK_MONOTONIC) - began;
+	if (s->spared < SPARED)
+		s->began += took;
+	s->spared += took;
 }
 
 /*
@@ -502,8 +510,10 @@ static int listen_to(struct file_search *s, const struct running *r, int from)
 			return err;
 		if (!f.pid)
 			return f.err;
-		if (s->at != f.pid)
+		if (s->at != f.pid) {
 			s->began = now_ns(CLOCK_MONOTONIC);
+			s->spared = 0;
+		}
 		s->at = f.pid;
 		s->uid = f.uid;
 		if (fd >= 0)
@@ -524,6 +534,7 @@ static int search_once(struct file_search *s, const struct running *r)
 		return -errno;
 	s->at = 0;
 	s->began = now_ns(CLOCK_MONOTONIC);
+	s->spared = 0;
 	err = listen_to(s, r, from);
 	close(from);
 	ended = end(child);

@@ -35,7 +35,8 @@ struct running {
  * skipped are files of FUSE, whose server may not answer, files of overlays that an ordinary user
  * mounted in a namespace of the user's, since these may lie over FUSE, and files of file systems that
  * are not mounted any more. So nobody can have @use wait for a file. Processes are skipped about which
- * the kernel tells nothing for a second, or not all within five, without what @use takes.
+ * the kernel tells nothing for a second, or not all within five. Of what @use takes for a process, the first
+ * minute is not part of that.
  *
  * The caller must have only one thread.
  *
