@@ -132,6 +132,7 @@ int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)
 #define TYPES "/sys/kernel/btf/vmlinux"
 #define OLDEST_MAJOR 6
 #define OLDEST_MINOR 1
+#define LOG_STATS 4 /* BPF_LOG_STATS of include/linux/bpf_verifier.h: errors and sums, no instructions */
 
 /* The first line that libbpf printed. It says what failed; the verifier's text follows it. */
 static char said[256];
@@ -192,10 +193,15 @@ uint32_t bpf_loaded_value_size(const struct bpf_loaded *l, const char *name)
 	return at < 0 ? 0 : l->maps[at].value_size;
 }
 
-/* Opens an object file. Returns 0 or a negative errno. */
+/*
+ * Opens an object file. Returns 0 or a negative errno. The verifier is asked for its error and its sums at
+ * once. Else libbpf loads a program that was refused again, with the whole log, in a buffer that is doubled
+ * until the log of a million instructions fits.
+ */
 static int open_object(const struct bpf_loaded *l, const char *file, struct bpf_object **ret,
 		       struct reason *why)
 {
+	LIBBPF_OPTS(bpf_object_open_opts, opts, .kernel_log_level = LOG_STATS);
 	char path[4096];
 
 	if (find_object(file, path, sizeof(path))) {
@@ -206,7 +212,7 @@ static int open_object(const struct bpf_loaded *l, const char *file, struct bpf_
 	}
 	*said = '\0';
 	l->lib->set_print(listen_to);
-	*ret = l->lib->object__open_file(path, NULL);
+	*ret = l->lib->object__open_file(path, &opts);
 	if (*ret)
 		return 0;
 	because(why, "%.199s: %s", path, *said ? said : strerror(errno));
