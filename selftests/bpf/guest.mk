@@ -24,8 +24,9 @@ BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains sh
 BPF_STEPS_arm64 = $(BPF_CONTEXT)
 BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE) $(BPF_LENT)
 # What the broker lends: tests, the command and its programs.
-BPF_LENT_NEEDS := $(addprefix $(B)/,shstk shstk-lend.bpf.o shstk-walk.bpf.o selftests/loader/libprotobuf-c.so.1)
-BPF_LENT = $(addprefix $(B)/selftests/broker/,walk_test frames_test) $(BPF_LENT_NEEDS)
+BPF_LENT_NEEDS := $(addprefix $(B)/,shstk shstk-lend.bpf.o shstk-lend_native.bpf.o shstk-walk.bpf.o \
+	selftests/loader/libprotobuf-c.so.1)
+BPF_LENT = $(addprefix $(B)/selftests/broker/,walk_test frames_test native_frames_test) $(BPF_LENT_NEEDS)
 BPF_CC1_x86 := x86_64-linux-gnu
 BPF_CC1_arm64 := aarch64-linux-gnu
 
@@ -59,6 +60,7 @@ define bpf_steps_x86
 echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
 echo "	'broker:walk=selftests/broker/walk.sh $(B)/selftests/broker/walk_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'broker:frames=selftests/broker/walk.sh $(B)/selftests/broker/frames_test $(BPF_LENT_NEEDS)' \\"; \
+echo "	'broker:native=selftests/broker/walk.sh $(B)/selftests/broker/native_frames_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\";
 endef
 

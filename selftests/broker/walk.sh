@@ -3,7 +3,7 @@
 #
 #   walk.sh TEST [FILE...]
 #
-# Runs in a guest: walk_test or frames_test with the verifier of the guest's kernel and its
+# Runs in a guest: walk_test, frames_test or native_frames_test with the verifier of the guest's kernel and its
 # kernel.perf_event_paranoid. The FILEs are arguments so that they are copied into the guest, where they
 # all lie in this folder.
 
