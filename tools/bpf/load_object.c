@@ -132,7 +132,8 @@ int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)
 #define TYPES "/sys/kernel/btf/vmlinux"
 #define OLDEST_MAJOR 6
 #define OLDEST_MINOR 1
-#define LOG_STATS 4 /* BPF_LOG_STATS of include/linux/bpf_verifier.h: errors and sums, no instructions */
+#define LOG_STATS \
+	4 /* BPF_LOG_STATS of include/linux/bpf_verifier.h: errors and sums, no instructions */
 
 /* The first line that libbpf printed. It says what failed; the verifier's text follows it. */
 static char said[256];
