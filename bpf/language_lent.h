@@ -15,6 +15,9 @@
 #ifndef BPF_LANGUAGE_LENT_H
 #define BPF_LANGUAGE_LENT_H
 
+/* As in language_own.h: what was told of the process under the lease, or NULL. */
+typedef struct lent_process language_source;
+
 #define LENT_TIME 5000000 /* ns after which no more frames of a sample are read */
 #define LENT_LOOKS 16 /* frames between two looks at the clock */
 
@@ -60,22 +63,20 @@ static __always_inline u64 new_id(struct language_run *run)
 
 /* As in language_own.h. */
 static __always_inline const struct language_target *
-find_target(struct language_run *run, const struct walk_config *c, u32 *ret)
+find_target(struct language_run *run, const language_source *told, u32 *ret)
 {
-	const struct lent_process *it = run->told;
 	u32 slot = LEASE_SLOT(run->number);
 
-	(void)c;
 	run->functions = bpf_map_lookup_elem(&lent_functions, &slot);
-	if (!run->functions || !it)
+	if (!run->functions || !told)
 		return NULL;
-	*ret = it->number;
+	*ret = told->number;
 	if (!*ret)
 		return NULL;
 #ifdef LANGUAGE_NATIVE
-	run->n = &it->native;
+	run->n = &told->native;
 #endif
-	return &it->target;
+	return &told->target;
 }
 
 #ifdef LANGUAGE_NATIVE

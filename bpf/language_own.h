@@ -6,6 +6,9 @@
 #ifndef BPF_LANGUAGE_OWN_H
 #define BPF_LANGUAGE_OWN_H
 
+/* With what find_target() finds how the frames of a process are found. */
+typedef struct walk_config language_source;
+
 /* The number of the target of a process, by its process ID. */
 struct {
 	__uint(type, BPF_MAP_TYPE_LRU_HASH);
@@ -91,8 +94,8 @@ static __always_inline u64 new_id(struct language_run *run)
  * Returns the target of this process, and sets its number; NULL: there is none. A process that was
  * just forked has its parent's: the recorder gets to know it later.
  */
-static __always_inline const struct language_target *
-find_target(struct language_run *run, const struct walk_config *c, u32 *ret)
+static __always_inline const struct language_target *find_target(struct language_run *run,
+								 const language_source *c, u32 *ret)
 {
 	u32 pid = visible_pid(c);
 	u32 *number = bpf_map_lookup_elem(&language_processes, &pid);

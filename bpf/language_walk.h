@@ -142,7 +142,6 @@ struct language_deep {
  * @t: how frames are found.
  * @ctx: context of the program.
  * @lease: the lease for which they are read (language_lent.h).
- * @told: what was told of the process under it.
  * @number: its number, which does not change when it ends.
  * @functions: map of the numbers of its functions.
  * @elsewhere: frames are on the native stack: another program reads them (lend_native.bpf.c).
@@ -159,7 +158,6 @@ struct language_run {
 	void *ctx;
 #ifdef LANGUAGE_LENT
 	struct walk_lease *lease;
-	const struct lent_process *told;
 	u32 number;
 	bool elsewhere;
 	void *functions;
@@ -843,16 +841,58 @@ static __always_inline void note_written(struct language_run *run, long err)
 }
 
 /*
+ * Whether the program reads frames in the heap. For ordinary users, the one that calls lend_native.bpf.c does:
+ * so the chain of calls of that has room on the stack of Linux 6.12, where 512 bytes are for all of them.
+ */
+#if defined(LANGUAGE_LENT) && defined(LANGUAGE_NATIVE)
+#define READS_HEAP false
+#else
+#define READS_HEAP true
+#endif
+
+/* Writes a record with the frames of the thread that are in the heap, if there are any. */
+static __always_inline void read_heap(struct language_run *run, struct task_struct *task)
+{
+	u64 base = find_base(run->t, task), nr;
+
+	if (!base)
+		return;
+	run->l->moment.base_word = user_word(base + run->t->base_word_at);
+	run->l->at = find_first(&run->t->marks, base);
+	if (run->l->at)
+		bpf_loop(LANGUAGE_MARKS + 1, pass_mark, run, 0);
+	if (run->t->stack.stride)
+		run->l->end = user_word(base + run->t->stack.memory_at) +
+			      8 * user_word(base + run->t->stack.words_at);
+	run->l->at = find_first(&run->t->frames, base);
+	if (run->l->at)
+		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, run, 0);
+	if (run->l->moment.end == LANGUAGE_DEEP && run->l->moment.nr_frames == LANGUAGE_FRAMES &&
+	    run->l->moment.nr_marks < LANGUAGE_MARKS)
+		read_outer_end(run);
+	nr = run->l->moment.nr_marks + run->l->moment.nr_frames;
+	if (!nr)
+		return;
+	KNOWN(nr);
+	nr = copy_task(run, nr);
+	KNOWN(nr);
+	if (nr <= LANGUAGE_ENTRIES)
+		note_written(run,
+			     write_record(run, &run->l->moment,
+					  sizeof(run->l->moment) - sizeof(run->l->moment.size) +
+						  nr * sizeof(run->l->entries[0])));
+}
+
+/*
  * Writes a record with the frames of the thread, if its process is one whose frames are to be read.
  * Returns whether it is.
  */
-static __always_inline bool read_run(struct language_run *run, const struct walk_config *c)
+static __always_inline bool read_run(struct language_run *run, const language_source *source)
 {
 	u32 slot = slot_of(run), number;
 	struct task_struct *task = current;
-	u64 base, nr;
 
-	run->t = find_target(run, c, &number);
+	run->t = find_target(run, source, &number);
 	run->l = find_walk(run);
 	run->r = bpf_map_lookup_elem(&language_repeats, &slot);
 	if (!run->t || !run->l || !run->r || !task->mm)
@@ -869,33 +909,8 @@ static __always_inline bool read_run(struct language_run *run, const struct walk
 		return true;
 	}
 #endif
-	base = find_base(run->t, task);
-	if (!base)
-		return true;
-	run->l->moment.base_word = user_word(base + run->t->base_word_at);
-	run->l->at = find_first(&run->t->marks, base);
-	if (run->l->at)
-		bpf_loop(LANGUAGE_MARKS + 1, pass_mark, run, 0);
-	if (run->t->stack.stride)
-		run->l->end = user_word(base + run->t->stack.memory_at) +
-			      8 * user_word(base + run->t->stack.words_at);
-	run->l->at = find_first(&run->t->frames, base);
-	if (run->l->at)
-		bpf_loop(LANGUAGE_FRAMES + 1, pass_language_frame, run, 0);
-	if (run->l->moment.end == LANGUAGE_DEEP && run->l->moment.nr_frames == LANGUAGE_FRAMES &&
-	    run->l->moment.nr_marks < LANGUAGE_MARKS)
-		read_outer_end(run);
-	nr = run->l->moment.nr_marks + run->l->moment.nr_frames;
-	if (!nr)
-		return true;
-	KNOWN(nr);
-	nr = copy_task(run, nr);
-	KNOWN(nr);
-	if (nr <= LANGUAGE_ENTRIES)
-		note_written(run,
-			     write_record(run, &run->l->moment,
-					  sizeof(run->l->moment) - sizeof(run->l->moment.size) +
-						  nr * sizeof(run->l->entries[0])));
+	if (READS_HEAP)
+		read_heap(run, task);
 	return true;
 }
 

@@ -63,13 +63,10 @@ static noinline enum lent_frames read_lent(void *ctx, struct walk_lease *lease,
 	struct language_run run = {
 		.ctx = ctx,
 		.lease = lease,
-		.told = told,
 		.number = number,
 	};
-	u32 zero = 0;
-	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 
-	if (!c || !read_run(&run, c))
+	if (!read_run(&run, told))
 		return LENT_NONE;
 	return run.elsewhere ? LENT_ELSEWHERE : LENT_READ;
 #else

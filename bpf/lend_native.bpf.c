@@ -20,14 +20,10 @@ static noinline void read_lent(void *ctx, struct walk_lease *lease, u32 number)
 	struct language_run run = {
 		.ctx = ctx,
 		.lease = lease,
-		.told = find_told(number),
 		.number = number,
 	};
-	u32 zero = 0;
-	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
 
-	if (c)
-		read_run(&run, c);
+	read_run(&run, find_told(number));
 }
 
 /* Has the sample itself taken in any case. */

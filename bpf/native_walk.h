@@ -769,8 +769,11 @@ static __always_inline u64 find_machine(const struct native_target *n, struct ta
 	return peek(thread + n->slot + key * 16);
 }
 
-/* Finds the innermost frame. Returns false if no code of the language is on the stack. */
-static __always_inline bool begin_native(struct language_run *r, struct task_struct *task)
+/*
+ * Finds the innermost frame. Returns false if no code of the language is on the stack. It is a function of
+ * its own because of its stack.
+ */
+static noinline bool begin_native(struct language_run *r, struct task_struct *task)
 {
 	const volatile u64 *registers = (void *)bpf_task_pt_regs((void *)task);
 	const struct native_target *n = r->n;
