@@ -130,6 +130,8 @@ static int wrong_fields(void *arg)
 		{ offsetof(struct broker_request, lease), lease ^ 1, EPERM },
 		{ offsetof(struct broker_process, layout), LANGUAGE_LAYOUT + 1, EPROTO },
 		{ offsetof(struct broker_process, reserved), 1, EINVAL },
+		{ offsetof(struct broker_process, process.reserved), 1, EINVAL },
+		{ offsetof(struct broker_process, process.contexts.reserved), 1, EINVAL },
 	};
 	int wrong = token < 0;
 

@@ -342,7 +342,7 @@ static int read_process(struct leases *l, uid_t uid, const struct broker_process
 		return -EOPNOTSUPP;
 	if (r->layout != LANGUAGE_LAYOUT)
 		return -EPROTO;
-	if (r->reserved)
+	if (r->reserved || r->process.reserved || r->process.contexts.reserved)
 		return -EINVAL;
 	if (r->process.number && !reads_frames(program, &r->process))
 		return -EOPNOTSUPP;

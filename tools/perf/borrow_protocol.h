@@ -137,7 +137,8 @@ union broker_packet {
  *	those of perf_event_open(2). Of a lease: EOPNOTSUPP: no walks are lent; EDQUOT: the user has as
  *	many leases as are permitted now. Of an output: EPERM: there is no such lease of the user's;
  *	EEXIST: it was given before. About a process: EOPNOTSUPP: no frames are read, or none on the native
- *	stack; EPERM: there is no such lease of the user's; EPROTO: another layout.
+ *	stack; EPERM: there is no such lease of the user's; EPROTO: another layout; EINVAL: a reserved field is
+ *	not 0.
  * @flags: BROKER_USER_ONLY, BROKER_DONE.
  * @lease: number of the lease that was asked for, which lasts until the descriptor that came with it
  *	is closed by all who have it; or 0.
