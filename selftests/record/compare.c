@@ -109,8 +109,8 @@ static void print_all(const struct compare_shared *shared)
 			print_difference(symbols, &shared->list[i]);
 	shstk_symbols_destroy(symbols);
 	fprintf(stderr,
-		"hardware and software: %u stacks are the same, %u are not, %u were not taken from hardware, %u begin where shadow stacks were switched on\n",
-		shared->same, shared->differ, shared->unchecked, shared->later);
+		"hardware and software: %u stacks are the same, %u are not, %u were not taken from hardware, %u begin where shadow stacks were switched on, %u of them had called nothing since\n",
+		shared->same, shared->differ, shared->unchecked, shared->later, shared->begun);
 }
 
 int main(int argc, char **argv)

@@ -53,6 +53,7 @@ struct compare_difference {
  * @period: ns from one sample to the next.
  * @same: samples of which both stacks are the same.
  * @later: samples whose shadow stack was switched on further in than where the stack begins.
+ * @begun: those of them that had called nothing since.
  * @unchecked: samples that were not taken from a shadow stack.
  * @differ: the other samples. The first COMPARE_MOST of them are in @list.
  * @list: what differs. The file has holes where there is nothing.
@@ -62,6 +63,7 @@ struct compare_shared {
 	uint32_t period;
 	_Atomic uint32_t same;
 	_Atomic uint32_t later;
+	_Atomic uint32_t begun;
 	_Atomic uint32_t unchecked;
 	_Atomic uint32_t differ;
 	struct compare_difference list[COMPARE_MOST];

@@ -60,6 +60,13 @@ static bool is_older(void)
 	       software.nr > hardware.nr && begins_alike();
 }
 
+static void note_older(void)
+{
+	atomic_fetch_add(&shared->later, 1);
+	if (hardware.nr == 1)
+		atomic_fetch_add(&shared->begun, 1);
+}
+
 static void note(void)
 {
 	uint32_t i = atomic_fetch_add(&shared->differ, 1);
@@ -92,7 +99,7 @@ static void sample(const void *context)
 	if (hardware.nr == software.nr && hardware.end == software.end && begins_alike())
 		atomic_fetch_add(&shared->same, 1);
 	else if (is_older())
-		atomic_fetch_add(&shared->later, 1);
+		note_older();
 	else
 		note();
 }
