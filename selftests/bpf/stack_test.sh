@@ -54,7 +54,7 @@ serve()
 sample()
 {
 	for try in $(seq 30); do
-		timeout 60 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1 || return 1
+		timeout 200 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1 || return 1
 		all=$(grep -c . out)
 		[ "$all" -lt 10 ] || break
 	done
@@ -80,7 +80,7 @@ point $? "a BPF program is linked with the walk"
 
 "$here/spin" 300 &
 target=$!
-if ! timeout 60 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1; then
+if ! timeout 200 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1; then
 	# The verifier says "Permission denied" of programs that it refuses, too.
 	grep -q 'Operation not permitted\|Permission denied' out && ! is_refused out &&
 		skip_all "BPF is not permitted here"
@@ -96,7 +96,7 @@ until sample && [ "$called" -gt 0 ]; do
 done
 [ $tries -gt 0 ]
 point $? "stacks of a program reach its outermost frame"
-unshare -n timeout 60 "$shstk" rules serve --bpf >out 2>&1
+unshare -n timeout 200 "$shstk" rules serve --bpf >out 2>&1
 [ $? = 1 ] && grep -q 'served already' out
 point $? "a second process that serves is refused, also with a network of its own"
 kill $server
@@ -108,7 +108,7 @@ point $? "the next one that serves goes on with these tables"
 status=0
 for seed in 1 2 3 4 5 6; do
 	"$here/forge" $seed >out 2>&1 &&
-		timeout 60 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1 &&
+		timeout 200 "$here/stacks" ./stacks.bpf.o $target 1 >out 2>&1 &&
 		awk -F ";" '{ sub(/^\[truncated\];/, "") } NF > 127 { exit 1 }' out || status=1
 done
 point $status "tables of nonsense: each walk ends, and has no more entries than there is room for"

@@ -237,17 +237,27 @@ def a_killed_program_is_read():
     equal(run.leaves('inuse_space').get('by_malloc'), 100, 'by_malloc')
 
 
+# The file of the recorder's memory. The recorder may close others while they are looked at.
+MEMORY = '''
+import os
+def link_of(file):
+    try:
+        return os.readlink(file)
+    except OSError:
+        return ''
+folder = f'/proc/{os.getppid()}/fd'
+memory = next(f'{folder}/{fd}' for fd in os.listdir(folder) if 'shstk-heap' in link_of(f'{folder}/{fd}'))
+'''
+
 # A program that writes a false 'used' to its struct heap_image, at the start of its region. Then it
 # prints the most MiB that the recorder's memory takes while it watches.
-LIAR = '''
-import ctypes, os, re, time
+LIAR = MEMORY + '''
+import ctypes, re, time
 for line in open('/proc/self/maps'):
     start = re.match('([0-9a-f]+)-[0-9a-f]+ rw-s .*shstk-heap', line)
     address = start and int(start[1], 16)
     if address and ctypes.c_uint32.from_address(address).value == os.getpid():
         ctypes.c_uint64.from_address(address + 64).value = 2 << 30
-files = [f'/proc/{os.getppid()}/fd/{fd}' for fd in os.listdir(f'/proc/{os.getppid()}/fd')]
-memory = next(file for file in files if 'shstk-heap' in os.readlink(file))
 most, end = 0, time.monotonic() + 3
 while time.monotonic() < end:
     most = max(most, os.stat(memory).st_blocks >> 11)
@@ -269,11 +279,10 @@ def a_program_that_says_it_used_all_memory():
 
 # A program that writes records of mappings, of 2 MiB each, of which only the first page is written.
 # Their numbers begin at 1 and skip some.
-HOLES = '''
-import os, re, struct
+HOLES = MEMORY + '''
+import re, struct
 SIZE, MAPS = 2 << 20, 0x706d3032
-files = [f'/proc/{os.getppid()}/fd/{fd}' for fd in os.listdir(f'/proc/{os.getppid()}/fd')]
-memory = os.open(next(file for file in files if 'shstk-heap' in os.readlink(file)), os.O_RDWR)
+memory = os.open(memory, os.O_RDWR)
 for line in open('/proc/self/maps'):
     found = re.match('[0-9a-f]+-[0-9a-f]+ rw-s ([0-9a-f]+) .*shstk-heap', line)
     region = int(found[1], 16) if found else 0

@@ -551,8 +551,8 @@ def xz_with_threads():
     total = seconds(result)
     towers = {frames[0] for frames, value in result.stacks
               if 'start_thread' in frames}
-    # If the first thread comes late, one worker may do everything.
-    check(len(towers) == summary(result)[2] - 1 > 0, f'{towers}: {result.err}')
+    # If the first thread comes late, one worker may do everything, or all that takes a period.
+    check(0 < len(towers) < summary(result)[2], f'{towers}: {result.err}')
     check(seconds(result, '[truncated]') < 0.02 * total, 'truncated')
     check(seconds(result, 'start_thread') > 0.7 * total,
           f'{seconds(result, "start_thread")} of {total} s')

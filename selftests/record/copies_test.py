@@ -35,6 +35,7 @@ DEEP = os.path.join(HERE, 'deep')
 STATIC = os.path.join(HERE, 'target-static')
 OUT = os.path.join(TMP, 'out.folded')
 COPIES = 'stacks copied and unwound here'
+LONGER = 2, 10, 50      # seconds of a recording, as on a busy machine nothing may run for a while
 
 # Programs that work for a while in different ways: deep calls, threads, many short processes.
 PYTHON = '''
@@ -161,7 +162,7 @@ def at_work():
 
 def wait_cpu(pid, recorder, work):
     """Waits until a process has used this much more CPU time while it is recorded; returns it."""
-    before, end = cpu_time(pid), time.monotonic() + 60
+    before, end = cpu_time(pid), time.monotonic() + LIMIT
     while cpu_time(pid) < before + work and recorder.poll() is None:
         check(time.monotonic() < end, 'the target makes no progress')
         time.sleep(0.05)
@@ -452,7 +453,10 @@ def run_with_number(number, *command):
     args = Args(exit_signal=signal.SIGCHLD, set_tid=ctypes.addressof(tid), set_tid_size=1)
     pid = libc.syscall(clone3, ctypes.byref(args), ctypes.sizeof(args))
     if not pid:
-        os.execv(command[0], command)
+        try:
+            os.execv(command[0], command)
+        finally:
+            os._exit(127)   # no second run of these tests
     if pid < 0:
         raise Skip(f'the number can not be chosen: {os.strerror(ctypes.get_errno())}')
     check(os.waitpid(pid, 0)[1] == 0, f'{command}')
@@ -470,7 +474,7 @@ def number_of_another():
                   'true & echo $!; wait; read x'], stdin=subprocess.PIPE,
                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as recorder:
         number = int(recorder.stdout.readline())
-        end = time.monotonic() + 60
+        end = time.monotonic() + LIMIT
         while os.path.exists(f'/proc/{number}'):
             check(time.monotonic() < end, 'it does not end')
             time.sleep(0.01)
@@ -639,7 +643,7 @@ def profile_at_a_signal():
         for n in 1, 2:
             wait_cpu(pid, recorder, 0.3)
             recorder.send_signal(signal.SIGHUP)
-            end = time.monotonic() + 60
+            end = time.monotonic() + LIMIT
             while len(parts()) < n and recorder.poll() is None:
                 check(time.monotonic() < end, f'no profile at signal {n}: {parts()}')
                 time.sleep(0.02)
@@ -691,7 +695,7 @@ def control_group():
     try:
         yield path
     finally:
-        end = time.monotonic() + 60
+        end = time.monotonic() + LIMIT
         while os.path.exists(path) and time.monotonic() < end:
             with contextlib.suppress(OSError):
                 os.rmdir(path)
@@ -728,7 +732,7 @@ def nothing_sampled():
 
     with Process(['cat'], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0) as target:
         target.stdin.write(b'x')
-        end = time.monotonic() + 60
+        end = time.monotonic() + LIMIT
         while target.stdout.read(1) and not is_off():
             check(time.monotonic() < end, 'cat does not wait')
             target.stdin.write(b'x')
@@ -839,8 +843,11 @@ def another_user():
     who = NOBODY
     with Process([TARGET, 'forever'], stdout=subprocess.PIPE, **who) as target:
         target.stdout.readline()
-        done = run(SHSTK, 'record', '-o', '-', '--format=folded', '--duration=2', '-p',
-                   str(target.pid), **who)
+        for duration in LONGER:
+            done = run(SHSTK, 'record', '-o', '-', '--format=folded', f'--duration={duration}', '-p',
+                       str(target.pid), **who)
+            if done.returncode or 'do_forever' in done.stdout:
+                break
         target.kill()
     if 'which is enough' in done.stderr:
         raise Skip(one_line(done.stderr))
@@ -959,7 +966,7 @@ def recorder_of(pid):
 
 def wait_for(fact, what):
     """Waits until fact() is true."""
-    end = time.monotonic() + 60
+    end = time.monotonic() + LIMIT
     while not fact():
         check(time.monotonic() < end, what)
         time.sleep(0.02)
@@ -1014,7 +1021,7 @@ def fifo_for_a_library():
     with Process([sys.executable, '-c', FIFO, path], stdout=subprocess.PIPE) as target:
         try:
             check(target.stdout.readline() == b'ready\n', 'nothing is mapped')
-            done = run(SHSTK, 'trace', '-p', str(target.pid), timeout=60)
+            done = run(SHSTK, 'trace', '-p', str(target.pid))
             check(done.returncode == 0, done.stderr)
             with recorder_of(target.pid) as recorder:
                 wait_cpu(target.pid, recorder, 0.3)

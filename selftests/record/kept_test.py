@@ -443,13 +443,14 @@ def writer_killed():
                             '-o', place('rescue.html'), '--', TARGET, 'burn', str(LIMIT)],
                            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                            stderr=subprocess.PIPE, preexec_fn=end_with_parent)
-    end = time.monotonic() + 20
+    begin = time.monotonic()
     rescued, sums = [], []
     os.set_blocking(run.stderr.fileno(), False)
     said = ''
     try:
         # A part in which the program did not run has no samples.
-        while not any(sums) and time.monotonic() < end and run.poll() is None:
+        while not any(sums) and run.poll() is None and \
+                time.monotonic() < begin + (LIMIT if rescued else 20):
             for pid in writers(run.pid):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

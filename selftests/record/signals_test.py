@@ -246,7 +246,9 @@ def signals_in_hooks():
         # By wall-clock time a child that was kept from running for a second has a sample of that, too.
         more = time.monotonic() - begin if options else 0
         for name, signals in calls:
-            hit = [(frames, value) for frames, value in result.stacks if 'in_' + name in frames]
+            # Before the children there are, the program makes two of the calls once itself.
+            hit = [(frames, value) for frames, value in result.stacks if 'in_' + name in frames
+                   and frames[frames.index('in_' + name) - 1] != 'main']
             got = sum(value for _, value in hit) / 1e9
             check(int(signals) <= got < int(signals) + 1 + more,
                   f'{options} {name}: {got} of {signals}')

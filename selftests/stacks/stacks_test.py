@@ -639,7 +639,7 @@ def no_stop():
     """trace -p goes on without a thread that cannot stop, says what that does, and lets all go"""
     with Target('no_stop') as pid:
         for _ in range(TRIES):      # until the machine lets the other one stop
-            done = shstk('trace', '-p', str(pid), '--json', timeout=60)
+            done = shstk('trace', '-p', str(pid), '--json')
             first, other = json.loads(done.stdout)['threads']
             if not out_of_time(other):
                 break
