@@ -114,7 +114,7 @@ int __wrap_perf_rings_open(const struct perf_opts *opts, struct perf_rings **ret
 
 /* ---- The machine ---- */
 
-static bool has_rules;
+static bool has_tables, served;
 
 bool __wrap_module_loaded(void)
 {
@@ -128,7 +128,7 @@ int __wrap_shadow_stacks_any(pid_t of)
 
 void __wrap_rules_read_state(struct rules_state *ret)
 {
-	*ret = (struct rules_state){ .tables = has_rules, .served = has_rules };
+	*ret = (struct rules_state){ .tables = has_tables, .served = served };
 }
 
 int __wrap_perf_probe(const struct perf_opts *opts, bool *user_only, struct reason *why)
@@ -320,14 +320,17 @@ static void test_choice(void)
 	verdict(chooses(wall, VIA_PERF, true), "so with --wall");
 	verdict(chooses(data, VIA_PERF, false) && chooses(told, VIA_PERF, false),
 		"no copies with --perf-data and --via=perf");
-	has_rules = true;
+	has_tables = true;
+	verdict(chooses(with, VIA_PERF, true),
+		"tables that somebody left are no rules for what has no shadow stack");
+	served = true;
 	verdict(chooses(with, VIA_PERF, false) && chooses(without, VIA_RULES, false),
-		"nor where there are rules");
+		"nor where a daemon loads rules");
 }
 
 int main(void)
 {
-	puts("KTAP version 1\n1..17");
+	puts("KTAP version 1\n1..18");
 	test_choice();
 	test_without();
 	test_late();

@@ -80,14 +80,15 @@ static bool by_rules(const struct record_opts *o)
 
 /*
  * Returns whether stacks are to be copied once there is a process without a shadow stack. They are
- * not if the kernel has unwind rules for it.
+ * not if the daemon loads unwind rules for it. Tables alone say nothing of the process: they stay when
+ * the one who loaded them has ended.
  */
 static bool may_copy(const struct record_opts *o)
 {
 	struct rules_state state;
 
 	rules_read_state(&state);
-	return !o->perf_data && !state.tables;
+	return !o->perf_data && !(state.tables && state.served);
 }
 
 /*
