@@ -150,8 +150,8 @@ CHECK	+= $(RECORD_B)/install_test $(RECORD_TESTS) $(patsubst %,selftests/record/
 	copies attach top wakers kept)
 
 # The recorder with stand-ins for the rings, and with the main() of these tests.
-REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory began)
-$(RECORD_B)/mixed_test: REPLAY_WRAP += perf_probe shadow_stacks_read shadow_stacks_any module_loaded rules_read_state
+REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory began executes)
+$(RECORD_B)/mixed_test: REPLAY_WRAP += perf_probe shadow_stacks_any module_loaded rules_read_state
 $(RECORD_B)/ways_test: REPLAY_WRAP += unwinder_unwind
 $(RECORD_B)/adapt_test: REPLAY_WRAP += $(addprefix walker_,start started ready begin set_next) gomoments_program
 RECORD_REPLACED := $(addprefix $(RECORD_B)/,replay chain_test mixed_test ways_test adapt_test)

@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tools/proc/shadow.h"
 #include "tools/record/backend.h"
 #include "tools/record/perf_module.h"
 #include "tools/record/perf/perf_recording.h"
@@ -49,10 +48,9 @@ static uint64_t at, every;
 /* The process LATE has switched its shadow stack on. */
 static bool on;
 
-int __wrap_shadow_stacks_read(pid_t of, struct shadow_stacks *ret)
+int __wrap_shadow_stacks_any(pid_t of)
 {
-	*ret = (struct shadow_stacks){ .n = of == WITH || (of == LATE && on) };
-	return of == GONE ? -ENOENT : 0;
+	return of == GONE ? -ENOENT : of == WITH || (of == LATE && on);
 }
 
 static int hand_out(record_fn fn, void *arg)
@@ -119,11 +117,6 @@ static bool has_tables, served;
 bool __wrap_module_loaded(void)
 {
 	return true;
-}
-
-int __wrap_shadow_stacks_any(pid_t of)
-{
-	return of == WITH;
 }
 
 void __wrap_rules_read_state(struct rules_state *ret)
@@ -246,6 +239,21 @@ static void test_late(void)
 	end();
 }
 
+/* The recorder is behind: the process runs another program than that of the samples. */
+static void test_behind(void)
+{
+	begin(true);
+	on = true;
+	fake_executes = LATE;
+	verdict(take(LATE, 20) && samples(CUT) == 20 && !samples(WHOLE),
+		"a shadow stack of the next program is none of this one");
+	fake_executes = 0;
+	every = 2000000;
+	verdict(take(LATE, 20) && opens == 1 && samples(CUT) == 20 && samples(WHOLE) == 20,
+		"once that program's samples come, it is");
+	end();
+}
+
 static void test_others(void)
 {
 	begin(true);
@@ -330,10 +338,11 @@ static void test_choice(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..18");
+	puts("KTAP version 1\n1..20");
 	test_choice();
 	test_without();
 	test_late();
+	test_behind();
 	test_others();
 	test_refused();
 	test_many();

@@ -123,13 +123,49 @@ static uint64_t expected(uint32_t nr_rings, unsigned int times)
 	return OF_EACH * ((uint64_t)nr_rings * times - empty);
 }
 
+/* Writes the record that a process has the name of another program. */
+static void write_comm(uint32_t ring, uint16_t misc, uint32_t pid, uint64_t time)
+{
+	struct perf_event_header head = { PERF_RECORD_COMM, misc, 48 };
+	uint64_t word;
+
+	memcpy(&word, &head, sizeof(word));
+	write_word(ring, word);
+	write_word(ring, pid | (uint64_t)pid << 32);
+	write_word(ring, 'x');
+	write_word(ring, 0);
+	write_word(ring, time);
+	write_word(ring, 0);
+}
+
+/* Tests that programs that were executed later are found before their records are handed out. */
+static bool tells_of_programs(void)
+{
+	struct perf_rings r = { .rings = all, .old = none, .heap = heap, .nr_rings = 2 };
+	const uint16_t exec = PERF_RECORD_MISC_COMM_EXEC;
+	bool good;
+
+	memset(pages, 0, sizeof(pages));
+	for (uint32_t i = 0; i < 2; i++)
+		all[i] = (struct cpu_ring){
+			.fd = -1, .page = &pages[i], .data = data[i], .size = SMALL_RING
+		};
+	write_record(1, 0, 10);
+	write_comm(1, 0, 7, 20);
+	write_comm(1, exec, 8, 30);
+	good = !perf_rings_executes(&r, 7, 0) && perf_rings_executes(&r, 8, 29) &&
+	       !perf_rings_executes(&r, 8, 30) && !perf_rings_executes(&r, 9, 0);
+	all[1].tail = all[1].head = pages[1].data_head;
+	return good && !perf_rings_executes(&r, 8, 0);
+}
+
 int main(void)
 {
 	static const uint32_t numbers[] = { 1, 2, 3, 4, 7, 64, MOST_RINGS };
 	const size_t nr = sizeof(numbers) / sizeof(*numbers);
 	unsigned int failed = 0;
 
-	printf("KTAP version 1\n1..%zu\n", nr);
+	printf("KTAP version 1\n1..%zu\n", nr + 1);
 	for (size_t i = 0; i < nr; i++) {
 		bool good = is_one_stream(numbers[i], 6) &&
 			    taken.records == expected(numbers[i], 6);
@@ -138,5 +174,11 @@ int main(void)
 		       good ? "" : "not ", i + 1, numbers[i]);
 		failed += !good;
 	}
+	if (!tells_of_programs()) {
+		failed++;
+		printf("not ");
+	}
+	printf("ok %zu another program is known of before its record is handed out, if it is later\n",
+	       nr + 1);
 	return !!failed;
 }

@@ -169,6 +169,11 @@ bool population_read_maps(struct population *all, struct process *p)
 	return ret;
 }
 
+bool population_is_later(const struct population *all, const struct process *p)
+{
+	return all->executes && all->executes(all->executes_arg, p->pid, all->time);
+}
+
 struct process *population_process(struct population *all, int pid)
 {
 	struct process *p = population_find_process(all, pid);

@@ -51,7 +51,7 @@ struct languages;
  * @sampled: the profile has a sample of it.
  * @alive: one of its threads has not ended; used by population_alive().
  * @shadow: the process has a shadow stack.
- * @no_shadow: the process had no shadow stack when it was last asked.
+ * @no_shadow: the process had no shadow stack when it was last asked, or only a later program has one.
  * @unknown_since: time in ns of its first sample without a known shadow stack, 0: none yet.
  * @ask_at: time in ns; samples from then on ask again whether it has a shadow stack.
  * @read_at: CLOCK_MONOTONIC in ns, when its maps were last read.
@@ -191,6 +191,9 @@ struct task {
  * @early: ns of CPU time that were left at @early_at for reading maps soon after the last time.
  * @early_at: CLOCK_MONOTONIC in ns.
  * @labels: processes get labels that say what they are.
+ * @executes: returns whether it is known, though its record was not taken yet, that the process executed
+ *	another program after @time; NULL: nothing of what follows is known.
+ * @executes_arg: is handed to it.
  * @time: time of the present record in ns; 0 before the first one.
  */
 struct population {
@@ -205,6 +208,8 @@ struct population {
 	int64_t early;
 	uint64_t early_at;
 	bool labels;
+	bool (*executes)(const void *arg, int pid, uint64_t time);
+	const void *executes_arg;
 	uint64_t time;
 };
 
@@ -259,6 +264,12 @@ bool population_may_read_maps(const struct population *all, const struct process
  * Reads what the process has mapped now, unless that was done a moment ago. Returns whether it did.
  */
 bool population_read_maps(struct population *all, struct process *p);
+
+/*
+ * Returns whether what the process shows of itself now may be of another program than that of the present
+ * record: records of a busy machine are taken later than they were written.
+ */
+bool population_is_later(const struct population *all, const struct process *p);
 
 /* Uses another store of names from now on. */
 void population_renew(struct population *all, struct shstk_symbols *symbols);

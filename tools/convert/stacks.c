@@ -87,10 +87,18 @@ uint64_t stacks_no_shadow_for(const struct process *p, uint64_t time)
  * gets it some time after it begins, perhaps after its first sample. So it is looked for again once
  * twice as much time has passed; without delay if everything depends on it, as stacks are not
  * copied yet.
+ *
+ * The answer is of the program that runs when it is asked. A program has its shadow stack only after the
+ * record that it was executed was written, so it is looked for that record after the answer, and an answer of
+ * a later program proves nothing. No callchain could prove it by itself: one that follows frame pointers
+ * reaches the first function, too, where only some functions have none. Of a process that cannot be asked
+ * any more it is taken for granted, since it was started among such that have shadow stacks.
  */
-static bool has_shadow_stack(const struct stacks *st, struct process *p, uint64_t time)
+static bool has_shadow_stack(const struct stacks *st, const struct population *all,
+			     struct process *p)
 {
-	struct shadow_stacks stacks;
+	const uint64_t time = all->time;
+	int any;
 
 	if (p->shadow)
 		return true;
@@ -101,10 +109,10 @@ static bool has_shadow_stack(const struct stacks *st, struct process *p, uint64_
 	p->ask_at = time + ASK_AGAIN;
 	if (st->source != STACK_SHADOW)
 		p->ask_at += stacks_no_shadow_for(p, time);
-	if (!shadow_stacks_read(p->pid, &stacks)) {
-		p->shadow = stacks.n > 0;
+	any = shadow_stacks_any(p->pid);
+	if (any >= 0) {
+		p->shadow = any && !population_is_later(all, p);
 		p->no_shadow = !p->shadow;
-		free(stacks.v);
 	}
 	return p->shadow;
 }
@@ -329,7 +337,7 @@ static bool is_chain(const struct stacks *st, const struct population *all, stru
 {
 	if (sample->walked || !stacks_are_copied(st) || sample->abi == PERF_SAMPLE_REGS_ABI_32)
 		return true;
-	return st->source == STACK_SHADOW_OR_COPIES && has_shadow_stack(st, p, all->time);
+	return st->source == STACK_SHADOW_OR_COPIES && has_shadow_stack(st, all, p);
 }
 
 /*
@@ -362,8 +370,7 @@ int stacks_make(struct stacks *st, const struct population *all, struct task *t,
 		ret->note = find_note(t, sample);
 	if (wants_kernel(st, sample, chain, ret->note))
 		add_chain(st, sample, PERF_CONTEXT_KERNEL, STACKS_MAX_KERNEL, ret);
-	if (chain && st->source == STACK_SHADOW && !has_shadow_stack(st, p, all->time) &&
-	    p->no_shadow)
+	if (chain && st->source == STACK_SHADOW && !has_shadow_stack(st, all, p) && p->no_shadow)
 		add_innermost(st, sample, ret);
 	else if (chain)
 		add_user_chain(st, sample, ret);

@@ -1612,8 +1612,26 @@ bool perf_rings_last(const struct perf_rings *r, uint64_t ns)
 	return true;
 }
 
-/* Returns whether the ring has a record, not handed out yet, that the thread began. */
-static bool has_fork(const struct cpu_ring *ring, pid_t tid)
+/* A record that is looked for: of @type with the bits @misc, with @id at byte @at of its body, after @since. */
+struct sought {
+	uint32_t type;
+	uint16_t misc;
+	size_t at;
+	pid_t id;
+	uint64_t since;
+};
+
+static bool is_sought(const struct cpu_ring *ring, uint64_t at, const struct perf_event_header *h,
+		      const struct sought *s)
+{
+	return h->type == s->type && (h->misc & s->misc) == s->misc &&
+	       h->size >= sizeof(*h) + 16 + TRAILER &&
+	       (pid_t)word(place(ring, at + sizeof(*h) + s->at)) == s->id &&
+	       word(place(ring, at + h->size - 16)) > s->since;
+}
+
+/* Returns whether the ring has such a record that was not handed out yet. */
+static bool has_record(const struct cpu_ring *ring, const struct sought *s)
 {
 	const uint64_t head =
 		ring->page ? __atomic_load_n(&ring->page->data_head, __ATOMIC_ACQUIRE) : ring->tail;
@@ -1623,20 +1641,38 @@ static bool has_fork(const struct cpu_ring *ring, pid_t tid)
 		h = header_at(ring, at);
 		if (h.size < sizeof(h) || h.size % 8 || h.size > head - at)
 			break;
-		/* Process and its parent, then thread and its creator, 4 bytes each. */
-		if (h.type == PERF_RECORD_FORK && h.size >= sizeof(h) + 16 &&
-		    (pid_t)word(place(ring, at + sizeof(h) + 8)) == tid)
+		if (is_sought(ring, at, &h, s))
 			return true;
 	}
 	return false;
 }
 
-bool perf_rings_began(const struct perf_rings *r, pid_t tid)
+static bool any_has_record(const struct perf_rings *r, const struct sought *s)
 {
 	for (size_t i = 0; i < r->nr_rings; i++)
-		if (has_fork(&r->rings[i], tid) || has_fork(&r->old[i], tid))
+		if (has_record(&r->rings[i], s) || has_record(&r->old[i], s))
 			return true;
 	return false;
+}
+
+bool perf_rings_began(const struct perf_rings *r, pid_t tid)
+{
+	/* Process and its parent, then thread and its creator, 4 bytes each. */
+	const struct sought fork = { .type = PERF_RECORD_FORK, .at = 8, .id = tid };
+
+	return any_has_record(r, &fork);
+}
+
+bool perf_rings_executes(const struct perf_rings *r, pid_t pid, uint64_t since)
+{
+	const struct sought comm = {
+		.type = PERF_RECORD_COMM,
+		.misc = PERF_RECORD_MISC_COMM_EXEC,
+		.id = pid,
+		.since = since,
+	};
+
+	return any_has_record(r, &comm);
 }
 
 static bool is_news(uint32_t type)

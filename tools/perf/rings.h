@@ -236,6 +236,12 @@ void perf_rings_vary(const struct perf_rings *rings, uint64_t period);
 bool perf_rings_began(const struct perf_rings *rings, pid_t tid);
 
 /*
+ * Returns whether the rings have a record, not handed out yet, that the process executed another program after
+ * @since, in ns of CLOCK_MONOTONIC. What such a process shows of itself now is not the program of before.
+ */
+bool perf_rings_executes(const struct perf_rings *rings, pid_t pid, uint64_t since);
+
+/*
  * Lets a BPF program write to the rings, as perf_rings_walk() does, without having it run at their events:
  * another program calls it. Returns 0 or a negative errno.
  */

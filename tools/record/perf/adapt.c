@@ -88,7 +88,7 @@ static int replace_rings(struct perf_recording *d, const struct replacement *r)
 {
 	int ret;
 
-	d->replacing = true;
+	d->next = r->rings;
 	ret = catch_up(d, r);
 	perf_rings_stop(d->rings);
 	/* If walking cannot begin in the new rings, stacks are copied. */
@@ -105,7 +105,7 @@ static int replace_rings(struct perf_recording *d, const struct replacement *r)
 	perf_recording_tell(d);
 	d->opts = r->opts;
 	d->until = now_ns(CLOCK_MONOTONIC);
-	d->replacing = false;
+	d->next = NULL;
 	return ret;
 }
 

@@ -105,7 +105,7 @@ static int take_switch(struct perf_recording *d, const struct perf_record *r)
  */
 static int take_exit(struct perf_recording *d, const struct perf_fork *f)
 {
-	const int ret = convert_exit(d->convert, f, d->scope.kind != SCOPE_GIVEN || d->replacing);
+	const int ret = convert_exit(d->convert, f, d->scope.kind != SCOPE_GIVEN || d->next);
 	const struct process *p = population_find_process(&d->convert->all, f->pid);
 
 	if (d->languages && (!p || (p->leader_ended && !p->living)))
@@ -272,6 +272,15 @@ static struct converter *create_converter(const struct perf_record_opts *opts,
 	return converter_create(&how, symbols, profile, NULL);
 }
 
+/* The population's look at what it was not told yet. There are no rings while they are being opened. */
+static bool executes(const void *arg, int pid, uint64_t time)
+{
+	const struct perf_recording *d = arg;
+
+	return (d->rings && perf_rings_executes(d->rings, pid, time)) ||
+	       (d->next && perf_rings_executes(d->next, pid, time));
+}
+
 static int create_writer(struct perf_recording *d, const struct perf_record_opts *opts,
 			 struct reason *why)
 {
@@ -384,6 +393,10 @@ int perf_recording_create(const struct perf_record_opts *opts, struct shstk_symb
 		d->adapt.refused |= 1u << CHANGE_PERIOD;
 	d->convert = create_converter(opts, symbols, profile);
 	err = d->convert ? scope_init(&d->scope, opts) : -ENOMEM;
+	if (!err) {
+		d->convert->all.executes = executes;
+		d->convert->all.executes_arg = d;
+	}
 	if (!err)
 		err = create_writer(d, opts, why);
 	if (!err)

@@ -33,7 +33,7 @@
  *	time may have been taken from those. Each thread remembers its last sample instead of one time
  *	for all, since events are stopped one after the other, and the recorder may have to wait for a
  *	CPU at any moment.
- * @replacing: earlier rings are read to their end, and others record already.
+ * @next: rings that record already while the earlier @rings are read to their end, or NULL.
  * @convert: the converter, which makes the profile. adapt.c changes its source of stacks.
  * @scope: the processes that are recorded.
  * @adapt: what is known for changes by adapt.c.
@@ -57,7 +57,7 @@ struct perf_recording {
 	struct perf_rings *rings;
 	struct perf_opts opts;
 	uint64_t until;
-	bool replacing;
+	const struct perf_rings *next;
 	struct converter *convert;
 	struct scope scope;
 	struct adapt adapt;
