@@ -22,6 +22,14 @@ $(BROKER_B)/race_test: selftests/broker/race_test.c selftests/broker/facts.h $(T
 
 CHECK += $(BROKER_B)/race_test
 
+# Tests what asks the broker, with a stand-in for it.
+$(BROKER_B)/borrow_test: selftests/broker/borrow_test.c $(patsubst %,$(B)/tools/perf/%.o,borrow borrow_reply)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) -Wl,--wrap=getsockopt -MMD -MP -o $@ $< \
+		$(filter %.o,$^)
+
+CHECK += $(BROKER_B)/borrow_test
+
 # Tests walks that the broker lends. The program's own functions have frame pointers, and its calls stay.
 $(BROKER_B)/walk_test: selftests/broker/walk_test.c $(addprefix selftests/broker/,watch.h facts.h client.h) \
 		tools/perf/borrow_protocol.h bpf/walk.h bpf/lend.h kmod/walk_end.h all

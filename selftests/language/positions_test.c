@@ -354,4 +354,44 @@ TEST(what_was_told_of_processes_that_ended_is_not_told_again)
 	languages_destroy(all);
 }
 
+/* A languages_tell_fn: returns what the test wants. */
+static int refuse(void *arg, int pid, const struct lent_process *process)
+{
+	const int *err = arg;
+
+	(void)pid;
+	(void)process;
+	return *err;
+}
+
+TEST(contexts_that_are_read_after_all_leave_no_complaint)
+{
+	static const struct context_process process = { .nr = 1 };
+	struct languages *all = languages_create(NULL);
+	int err = -EBUSY;
+
+	ASSERT_NE(NULL, all);
+	languages_lend(all, refuse, &err);
+	languages_set_context(all, 1, &process);
+	languages_set_context(all, 2, &process);
+	EXPECT_NE(NULL, languages_contexts_refused(all));
+	languages_ended(all, 2);
+	err = 0;
+	languages_tell_again(all);
+	/* One that ended before has none. */
+	EXPECT_NE(NULL, languages_contexts_refused(all));
+	languages_destroy(all);
+
+	all = languages_create(NULL);
+	ASSERT_NE(NULL, all);
+	err = -EBUSY;
+	languages_lend(all, refuse, &err);
+	languages_set_context(all, 1, &process);
+	EXPECT_NE(NULL, languages_contexts_refused(all));
+	err = 0;
+	languages_tell_again(all);
+	EXPECT_EQ(NULL, languages_contexts_refused(all));
+	languages_destroy(all);
+}
+
 TEST_HARNESS_MAIN

@@ -159,13 +159,34 @@ static bool tells_of_programs(void)
 	return good && !perf_rings_executes(&r, 8, 0);
 }
 
+/* Tests that there is room for the rings that take the place of others. */
+static bool leaves_room(void)
+{
+	const struct perf_opts opts = { .main = perf_event_find("cpu-clock"), .nr_pids = 4 };
+	const rlim_t needed = 2 * 4 * sysconf(_SC_NPROCESSORS_ONLN) + OTHER_FILES;
+	struct rlimit limit = { needed, needed };
+	bool good;
+
+	setrlimit(RLIMIT_NOFILE, &limit);
+	good = perf_rings_fit(&opts, 0) && !perf_rings_fit(&opts, 1);
+	limit.rlim_cur = limit.rlim_max = needed - 1;
+	setrlimit(RLIMIT_NOFILE, &limit);
+	return good && !perf_rings_fit(&opts, 0);
+}
+
+static bool say(bool good, size_t nr, const char *name)
+{
+	printf("%sok %zu %s\n", good ? "" : "not ", nr, name);
+	return good;
+}
+
 int main(void)
 {
 	static const uint32_t numbers[] = { 1, 2, 3, 4, 7, 64, MOST_RINGS };
 	const size_t nr = sizeof(numbers) / sizeof(*numbers);
 	unsigned int failed = 0;
 
-	printf("KTAP version 1\n1..%zu\n", nr + 1);
+	printf("KTAP version 1\n1..%zu\n", nr + 2);
 	for (size_t i = 0; i < nr; i++) {
 		bool good = is_one_stream(numbers[i], 6) &&
 			    taken.records == expected(numbers[i], 6);
@@ -174,11 +195,9 @@ int main(void)
 		       good ? "" : "not ", i + 1, numbers[i]);
 		failed += !good;
 	}
-	if (!tells_of_programs()) {
-		failed++;
-		printf("not ");
-	}
-	printf("ok %zu another program is known of before its record is handed out, if it is later\n",
-	       nr + 1);
+	failed +=
+		!say(tells_of_programs(), nr + 1,
+		     "another program is known of before its record is handed out, if it is later");
+	failed += !say(leaves_room(), nr + 2, "events fit if there is room for two sets of them");
 	return !!failed;
 }

@@ -71,12 +71,16 @@ struct kept_moment {
 	struct language_entry entries[];
 };
 
-/* What another process's program was told of a process: the number of its interpreter, and its contexts. */
+/*
+ * What another process's program was told of a process: the number of its interpreter, its contexts, and whether
+ * these could not be told.
+ */
 struct told_process {
 	UT_hash_handle hh;
 	int pid;
 	int number;
 	struct context_process contexts;
+	bool untold;
 };
 
 /**
@@ -88,7 +92,7 @@ struct told_process {
  * @tell: see languages_lend(); NULL: nothing is read there.
  * @tell_arg: its argument.
  * @told: hash table of what it was told.
- * @untold: trace contexts could not be told; @unloaded says why.
+ * @untold: number of processes whose trace contexts could not be told; @unloaded says why of the first one.
  * @no_native: why there is no program that reads frames on the native stack; NULL: there may be one.
  * @program: the BPF program that reads frames in the heap, one of these or the caller's; NULL as long as
  *	there is none.
@@ -131,7 +135,7 @@ struct languages {
 	languages_tell_fn *tell;
 	void *tell_arg;
 	struct told_process *told;
-	bool untold;
+	unsigned int untold;
 	const char *no_native;
 	const struct bpf_loaded *program;
 	bool stopped_only;
@@ -415,12 +419,16 @@ static void refuse_frames(struct languages *all, bool native, int err)
 	languages_refuse(all, &why);
 }
 
-/* Says why trace contexts of a process are not read. */
-static void refuse_contexts(struct languages *all, int err)
+/*
+ * Says why trace contexts of a process are not read, as @err says; 0: they are. A process is told again with
+ * other rings, and what it lacked before that is no reason any more.
+ */
+static void note_contexts(struct languages *all, struct told_process *t, int err)
 {
-	if (!all->untold)
+	if (err && !all->untold)
 		because(&all->unloaded, "the broker reads none: %s", strerror(-err));
-	all->untold = true;
+	all->untold += !!err - t->untold;
+	t->untold = err;
 }
 
 static int tell_of(struct languages *all, const struct told_process *t)
@@ -449,8 +457,8 @@ static void tell(struct languages *all, struct told_process *t)
 		t->number = 0;
 		err = t->contexts.nr ? tell_of(all, t) : 0;
 	}
-	if (err && t->contexts.nr)
-		refuse_contexts(all, err);
+	if (t->contexts.nr)
+		note_contexts(all, t, err);
 	if (!t->number && !t->contexts.nr)
 		forget_told(all, t);
 }

@@ -100,6 +100,19 @@ static int ask(int broker, const void *r, size_t size, struct broker_reply *ret)
 	return broker_receive(broker, ret);
 }
 
+/* Makes @broker a new connection. Returns 0 or a negative errno. */
+static int connect_again(int broker)
+{
+	const int other = borrow_begin();
+	int ret;
+
+	if (other < 0)
+		return other;
+	ret = dup3(other, broker, O_CLOEXEC) < 0 ? -errno : 0;
+	close(other);
+	return ret;
+}
+
 /*
  * Sends a request as ask() does, again and again while the broker answers another process of this
  * user. Each time @broker becomes a new connection.
@@ -110,14 +123,8 @@ static int ask_until(int broker, const void *r, size_t size, struct broker_reply
 	int fd = ask(broker, r, size, ret);
 
 	for (int i = 0; fd == -EBUSY && i < TRIES; i++) {
-		int other;
-
 		nanosleep(&pause, NULL);
-		other = borrow_begin();
-		if (other < 0)
-			return other;
-		fd = dup3(other, broker, O_CLOEXEC) < 0 ? -errno : 0;
-		close(other);
+		fd = connect_again(broker);
 		if (!fd)
 			fd = ask(broker, r, size, ret);
 	}
@@ -152,6 +159,18 @@ int borrow_output(int broker, uint32_t lease, int cpu)
 	return ask_until(broker, &request, sizeof(request), &reply);
 }
 
+/*
+ * Sends a request about a process. Returns 0 or a negative errno; -ENOMSG: the connection ended without an answer,
+ * as a broker of before ends it.
+ */
+static int ask_process(int broker, const struct broker_process *packet)
+{
+	struct broker_reply reply = { 0 };
+	const int ret = ask_until(broker, packet, sizeof(*packet), &reply);
+
+	return ret == -EPIPE && !reply.version ? -ENOMSG : ret;
+}
+
 int borrow_process(int broker, uint32_t lease, pid_t pid, const struct lent_process *process)
 {
 	const struct broker_process packet = {
@@ -164,11 +183,15 @@ int borrow_process(int broker, uint32_t lease, pid_t pid, const struct lent_proc
 		.layout = LANGUAGE_LAYOUT,
 		.process = *process,
 	};
-	struct broker_reply reply;
-	int ret = ask_until(broker, &packet, sizeof(packet), &reply);
+	int ret = ask_process(broker, &packet);
 
-	/* A broker of before ends the connection. */
-	return ret == -EPIPE ? -EOPNOTSUPP : ret;
+	/*
+	 * A connection may also end because the process that answers it did. So only a broker that does it again is
+	 * taken for one of before.
+	 */
+	if (ret == -ENOMSG && !(ret = connect_again(broker)))
+		ret = ask_process(broker, &packet);
+	return ret == -ENOMSG ? -EOPNOTSUPP : ret;
 }
 
 int borrow_event(int broker, const struct perf_opts *opts, int which, pid_t tid, int proof, int cpu,

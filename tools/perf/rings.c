@@ -897,8 +897,9 @@ bool perf_rings_fit(const struct perf_opts *opts, size_t others)
 	for (int which = 0; which < PERF_WHICH; which++)
 		events += is_wanted(opts, which);
 	perf_more_files();
+	/* While rings are replaced, both sets are open. */
 	return getrlimit(RLIMIT_NOFILE, &limit) ||
-	       events * opts->nr_pids * sysconf(_SC_NPROCESSORS_ONLN) + OTHER_FILES + others <=
+	       2 * events * opts->nr_pids * sysconf(_SC_NPROCESSORS_ONLN) + OTHER_FILES + others <=
 		       limit.rlim_cur;
 }
 

@@ -172,7 +172,8 @@ bool perf_rings_may_be_lent(const struct perf_opts *opts);
 
 /*
  * Returns whether this process may have as many files open as there are events of @opts, one of each
- * target on each CPU, beside @others that it has open.
+ * target on each CPU, twice, since other rings may take the place of these, and beside @others that it has
+ * open.
  */
 bool perf_rings_fit(const struct perf_opts *opts, size_t others);
 

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * borrow_test.c - tests what a recorder makes of connections to the broker that end without an answer.
+ *
+ * A child of the test stands for the broker. The linker replaces getsockopt(), so that it may be any user's.
+ */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "tools/perf/borrow.h"
+#include "tools/perf/borrow_protocol.h"
+
+#include "kselftest_harness.h"
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
+
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
+{
+	(void)fd, (void)level, (void)name;
+	memset(value, 0, *size);
+	return 0;
+}
+
+/*
+ * Serves a connection for each letter: c closes it, e answers that the process behind it has ended, d that what
+ * was asked for is done. Any further connection is closed.
+ */
+static _Noreturn void serve(int socket, const char *steps)
+{
+	for (;;) {
+		const int fd = accept(socket, NULL, NULL);
+		union broker_packet packet;
+		struct broker_reply reply = {
+			.version = BROKER_VERSION,
+			.error = *steps == 'e' ? EPIPE : 0,
+			.flags = *steps == 'd' ? BROKER_DONE : 0,
+		};
+
+		if (fd < 0 || recv(fd, &packet, sizeof(packet), 0) < 0)
+			_exit(1);
+		if (*steps == 'e' || *steps == 'd')
+			send(fd, &reply, sizeof(reply), MSG_NOSIGNAL);
+		close(fd);
+		steps += *steps != '\0';
+	}
+}
+
+FIXTURE(lost)
+{
+	char folder[32];
+	struct sockaddr_un name;
+	int socket;
+};
+
+FIXTURE_SETUP(lost)
+{
+	strcpy(self->folder, "/tmp/borrow-XXXXXX");
+	ASSERT_NE(NULL, mkdtemp(self->folder));
+	self->name.sun_family = AF_UNIX;
+	snprintf(self->name.sun_path, sizeof(self->name.sun_path), "%s/socket", self->folder);
+	self->socket = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+	ASSERT_EQ(0, bind(self->socket, (struct sockaddr *)&self->name, sizeof(self->name)));
+	ASSERT_EQ(0, listen(self->socket, 8));
+	setenv("SHSTK_BROKER", self->name.sun_path, 1);
+}
+
+FIXTURE_TEARDOWN(lost)
+{
+	unlink(self->name.sun_path);
+	rmdir(self->folder);
+}
+
+FIXTURE_VARIANT(lost)
+{
+	const char *steps;
+	int want;
+};
+
+FIXTURE_VARIANT_ADD(lost, a_broker_of_before_ends_each_connection){
+	.steps = "cc",
+	.want = -EOPNOTSUPP,
+};
+
+FIXTURE_VARIANT_ADD(lost, a_connection_that_ends_once_is_made_again){
+	.steps = "cd",
+	.want = 0,
+};
+
+FIXTURE_VARIANT_ADD(lost, one_that_ends_behind_the_broker_is_no_broker_of_before){
+	.steps = "e",
+	.want = -EPIPE,
+};
+
+FIXTURE_VARIANT_ADD(lost, what_is_answered_is_asked_once){
+	.steps = "d",
+	.want = 0,
+};
+
+TEST_F(lost, request_about_a_process)
+{
+	static const struct lent_process process;
+	const pid_t child = fork();
+	int fd;
+
+	if (!child)
+		serve(self->socket, variant->steps);
+	close(self->socket);
+	fd = borrow_begin();
+	ASSERT_GE(fd, 0);
+	EXPECT_EQ(variant->want, borrow_process(fd, 1, 1, &process));
+	close(fd);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+}
+
+TEST_HARNESS_MAIN
