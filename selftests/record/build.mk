@@ -179,6 +179,11 @@ $(RECORD_B)/rings_test: selftests/record/rings_test.c tools/perf/rings.c \
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
 
+# The agent's account of threads that ended, with another process at its stores.
+$(RECORD_B)/ended_test: selftests/record/ended_test.c $(B)/tools/inject/agent/calls.o
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
+
 # Samples that wait for several threads, with a stand-in for unwinding, and with ThreadSanitizer.
 $(RECORD_B)/ahead_test: selftests/record/ahead_test.c tools/convert/ahead.c tools/shortened.c
 	@mkdir -p $(@D)
@@ -192,7 +197,7 @@ $(RECORD_B)/grow_test: selftests/record/grow_test.c tools/perf/rings.c \
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $< $(filter %.o,$^)
 
-CHECK	+= $(RECORD_B)/rings_test $(RECORD_B)/grow_test
+CHECK	+= $(RECORD_B)/rings_test $(RECORD_B)/grow_test $(RECORD_B)/ended_test
 
 JIT_OBJ := $(patsubst %,$(B)/tools/java/%.o,jit_code codecache hotspot method vmstructs)
 

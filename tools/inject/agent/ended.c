@@ -45,20 +45,35 @@ static bool enter(void)
 	return !atomic_exchange_explicit(&ended.busy, true, memory_order_acquire);
 }
 
+/* Returns whether a slot is still that of the first thread, or of another one that began this image. */
+static bool is_ours(struct rec_slot *slot)
+{
+	return REC_OWNER_PID(atomic_load(&slot->owner)) == agent.pid &&
+	       slot->instance == agent.instance && slot->start_slot == agent.start_slot;
+}
+
 /*
- * Leaves. The recorder sees what waits: it takes that if the process is killed. The first thread may
- * have ended, and its slot may be another process's.
+ * Tells in @rest what waits. The first thread may have ended, and its slot may become another process's at
+ * any moment. Who takes a slot becomes its owner, and only then makes it empty. So if it is ours after the
+ * store, the other one will empty it; if it is not, the store is undone, unless the other one has told
+ * something itself.
  */
+static void tell(struct rec_slot *slot, _Atomic uint64_t *rest, uint64_t ns)
+{
+	if (!is_ours(slot))
+		return;
+	atomic_store(rest, ns);
+	if (!is_ours(slot))
+		atomic_compare_exchange_strong(rest, &ns, 0);
+}
+
+/* Leaves. The recorder sees what waits: it takes that if the process is killed. */
 static void leave(void)
 {
 	struct rec_slot *slot = &agent.slots[agent.start_slot];
 
-	if (slot->instance == agent.instance && slot->start_slot == agent.start_slot) {
-		atomic_store_explicit(&slot->kernel_rest, ended.silent * agent.period,
-				      memory_order_relaxed);
-		atomic_store_explicit(&slot->ticks_rest, ended.unseen * agent.period,
-				      memory_order_relaxed);
-	}
+	tell(slot, &slot->kernel_rest, ended.silent * agent.period);
+	tell(slot, &slot->ticks_rest, ended.unseen * agent.period);
 	atomic_store_explicit(&ended.busy, false, memory_order_release);
 }
 
