@@ -90,7 +90,8 @@ struct convert_opts {
  * @unseen: threads that ended sooner than a period, without a sample.
  * @ended: threads that began and ended while they were recorded, before @varied.
  * @varied: threads that began and ended since @varied of &struct converter.
- * @brief: those of them that lasted less than half a period.
+ * @brief: those of them that lasted less than half a period. One that slept is none of these, however
+ *	little it ran: no record tells how much CPU time a thread had that was not sampled.
  * @other_off: ns off the CPU of the kind that is not wanted.
  * @interpreted: stacks of processes that have an interpreter whose frames nobody reads.
  * @interpreter: name of the first one's file.

@@ -519,6 +519,10 @@ void wait_forget_knock(void)
  * Until then the program's signals wait, but for those of faults, which end the program if they are
  * blocked: another handler could run before the call has begun, make calls of its own, and never
  * come back.
+ *
+ * A cancellation that waits already is acted upon where the call begins, and knock_end() is not reached. The
+ * thread ends then: what it runs until that has the program's signals blocked, until the timer interrupts a call
+ * of it, as it would have interrupted this one. A signal for the process goes to another thread meanwhile.
  */
 static __attribute__((noinline)) void knock_begin(void)
 {

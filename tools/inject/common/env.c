@@ -652,7 +652,12 @@ HOOK_API int pidfd_spawnp(int *pidfd, const char *file, const posix_spawn_file_a
 	return spawn_with_pidfd(next_exec.pidfd_spawnp, pidfd, file, actions, attr, argv, envp);
 }
 
-/* Removes this object from the program's LD_PRELOAD, in place, if the loader would not find it. */
+/*
+ * Removes this object from the program's LD_PRELOAD, in place, if the loader would not find it. A thread that
+ * executes a program at that moment may hand a list on that is half moved: the text only becomes shorter, so at
+ * worst the loader there complains of a name that is none, as it would have of this object. That another thread
+ * changes the environment while one calls system() is an error of the program without us, too.
+ */
 static void remove_missing(void)
 {
 	struct built b;
