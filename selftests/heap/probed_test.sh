@@ -81,12 +81,16 @@ has_answers()
 	[ "$(wc -l <answers)" -ge $asked ]
 }
 
-# order LETTER...: gives one order after the other; the last answer goes to $answer
+# order LETTER...: gives one order after the other; the last answer goes to $answer. A program that has ended
+# reads none: that is said, and does not end this test by SIGPIPE.
 order()
 {
 	for letter; do
-		printf %s "$letter" >&8
-		answered
+		if (trap '' PIPE && printf %s "$letter" >&8) 2>/dev/null; then
+			answered
+		else
+			no_answer
+		fi
 	done
 }
 
