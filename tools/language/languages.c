@@ -498,6 +498,12 @@ void languages_tell_again(struct languages *all)
 	}
 }
 
+/*
+ * What another process's program was told of it stays there until newer ones take its place, since to take it back
+ * would be a connection for each process that ends. If its number is used again, the program reads frames of the
+ * new process as it did of the old one, only of the same user and while the same recording lasts. The recorder takes
+ * functions for a process that has an interpreter alone, and tells it anew.
+ */
 void languages_ended(struct languages *all, int pid)
 {
 	struct told_process *t = find_told(all, pid);
