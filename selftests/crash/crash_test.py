@@ -267,9 +267,14 @@ def standing():
     return target, path
 
 
+def of(pid):
+    """Begins a report of a process, which is given more time than a user would give it."""
+    return [SHSTK, 'crash', '-p', str(pid), '--timeout=150']
+
+
 def crash(pid, data, *args, command=(), **how):
     """Runs the command as the kernel does, with a core file coming by a pipe."""
-    return subprocess.run([SHSTK, 'crash', '-p', str(pid), *args,
+    return subprocess.run([*of(pid), *args,
                            *(['--', *command] if command else [])], input=data, check=False,
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, timeout=LIMIT, **how)
 
@@ -328,7 +333,7 @@ def report_of_first_ends(*more):
     with Process(fixed, stdout=subprocess.PIPE,
                  env=dict(os.environ, CRASHER_STANDS='1')) as target, open(head, 'rb') as file:
         equal(target.stdout.readline(), b'ready\n', 'the other one')
-        with Process([SHSTK, 'crash', '-p', str(target.pid), '-o', path], stdin=file,
+        with Process([*of(target.pid), '-o', path], stdin=file,
                      stderr=subprocess.PIPE) as reporter:
             said = reporter.stderr.read()
             _, status, usage = os.wait4(reporter.pid, 0)
@@ -440,9 +445,8 @@ def nothing_but_standard_input():
     target, path = standing()
     with target, open(path, 'rb') as file:
         folder = os.path.join(TMP, 'bare')
-        done = subprocess.run(['sh', '-c', 'exec "$@" >&- 2>&-', 'sh', SHSTK, 'crash', '-p',
-                               str(target.pid), '--dir', folder], stdin=file, check=False,
-                              timeout=LIMIT)
+        done = subprocess.run(['sh', '-c', 'exec "$@" >&- 2>&-', 'sh', *of(target.pid), '--dir', folder],
+                              stdin=file, check=False, timeout=LIMIT)
         equal(done.returncode, 0, 'status')
         target.kill()
     name, = os.listdir(folder)
