@@ -310,7 +310,7 @@ static pid_t fork_to(void (*end)(int))
 
 	if (pid)
 		return pid;
-	alarm(20);
+	alarm(200); /* ends a child that hangs */
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	end(3);
 	return 0;
