@@ -460,8 +460,11 @@ static noinline void read_behind(struct language_run *run)
 		l->identity.tail = sum_strings(run);
 }
 
-/* Returns whether the function whose words were read is the one in @r. */
-static __always_inline bool is_same(const struct language_walk *l, const struct language_repeat *r)
+/*
+ * Returns whether the function whose words were read is the one in @r. It is a function of its own because
+ * of its stack.
+ */
+static noinline bool is_same(const struct language_walk *l, const struct language_repeat *r)
 {
 	u64 differ = (r->identity.lease ^ l->identity.lease) |
 		     (r->identity.space ^ l->identity.space) |
@@ -773,8 +776,8 @@ static __always_inline void read_outer_end(struct language_run *run)
 	bpf_loop(LANGUAGE_FRAMES - LANGUAGE_INNER + 1, pass_language_frame, run, 0);
 }
 
-static __always_inline void begin_moment(struct language_run *run, struct task_struct *task,
-					 u32 number)
+/* It is a function of its own because of its stack. */
+static noinline void begin_moment(struct language_run *run, struct task_struct *task, u32 number)
 {
 	const volatile u64 *registers = (void *)bpf_task_pt_regs((void *)task);
 	struct language_walk *l = run->l;

@@ -39,8 +39,11 @@ static __always_inline u64 count_below(const u64 *node, int n, u64 end, u64 addr
 	int i;
 
 #pragma unroll
-	for (i = 0; i < n; i++)
+	for (i = 0; i < n; i++) {
 		below += BELOW(i, end) & BELOW(node[NODE_PIVOT + i] & ~(1ull << 63), addr);
+		/* One after the other: else compilers keep many of them on the stack. */
+		asm volatile("" : "+r"(below), "+r"(end));
+	}
 	return below;
 }
 
@@ -65,6 +68,7 @@ static __always_inline u64 pass_node(struct walk *w, u64 node, u64 type, u64 add
 	return w->node[MASKED(slot, 32)];
 }
 
+/* It is a function of its own because of its stack: so it is with read_vma(). */
 static noinline u64 find_vma(struct walk *w, u64 addr)
 {
 	const struct mm_struct *mm = w->mm;
@@ -118,18 +122,16 @@ static __always_inline bool read_file(const struct file *from, struct walk_file 
 }
 
 /*
- * Reads the mapping that contains @addr, and what identifies its file. A VMA may be reused
- * meanwhile, so the result counts only if it is the same when read again. Returns false if there is
- * no executable mapping.
+ * Reads the mapping that contains @addr, and what identifies its file, where @vma was found. A VMA may be
+ * reused meanwhile, so the result counts only if it is the same when read again. Returns false if there
+ * is no executable mapping.
  */
-static __always_inline bool read_vma(struct walk *w, u64 addr, struct mapping *m)
+static noinline bool read_vma(struct walk *w, const struct vm_area_struct *vma, u64 addr,
+			      struct mapping *m)
 {
-	const struct vm_area_struct *vma = (void *)find_vma(w, addr);
 	u64 start, end, pgoff;
 	struct file *from;
 
-	if (!vma)
-		return false;
 	start = BPF_CORE_READ(vma, vm_start);
 	end = BPF_CORE_READ(vma, vm_end);
 	pgoff = BPF_CORE_READ(vma, vm_pgoff);
@@ -198,6 +200,7 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 {
 	u32 number = MASKED(w->mappings, NR_MAPPINGS);
 	struct mapping *m = &w->mapping[number];
+	const struct vm_area_struct *vma;
 	struct walk_file file;
 
 	/* The old mapping in this place is gone, even if no new one is found. */
@@ -205,7 +208,8 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 	m->table = 0;
 	m->ruled.size = 0;
 	m->id = (struct walk_file){};
-	if (!read_vma(w, addr, m)) {
+	vma = (void *)find_vma(w, addr);
+	if (!vma || !read_vma(w, vma, addr, m)) {
 		m->len = 0;
 		return NULL;
 	}

@@ -57,6 +57,8 @@ struct native_repeat {
  * @code: address of the object of machine code that was found.
  * @code_start: address of its first instruction.
  * @literals: address of the functions that are inlined.
+ * @found: address of the text of the function that was described; 0: it is not known.
+ * @found_size: its bytes.
  * @text: address of the text that is read.
  * @text_left: bytes of it that are left.
  * @text_lines: lines that have ended.
@@ -83,6 +85,8 @@ struct native_state {
 	u64 code;
 	u64 code_start;
 	u64 literals;
+	u64 found;
+	u64 found_size;
 	u64 text;
 	u64 text_left;
 	u64 text_lines;
@@ -254,10 +258,10 @@ static long pass_text(u32 round, struct language_run *r)
 }
 
 /*
- * Finds the line of a function's first character, and the address of its text, which is 0 if it is
- * not known. Returns false if this sample has read too much for that.
+ * Finds the line of a function's first character, and its text, whose address is 0 if it is not known.
+ * Returns false if this sample has read too much for that. It is a function of its own because of its stack.
  */
-static __always_inline bool find_text_of(struct language_run *r, u64 *text, u64 *size)
+static noinline bool find_text_of(struct language_run *r)
 {
 	const struct native_offsets *o = &r->n->at;
 	struct native_state *s = r->s;
@@ -268,7 +272,7 @@ static __always_inline bool find_text_of(struct language_run *r, u64 *text, u64 
 	u64 at = form == STRING_OUTSIDE ? peek(source + o->string_resource) :
 					  source + NATIVE_ELEMENTS;
 
-	*text = *size = w[NATIVE_LINE] = 0;
+	s->found = s->found_size = w[NATIVE_LINE] = 0;
 	s->wide = !(w[NATIVE_SOURCE_TYPE] & STRING_BYTES);
 	s->text_left = w[NATIVE_START] << s->wide;
 	if (w[NATIVE_SOURCE_TYPE] >= STRING_TYPES ||
@@ -284,9 +288,15 @@ static __always_inline bool find_text_of(struct language_run *r, u64 *text, u64 
 	if (s->failed)
 		return true;
 	w[NATIVE_LINE] = number(w[NATIVE_SCRIPT], o->script_line) + s->text_lines + 1;
-	*text = at + (w[NATIVE_START] << s->wide);
-	*size = (w[NATIVE_END] - w[NATIVE_START]) << s->wide;
+	s->found = at + (w[NATIVE_START] << s->wide);
+	s->found_size = (w[NATIVE_END] - w[NATIVE_START]) << s->wide;
 	return true;
+}
+
+/* Returns whether this sample has room for something new. */
+static __always_inline bool has_room(const struct language_walk *l)
+{
+	return l->met < LANGUAGE_NEW;
 }
 
 /* Begins a record of something new. Returns it, or NULL if this sample has no room for it. */
@@ -297,7 +307,7 @@ static __always_inline struct language_code *begin_code(struct language_run *r)
 	u32 zero = 0;
 
 	c = bpf_map_lookup_elem(&language_codes, &zero);
-	if (!c || l->met >= LANGUAGE_NEW)
+	if (!c || !has_room(l))
 		return NULL;
 	l->met++;
 	c->kind = LANGUAGE_CODE;
@@ -330,9 +340,9 @@ static noinline u64 introduce_function(struct language_run *r)
 {
 	u64 *w = r->l->words;
 	struct language_code *c = begin_code(r);
-	u64 table = member(w[NATIVE_BYTECODE], r->n->at.bytecode_positions), text, size, got;
+	u64 table = member(w[NATIVE_BYTECODE], r->n->at.bytecode_positions), got;
 
-	if (!c || !find_text_of(r, &text, &size))
+	if (!c)
 		return 0;
 	c->got[0] =
 		copy_string(c->shorts[0], w[NATIVE_NAME], w[NATIVE_NAME_HEAD], w[NATIVE_NAME_TYPE]);
@@ -344,7 +354,8 @@ static noinline u64 introduce_function(struct language_run *r)
 		      0;
 	c->got[2] = got;
 	got = MASKED(got, NATIVE_TABLE);
-	w[NATIVE_TEXT_BYTES] = copy_bytes(c->table + got, text, size, NATIVE_TEXT);
+	w[NATIVE_TEXT_BYTES] =
+		copy_bytes(c->table + got, r->s->found, r->s->found_size, NATIVE_TEXT);
 	return end_code(r, c, got + MASKED(w[NATIVE_TEXT_BYTES], NATIVE_TEXT));
 }
 
@@ -378,7 +389,9 @@ static __always_inline u64 look_up_function(struct language_run *r, u64 shared, 
 	begin_identity(l, NATIVE_KEYS, l->words[NATIVE_FILE] + NATIVE_ELEMENTS,
 		       l->words[NATIVE_FILE_HEAD] >> 32);
 	id = bpf_map_lookup_elem(functions_of(r), &l->identity);
-	return id ? *id : introduce_function(r);
+	if (id)
+		return *id;
+	return has_room(l) && find_text_of(r) ? introduce_function(r) : 0;
 }
 
 /*
@@ -390,9 +403,12 @@ static noinline u64 identify_function(struct language_run *r, u64 shared, u64 by
 	struct native_repeat *known = &r->s->repeats[MASKED(shared >> 5, REPEATS)];
 	const u64 sample = r->l->sample;
 
-	if (known->sample != sample || known->shared != shared || known->bytecode != bytecode)
-		*known = (struct native_repeat){ shared, bytecode,
-						 look_up_function(r, shared, bytecode), sample };
+	if (known->sample == sample && known->shared == shared && known->bytecode == bytecode)
+		return known->id;
+	known->id = look_up_function(r, shared, bytecode);
+	known->shared = shared;
+	known->bytecode = bytecode;
+	known->sample = sample;
 	return known->id;
 }
 
@@ -679,7 +695,10 @@ static __always_inline bool enter(struct language_run *r, struct language_entry 
 
 	s->function = member(s->fp - 16, 0);
 	s->shared = member(s->function, n->at.function_shared);
-	*e = (struct language_entry){ .addr = s->fp };
+	e->addr = s->fp;
+	e->id = 0;
+	e->at = 0;
+	e->flags = 0;
 	/* Functions of the virtual machine's own have a number there, and no text. */
 	if (type_of(n, s->shared) == n->types.shared && !(peek(s->shared + n->at.data) & 1))
 		return false;

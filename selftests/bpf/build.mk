@@ -46,6 +46,10 @@ $(BPF_SERVE): $(BPF_B)/%: selftests/bpf/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \
 
 CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),$(BPF_SERVE))
 
+# depth_test has how much of the kernel's stack each program leaves.
+selftests/bpf/depth_test.py: | $(filter %.bpf.o,$(TOOL_OBJECTS))
+CHECK += selftests/bpf/depth_test.py
+
 # These have a part of the walk as it is; piece_test has a memory of its own.
 $(addprefix $(BPF_B)/,piece_test ruled_test): $(BPF_B)/%_test: selftests/bpf/%_test.c bpf/%.h
 	@mkdir -p $(@D)
