@@ -8,7 +8,6 @@
 /* A call leaves the return address in x30. What rules say of another register is about it. */
 #define WALK_LINK_REGISTER true
 #define WALK_CALL_PUSHES 0 /* bytes */
-#define WALK_REGISTERS 32 /* a power of two; x0 to x30 are in use */
 
 /*
  * The CPU may make loads in another order, so a stamp may be newer than what was read before it.
@@ -36,20 +35,22 @@ enum {
 
 #define STATE_32_BIT 0x10 /* PSR_MODE32_BIT */
 
-/* Reads the registers. Returns false if the code is not 64-bit. */
-static __always_inline bool walk_arch_start(struct frame *f, u64 *reg, const u64 *pt)
+/* Reads the registers with which a walk begins. Returns false if the code is not 64-bit. */
+static __always_inline bool walk_arch_start(struct frame *f, const u64 *pt)
 {
 	const volatile u64 *word = pt;
-	int i;
 
-#pragma unroll
-	for (i = 0; i <= PT_LR; i++)
-		reg[i] = word[i];
 	f->fp = word[PT_FP];
 	f->other = word[PT_LR];
 	f->sp = word[PT_SP];
 	f->pc = word[PT_PC];
 	return !(word[PT_STATE] & STATE_32_BIT);
+}
+
+/* Returns the index of a register in struct user_pt_regs by its DWARF number. */
+static __always_inline u32 walk_arch_place(u32 dwarf)
+{
+	return dwarf & 31;
 }
 
 #define WALK_PT_PC PT_PC

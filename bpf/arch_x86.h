@@ -12,7 +12,6 @@
 #define WALK_CALL_PUSHES 8 /* bytes */
 #define WALK_DWARF_RAX 0
 #define WALK_DWARF_RBX 3
-#define WALK_REGISTERS 16 /* a power of two */
 
 /* The CPU makes loads in their order, so a stamp is older than what is read after it. */
 #define WALK_REMEMBERS true
@@ -51,29 +50,29 @@ enum {
 
 #define USER_CS 0x33 /* of 64-bit code; the high half may hold other things (FRED) */
 
-/* of 64-bit code; the high half of the word may hold other things (FRED) */
-static __always_inline bool walk_arch_start(struct frame *f, u64 *reg, const u64 *pt)
+/* Reads the registers with which a walk begins. Returns false if the code is not 64-bit. */
+static __always_inline bool walk_arch_start(struct frame *f, const u64 *pt)
 {
 	const volatile u64 *word = pt;
 
-	reg[0] = word[PT_AX];
-	reg[1] = word[PT_DX];
-	reg[2] = word[PT_CX];
-	reg[3] = f->other = word[PT_BX];
-	reg[4] = word[PT_SI];
-	reg[5] = word[PT_DI];
-	reg[6] = f->fp = word[PT_BP];
-	reg[7] = f->sp = word[PT_SP];
-	reg[8] = word[PT_R8];
-	reg[9] = word[PT_R9];
-	reg[10] = word[PT_R10];
-	reg[11] = word[PT_R11];
-	reg[12] = word[PT_R12];
-	reg[13] = word[PT_R13];
-	reg[14] = word[PT_R14];
-	reg[15] = word[PT_R15];
+	f->other = word[PT_BX];
+	f->fp = word[PT_BP];
+	f->sp = word[PT_SP];
 	f->pc = word[PT_IP];
 	return (u16)word[PT_CS] == USER_CS;
+}
+
+/* The places of registers by their DWARF numbers, four bits each, but for the stack pointer's. */
+#define PLACES                                                                                     \
+	(PT_AX | PT_DX << 4 | PT_CX << 8 | PT_BX << 12 | PT_SI << 16 | PT_DI << 20 | PT_BP << 24 | \
+	 (u64)PT_R8 << 32 | (u64)PT_R9 << 36 | (u64)PT_R10 << 40 | (u64)PT_R11 << 44 |             \
+	 (u64)PT_R12 << 48 | (u64)PT_R13 << 52 | (u64)PT_R14 << 56 | (u64)PT_R15 << 60)
+#define DWARF_RSP 7
+
+/* Returns the index of a register in struct pt_regs by its DWARF number. */
+static __always_inline u32 walk_arch_place(u32 dwarf)
+{
+	return dwarf == DWARF_RSP ? PT_SP : PLACES >> 4 * (dwarf & 15) & 15;
 }
 
 #define WALK_PT_PC PT_IP

@@ -16,14 +16,15 @@
 #define EINVAL 22
 #define ENODATA 61
 
-static __always_inline void hand_out(const struct walk *w, struct shstk_stack *to)
+static __always_inline void hand_out(const struct walk *w, const struct walk_config *c,
+				     struct shstk_stack *to)
 {
 	u32 i, nr = w->nr + 1;
 
 	to->nr = nr < SHSTK_STACK_MAX ? nr : SHSTK_STACK_MAX;
 	to->whole = is_whole(w);
 	to->guesses = w->chain.guesses;
-	to->pid = w->pid;
+	to->pid = visible_pid(c);
 	for (i = 0; i < SHSTK_STACK_MAX; i++)
 		to->pc[i] = i < nr ? w->entry[i] & ~WALK_MARKS : 0;
 }
@@ -36,7 +37,7 @@ static __always_inline int walk_to(struct walk *w, const struct walk_config *c,
 	w->first = 1;
 	w->entry[0] = w->frame.pc;
 	walk_on(w);
-	hand_out(w, to);
+	hand_out(w, c, to);
 	return to->nr;
 }
 

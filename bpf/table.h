@@ -8,7 +8,7 @@
 #ifndef BPF_TABLE_H
 #define BPF_TABLE_H
 
-#include "walk_state.h"
+#include "program.h"
 
 #define WALK_PAGE 4096
 #define BLOCK_WORDS (WALK_BLOCK / 4)
@@ -165,6 +165,15 @@ static __always_inline u64 look_up_rule(const struct mapping *m, u64 off)
 	return rule;
 }
 
+/* Returns the process ID as user space sees it. */
+static __always_inline u32 own_pid(void)
+{
+	u32 zero = 0;
+	const struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);
+
+	return c ? visible_pid(c) : 0;
+}
+
 /* Asks for the table of a file. Each file is asked for once. */
 static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
 {
@@ -183,7 +192,7 @@ static noinline void ask(struct walk *w, const struct walk_file *file, u64 addr)
 	}
 	a->file = *file;
 	a->addr = addr;
-	a->pid = w->pid;
+	a->pid = own_pid();
 	a->uid = bpf_get_current_uid_gid();
 	bpf_ringbuf_submit(a, 0);
 }

@@ -135,9 +135,8 @@ struct stamp {
  *	others walk, as those at perf events cannot interrupt each other.
  * @frame: the frame that the walk has reached.
  * @rule: unwind rule of this frame.
- * @regs: registers where the walk began, by their DWARF numbers.
+ * @regs: address of the registers where the walk began.
  * @mm: the address space.
- * @pid: process ID.
  * @page: bytes of a page of memory.
  * @instance: pending return probes of frames that were not passed yet.
  * @vdso: address of the vDSO.
@@ -163,11 +162,10 @@ struct walk {
 	u64 busy;
 	struct frame frame;
 	struct packed_rule rule;
-	u64 regs[WALK_REGISTERS];
+	const struct pt_regs *regs;
 	struct mm_struct *mm;
 	const struct return_instance *instance;
 	u64 vdso;
-	u32 pid;
 	u32 page;
 	u32 now, mappings;
 	struct mapping mapping[NR_MAPPINGS];
@@ -192,9 +190,14 @@ struct walk {
 
 #define get_kernel_nofault(value, from) bpf_core_read(&(value), sizeof(value), from)
 
-static __always_inline u64 walk_arch_register(const u64 *regs, unsigned int dwarf)
+/* Few walks need another register than those with which they begin. */
+static noinline __maybe_unused u64 walk_arch_register(const struct pt_regs *regs,
+						      unsigned int dwarf)
 {
-	return regs[MASKED(dwarf, WALK_REGISTERS)];
+	u64 value = 0;
+
+	bpf_probe_read_kernel(&value, sizeof(value), (const u64 *)regs + walk_arch_place(dwarf));
+	return value;
 }
 
 /*

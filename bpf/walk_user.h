@@ -193,11 +193,11 @@ static __always_inline bool begin_walk(struct walk *w, const struct walk_config 
 	struct pt_regs *pt;
 
 	w->mm = mm;
-	w->pid = visible_pid(c);
 	if (!mm || task->flags & PF_KTHREAD)
 		return false;
 	pt = (void *)bpf_task_pt_regs((void *)task);
-	if (!walk_arch_start(&w->frame, w->regs, (void *)pt))
+	w->regs = pt;
+	if (!walk_arch_start(&w->frame, (void *)pt))
 		return false;
 	w->vdso = (u64)mm->context.vdso;
 	utask = ushstk_own_utask();
