@@ -13,6 +13,7 @@
 #                       measure what the functions of a Python program cost a sample
 #   make bench-rate     measure what the recorder would take of a machine with 128 CPUs
 #   make bench-crowd    measure what the recorder takes to begin and to end beside 10,000 processes
+#   make bench-flood    measure what it takes where mappings of code change all the time
 #   make bench-bpf      measure what the walk of stacks in BPF costs; BENCH_BPF names parts
 #   make bench-shares   measure how far shares of samples are from the truth
 #   make bench-instr    count the instructions of captures and of recording allocations,
@@ -100,7 +101,7 @@ $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # Packages are installed first, because a fresh machine could not compile without them.
-bench bench-bpf bench-crowd bench-heap bench-instr bench-languages bench-names bench-rate bench-record bench-shares \
+bench bench-bpf bench-crowd bench-flood bench-heap bench-instr bench-languages bench-names bench-rate bench-record bench-shares \
 		bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
@@ -133,6 +134,14 @@ $(BENCH)/sleepers: selftests/bench/sleepers.c
 run-bench-crowd: all $(BENCH)/sleepers
 	$(Q)selftests/bench/crowd $(B)
 
+$(BENCH)/flood: selftests/bench/flood.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O1 -g -fomit-frame-pointer \
+		-fno-optimize-sibling-calls -o $@ $<
+
+run-bench-flood: all $(BENCH)/flood
+	$(Q)selftests/bench/flood $(B)
+
 run-bench-bpf: all $(addprefix $(B)/selftests/bpf/,walk_cost walk_cost_fp spin shstk-walk.bpf.o)
 	$(Q)selftests/bench/bpf $(B) $(BENCH_BPF)
 
@@ -145,5 +154,5 @@ run-bench-shares: all $(B)/selftests/record/sums
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
 
-.PHONY: bench-record bench-bpf run-bench-bpf bench-crowd run-bench-crowd bench-languages run-bench-languages bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
+.PHONY: bench-record bench-bpf run-bench-bpf bench-crowd run-bench-crowd bench-flood run-bench-flood bench-languages run-bench-languages bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
 	run-bench run-bench-names run-bench-rate run-bench-record run-bench-heap run-bench-instr run-bench-shares run-bench-versus
