@@ -213,9 +213,9 @@ def whole_stacks():
 def judged(program, *options, env=None):
     """Returns what judge counts: samples, whole chains, and of copies: equal, different."""
     path = os.path.join(TMP, 'chains.data')
-    done = run('perf', 'record', '-q', '-e', 'cpu-clock:u', '-F', '2000', *options, '-o', path,
-               '--', 'env', '-u', 'LD_PRELOAD', os.path.join(HERE, program),
-               env={**os.environ, **(env or {})})
+    done = perf('record', '-q', '-e', 'cpu-clock:u', '-F', '2000', *options, '-o', path,
+                '--', 'env', '-u', 'LD_PRELOAD', os.path.join(HERE, program),
+                env={**os.environ, **(env or {})})
     check(done.returncode == 0, done.stderr)
     out = run(JUDGE, path).stdout
     print('# ' + out.replace('\n', '\n# '))
@@ -244,7 +244,7 @@ def kernel_chains():
 def no_chains():
     """a file without callchains has nothing to judge, which is said in one line"""
     path = os.path.join(TMP, 'plain.data')
-    run('perf', 'record', '-q', '-e', 'cpu-clock:u', '-o', path, '--', BURN)
+    perf('record', '-q', '-e', 'cpu-clock:u', '-o', path, '--', BURN)
     done = run(JUDGE, path)
     check(done.returncode == 1 and 'record with perf record -g' in one_line(done.stderr),
           done.stderr)
