@@ -54,6 +54,19 @@ static __always_inline u32 walk_arch_place(u32 dwarf)
 }
 
 #define WALK_PT_PC PT_PC
+#define WALK_PT_LIVE_FRAME 27 /* No interpreter with struct language_live is known here. */
+#define WALK_PT_LIVE 28
+
+/*
+ * Returns a number of the address space that no other one ever has: its ASID with the generation. It
+ * gets another one when all ASIDs were given; no two address spaces have the same in one generation.
+ */
+static __always_inline u64 walk_arch_space(struct task_struct *task)
+{
+	const struct task_struct___arm64 *t = (const void *)task;
+
+	return BPF_CORE_READ(t, mm, context.id.counter);
+}
 
 /* Returns the thread pointer, as it was when the thread last got its CPU. */
 static __always_inline u64 walk_arch_thread(struct task_struct *task)

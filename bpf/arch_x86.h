@@ -76,6 +76,14 @@ static __always_inline u32 walk_arch_place(u32 dwarf)
 }
 
 #define WALK_PT_PC PT_IP
+#define WALK_PT_LIVE_FRAME PT_R14 /* struct language_live */
+#define WALK_PT_LIVE PT_R15
+
+/* Returns a number of the address space that no other one ever has. */
+static __always_inline u64 walk_arch_space(struct task_struct *task)
+{
+	return BPF_CORE_READ(task, mm, context.ctx_id);
+}
 
 /* Returns the thread pointer. */
 static __always_inline u64 walk_arch_thread(struct task_struct *task)

@@ -13,9 +13,9 @@ WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi -ffile-pr
 WALK_BPF_HEADERS_x86 := /usr/include/$(MULTIARCH)
 WALK_BPF_HEADERS_arm64 := $(patsubst %/asm,%,$(firstword \
 	$(wildcard /usr/include/aarch64-linux-gnu/asm) /usr/aarch64-linux-gnu/include/asm))
-# The programs of each architecture. No interpreter is known on arm64.
+# The programs of each architecture. On arm64 only Python is known, and only beside copies of stacks.
 WALK_BPF_x86	:= walk lend lend_native language native probed stack
-WALK_BPF_arm64	:= walk lend stack
+WALK_BPF_arm64	:= walk lend language stack
 HAS_LIBBPF_H	:= $(wildcard /usr/include/bpf/bpf_core_read.h)
 WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h) tools/probes/bpf/event.h
 LLVM_STRIP	?= llvm-strip

@@ -117,8 +117,17 @@ struct thread_struct___arm64 {
 	} uw;
 };
 
+struct mm_struct___arm64 {
+	struct {
+		struct {
+			__s64 counter;
+		} id;
+	} context;
+};
+
 struct task_struct___arm64 {
 	struct thread_struct___arm64 thread;
+	struct mm_struct___arm64 *mm;
 };
 
 /* Since 7.2: before, the flags of the address space had it. */

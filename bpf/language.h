@@ -14,7 +14,7 @@
 #include "context.h"
 
 /* Changes with each change of struct lent_process (lend.h) and of the records, for users of the broker. */
-#define LANGUAGE_LAYOUT 6
+#define LANGUAGE_LAYOUT 7
 
 #define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */
@@ -237,9 +237,10 @@ struct language_task {
  *	@base, or is found by @variable.
  * @base: address of the base, if there is no @key_at.
  * @variable: thread-local variable with the address of the base, if @by_variable.
- * @slot: offset from the thread pointer of the value that key 0 has; the next is 16 bytes behind.
- * @thread_at: offset in the base of a word that must be the thread pointer, or else the base is
- *	that of another thread or of no thread.
+ * @thread_below: bytes from what pthread_self(3) returns, the thread, to the thread pointer.
+ * @slot: offset in the thread of the value that key 0 has; the next is 16 bytes behind.
+ * @thread_at: offset in the base of a word that must be the thread, or else the base is that of
+ *	another thread or of no thread.
  * @base_word_at: offset of a word of the base that is passed on.
  * @frames: the list of the frames, the innermost first.
  * @stack: the frames lie in a row; only the first one is found by @frames.
@@ -278,6 +279,7 @@ struct language_target {
 	__u64 key_at;
 	__u64 base;
 	struct context_variable variable;
+	__u64 thread_below;
 	__u32 slot;
 	__u32 thread_at;
 	__u32 base_word_at;

@@ -258,12 +258,12 @@ static __always_inline u64 next_frame(const struct language_target *t,
 /* Returns the address of the base, or 0. */
 static __always_inline u64 find_base(const struct language_target *t, struct task_struct *task)
 {
-	const u64 thread = BPF_CORE_READ(task, thread.fsbase);
+	const u64 pointer = walk_arch_thread(task), thread = pointer - t->thread_below;
 	u64 base = t->base;
 	u32 key = 0;
 
 	if (t->by_variable) {
-		base = find_variable(&t->variable, thread);
+		base = find_variable(&t->variable, pointer);
 		base = base ? user_word(base) : 0;
 	}
 	if (t->key_at) {
@@ -789,7 +789,7 @@ static noinline void begin_moment(struct language_run *run, struct task_struct *
 	l->entered = 0;
 	l->sample++;
 	l->identity.lease = 0;
-	l->identity.space = BPF_CORE_READ(task, mm, context.ctx_id);
+	l->identity.space = walk_arch_space(task);
 	begin_for(run);
 	l->moment.kind = LANGUAGE_MOMENT;
 	l->moment.target = number;
@@ -800,13 +800,13 @@ static noinline void begin_moment(struct language_run *run, struct task_struct *
 	l->moment.repeats = 0;
 	l->moment.task_size = 0;
 	l->moment.base_word = 0;
-	l->moment.pc = registers[PT_IP];
+	l->moment.pc = registers[WALK_PT_PC];
 	l->moment.sp = registers[PT_SP];
 	l->moment.truth = run->t->truth ? user_word(run->t->truth) : 0;
 	l->live_frame = 0;
-	l->live = registers[PT_R15];
+	l->live = registers[WALK_PT_LIVE];
 	if (l->moment.pc >= run->t->live.start && l->moment.pc < run->t->live.end)
-		l->live_frame = registers[PT_R14];
+		l->live_frame = registers[WALK_PT_LIVE_FRAME];
 }
 
 #ifdef LANGUAGE_NATIVE

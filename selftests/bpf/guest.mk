@@ -21,8 +21,8 @@ BPF_FILES_x86 := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selft
 	$(B)/selftests/loader/libprotobuf-c.so.1 $(B)/selftests/record/throw $(B)/selftests/kmod/x86/input.i
 BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains shstk judge shstk-walk.bpf.o) \
 	$(B)/selftests/kmod/arm64/input.i
-BPF_STEPS_arm64 = $(BPF_CONTEXT)
-BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE) $(BPF_LENT)
+BPF_STEPS_arm64 = $(BPF_CONTEXT) $(BPF_LANGUAGE_arm64)
+BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE_x86) $(BPF_LENT)
 # What the broker lends: tests, the command and its programs.
 BPF_LENT_NEEDS := $(addprefix $(B)/,shstk shstk-lend.bpf.o shstk-lend_native.bpf.o shstk-walk.bpf.o \
 	selftests/loader/libprotobuf-c.so.1)
@@ -35,15 +35,19 @@ $(eval $(call walk_objects,$(BPF_ARM64),arm64,WALK_ARM64))
 $(BPF_ARM64)/bpf/%.o: selftests/bpf/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
-$(BPF_ARM64)/chains: $(BPF_ARM64)/bpf/chains.o $$(RECORD_TOOLS) $$(RECORD_SYMBOL) \
+$(BPF_ARM64)/bpf/truth.o: selftests/language/truth.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -c -o $@ $<
+$(BPF_ARM64)/chains $(BPF_ARM64)/truth: $(BPF_ARM64)/%: $(BPF_ARM64)/bpf/%.o $$(RECORD_TOOLS) $$(RECORD_SYMBOL) \
 		$(BPF_ARM64)/left_out.o $(B)/lib/arm64/libshstk.a
 	$(Q)$(ARM64)objcopy --weaken-symbol=main $(RECORD_ARM64)/tools/shstk.o $@-shstk.o
 	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $@-shstk.o \
 		$(filter-out $(RECORD_ARM64)/tools/shstk.o,$^) -Wl,--allow-shlib-undefined \
 		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
 
-BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py truth_runs.py program.py judge.py) \
-	$(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
+BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py truth_runs.py program.py judge.py)
+BPF_LANGUAGE_x86 := $(BPF_LANGUAGE) $(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
+BPF_LANGUAGE_arm64 := $(BPF_LANGUAGE) $(BPF_ARM64)/truth $(BPF_ARM64)/shstk-language.bpf.o
 
 # Allocations by probes on a kernel that no other guest has (HEAP_PROBED_x86 is known later).
 BPF_GUESTS_PROBED := x86-qemu-6.1
@@ -61,11 +65,12 @@ echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
 echo "	'broker:walk=selftests/broker/walk.sh $(B)/selftests/broker/walk_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'broker:frames=selftests/broker/walk.sh $(B)/selftests/broker/frames_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'broker:native=selftests/broker/walk.sh $(B)/selftests/broker/native_frames_test $(BPF_LENT_NEEDS)' \\"; \
-echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE) $(B)/selftests/loader/libprotobuf-c.so.1' \\";
+echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE_x86) $(B)/selftests/loader/libprotobuf-c.so.1' \\";
 endef
 
 define bpf_steps_arm64
-echo "	'context:bpf=selftests/context/guest.sh $(BPF_CONTEXT)' \\";
+echo "	'context:bpf=selftests/context/guest.sh $(BPF_CONTEXT)' \\"; \
+echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE_arm64)' \\";
 endef
 
 # $(1) guest, $(2) its architecture, $(3) the programs

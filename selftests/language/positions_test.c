@@ -6,8 +6,10 @@
  * The language is one of this program: all its functions are in one place, and the line of each
  * frame is what was read of the process.
  */
+#include <elf.h>
 #include <errno.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "bpf/lend.h"
@@ -117,6 +119,19 @@ static int find_interpreter(struct languages *all, struct shstk_symbols *symbols
 	return ret;
 }
 
+/* Returns the file of an interpreter that is for a machine, or -1. */
+static int make_file(unsigned int machine)
+{
+	Elf64_Ehdr header = { .e_machine = machine };
+	int fd = memfd_create("interpreter", MFD_CLOEXEC);
+
+	if (fd >= 0 && write(fd, &header, sizeof(header)) != sizeof(header)) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
 /* Places a sample of FRAMES lines from @first on. Returns the number of its entries. */
 static unsigned int place(struct languages *all, int number, unsigned int first)
 {
@@ -146,6 +161,35 @@ static unsigned int place(struct languages *all, int number, unsigned int first)
 		};
 	languages_take(all, 1, 0, &record, sizeof(record));
 	return languages_place(all, &sample, &native, pcs, marks, FRAMES);
+}
+
+TEST(an_interpreter_for_a_machine_of_which_its_language_is_not_known_is_refused)
+{
+	static const struct {
+		unsigned int machine;
+		int number;
+	} cases[] = { { EM_RISCV, 0 }, { EM_AARCH64, 0 }, { EM_X86_64, 1 } };
+	struct shstk_symbols *symbols = NULL;
+
+	ASSERT_EQ(0, shstk_symbols_create(NULL, &symbols));
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct languages *all = languages_create(NULL);
+		const struct language_module module = {
+			.fd = make_file(cases[i].machine),
+			.account = shstk_symbols_process_account(symbols, getpid()),
+		};
+
+		ASSERT_TRUE(all && module.fd >= 0);
+		languages_stopped_only(all);
+		EXPECT_EQ(cases[i].number, languages_find(all, &module));
+		EXPECT_EQ(!cases[i].number, languages_refused(all) != NULL);
+		if (!cases[i].number)
+			EXPECT_STREQ("[python] is not known on this kind of machine",
+				     languages_refused(all));
+		close(module.fd);
+		languages_destroy(all);
+	}
+	shstk_symbols_destroy(symbols);
 }
 
 TEST(lines_have_a_bound_behind_which_known_ones_are_shown)

@@ -32,9 +32,11 @@
 #include "tools/convert/population.h"
 #include "tools/convert/stacks.h"
 #include "tools/language/languages.h"
+#include "tools/perf/regs.h"
 #include "tools/perf/rings.h"
 #include "tools/perf/sample.h"
 #include "tools/proc/maps.h"
+#include "tools/stack_pointer.h"
 
 #define COPY 32768
 #define RING (8u << 20)
@@ -174,7 +176,7 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 		.tid = s->tid,
 		.time = s->time,
 		.pc = s->regs.pc,
-		.sp = s->regs.r[7],
+		.sp = stack_pointer(perf_regs_arch(), &s->regs),
 	};
 	unsigned int nr;
 

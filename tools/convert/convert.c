@@ -18,6 +18,7 @@
 #include "tools/perf/regs.h"
 #include "tools/repeats.h"
 #include "tools/shstk.h"
+#include "tools/stack_pointer.h"
 
 #define FEW 4 /* samples: for a thread with fewer, its first period matters */
 #define SHORT 2000000000 /* ns that such a thread lasts at most; others slept */
@@ -517,7 +518,7 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 		.tid = t->tid,
 		.time = sample->time,
 		.pc = sample->regs.pc,
-		.sp = sample->regs.r[7],
+		.sp = stack_pointer(perf_regs_arch(), &sample->regs),
 		.fold = c->stacks.fold ? c->stacks.depth : 0,
 	};
 	const struct native_stack native = native_part(&c->stacks, s);

@@ -15,6 +15,7 @@
 #include "tools/java/jit_code.h"
 #include "tools/java/methods.h"
 #include "tools/language/languages.h"
+#include "tools/stack_pointer.h"
 
 #define MAX_MAPS 65536
 #define MAX_PARTS 16 /* parts of a mapping that differ in protection */
@@ -683,14 +684,9 @@ static bool is_elsewhere(const struct known_memory *k)
 	return k->missed < k->sp || k->missed - k->sp > k->copy->size + FRAME_MAX;
 }
 
-static uint64_t sp_of(int arch, const struct stack_copy *copy)
-{
-	return copy->regs->r[arch == SHSTK_ARCH_X86 ? 7 : 31];
-}
-
 uint64_t mappings_sp(const struct mappings *mappings, const struct stack_copy *copy)
 {
-	return sp_of(mappings->files->arch, copy);
+	return stack_pointer(mappings->files->arch, copy->regs);
 }
 
 int unwinder_unwind(struct unwinder *u, pid_t pid, const struct stack_copy *copy,
@@ -698,7 +694,8 @@ int unwinder_unwind(struct unwinder *u, pid_t pid, const struct stack_copy *copy
 {
 	struct shstk_info info = { .size = sizeof(info) };
 	struct shstk_opts opts = { .size = sizeof(opts), .marks = ret->marks, .sps = ret->sps };
-	struct known_memory known = { .copy = copy, .sp = sp_of(u->files->arch, copy) };
+	struct known_memory known = { .copy = copy,
+				      .sp = stack_pointer(u->files->arch, copy->regs) };
 	int nr;
 
 	u->pid = pid;

@@ -158,6 +158,7 @@ struct language_part {
 /**
  * struct language - a language
  * @module: its name in brackets, which stands where others have the name of a file.
+ * @arm64: it is known on arm64, too, not only on x86-64.
  * @on_stack: its frames lie on the native stack (@native of &struct language_target).
  * @may_be: returns whether a file of that name may be its interpreter.
  * @recognise: finds out what interpreter a file is. Returns 0, -ENOENT if it is none or is too much
@@ -175,6 +176,7 @@ struct language_part {
  */
 struct language {
 	const char *module;
+	bool arm64;
 	bool on_stack;
 	bool (*may_be)(const char *path);
 	int (*recognise)(const struct language_module *module, struct language_found *ret,

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* languages.c - the languages of a recording. See languages.h. */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #define HASH_NONFATAL_OOM 1
 #include <uthash.h>
@@ -573,6 +575,20 @@ int languages_add(struct languages *all, const struct language *language,
 	return number_of(all, &it);
 }
 
+/* Returns whether a language is known on the machine of its interpreter's file, or else the reason. */
+static bool is_served(const struct language *language, int fd, struct reason *why)
+{
+	Elf64_Half machine = EM_X86_64;
+	ssize_t n = pread(fd, &machine, sizeof(machine), offsetof(Elf64_Ehdr, e_machine));
+
+	/* A file that cannot be read was none to recognise either. */
+	if (n != sizeof(machine) || machine == EM_X86_64 ||
+	    (language->arm64 && machine == EM_AARCH64))
+		return true;
+	because(why, "%s is not known on this kind of machine", language->module);
+	return false;
+}
+
 static int find(struct languages *all, const struct language_module *module)
 {
 	struct interpreter it;
@@ -583,7 +599,7 @@ static int find(struct languages *all, const struct language_module *module)
 		memset(&it, 0, sizeof(it));
 		it.language = known[i];
 		err = it.language->recognise(module, &it.found, &why);
-		if (!err)
+		if (!err && is_served(it.language, module->fd, &why))
 			return number_of(all, &it);
 		if (err == -EAGAIN)
 			return err;

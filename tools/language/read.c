@@ -63,6 +63,7 @@ static uint64_t find_variable(const struct language_reading *r, const struct con
 static uint64_t find_base(const struct language_reading *r)
 {
 	const struct language_target *t = r->t;
+	const uint64_t thread = r->thread->pointer - t->thread_below;
 	uint64_t base = t->base;
 	uint32_t key;
 
@@ -74,10 +75,9 @@ static uint64_t find_base(const struct language_reading *r)
 	if (t->key_at) {
 		if (!read_bytes(r, t->key_at, &key, sizeof(key)) || key >= 32)
 			return 0;
-		base = word(r, r->thread->pointer + t->slot + key * 16);
+		base = word(r, thread + t->slot + key * 16);
 	}
-	return base && t->thread_at && word(r, base + t->thread_at) != r->thread->pointer ? 0 :
-											    base;
+	return base && t->thread_at && word(r, base + t->thread_at) != thread ? 0 : base;
 }
 
 static uint64_t find_first(const struct language_reading *r, const struct language_chain *chain,

@@ -503,6 +503,7 @@ static int find_interpreter(struct dump *d)
 	struct interpreted *of = &d->interpreted;
 	int err = 0;
 
+	of->arch = d->core->arch;
 	of->read = read_memory;
 	of->arg = d;
 	for (size_t i = 0; i < d->core->nr_maps && !of->number && !err; i++) {

@@ -13,6 +13,7 @@
 #include "tools/proc/maps.h"
 #include "tools/proc/stop.h"
 #include "tools/shstk.h"
+#include "tools/stack_pointer.h"
 #include "tools/trace/fold.h"
 #include "tools/trace/interpreted.h"
 
@@ -37,6 +38,9 @@ int interpreted_find_in(struct interpreted *i, const struct language_module *mod
 	struct language_module whole = *module;
 	int number;
 
+	/* Reading them here was compared with what programs say on x86-64 only. */
+	if (i->arch != SHSTK_ARCH_X86)
+		return 0;
 	if (!i->account)
 		i->account = account;
 	if (!i->account || begin(i))
@@ -134,7 +138,7 @@ void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
 		.tid = t->tid,
 		.pointer = t->regs.thread_pointer,
 		.pc = t->regs.pc,
-		.sp = t->regs.r[7],
+		.sp = stack_pointer(i->arch, &t->regs),
 		.live = { t->regs.r[14], t->regs.r[15] },
 	};
 
@@ -173,7 +177,7 @@ static unsigned int place_functions(const struct interpreted *i, const struct tr
 		.number = i->number,
 		.tid = t->tid,
 		.pc = t->regs.pc,
-		.sp = t->regs.r[7],
+		.sp = stack_pointer(i->arch, &t->regs),
 	};
 
 	return i->number ? languages_place(i->all, &of, native, i->room->pcs, i->room->marks,

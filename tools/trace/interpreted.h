@@ -11,6 +11,7 @@ struct language_module;
 
 /**
  * struct interpreted - the interpreter of a process, which lives or has left a core file
+ * @arch: enum shstk_arch of the process.
  * @all: the languages, or NULL: the process has no interpreter that is known, and no Java.
  * @number: its number.
  * @stop: how often threads were stopped so far.
@@ -24,6 +25,7 @@ struct language_module;
  * @arg: first argument of @read.
  */
 struct interpreted {
+	int arch;
 	struct languages *all;
 	int number;
 	unsigned int stop;
@@ -37,8 +39,8 @@ struct interpreted {
 };
 
 /*
- * Looks for an interpreter in process @pid, whose functions are named by @symbols then. @i has @read
- * and @arg. Returns 0 or -ENOMEM.
+ * Looks for an interpreter in process @pid, whose functions are named by @symbols then. @i has @arch,
+ * @read and @arg. Returns 0 or -ENOMEM.
  */
 int interpreted_find(struct interpreted *i, int pid, struct shstk_symbols *symbols);
 

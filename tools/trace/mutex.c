@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/stack_pointer.h"
 #include "tools/trace/mutex.h"
 
 #define FUTEX_LOCK_PI2_OP 13 /* newer than some headers */
@@ -91,17 +92,6 @@ static bool is_locking(const struct futex_wait *wait)
 	return wait->op == FUTEX_LOCK_PI || wait->op == FUTEX_LOCK_PI2_OP;
 }
 
-static uint64_t stack_pointer(int arch, const struct trace_thread *t)
-{
-	static const uint8_t numbers[] = {
-		[SHSTK_ARCH_X86] = 7,
-		[SHSTK_ARCH_ARM64] = 31,
-		[SHSTK_ARCH_RISCV] = 2,
-	};
-
-	return t->regs.r[numbers[arch]];
-}
-
 /* Returns true if a thread may be in futex(2), by its registers alone. */
 static bool may_wait(int arch, const struct trace_thread *t, struct futex_wait *ret)
 {
@@ -120,7 +110,7 @@ static bool may_wait(int arch, const struct trace_thread *t, struct futex_wait *
 	    !(ret->op == FUTEX_WAIT || ret->op == FUTEX_WAIT_BITSET || is_locking(ret)))
 		return false;
 	ret->refused = !is_locking(ret) && !ret->timed && !ret->value &&
-		       ret->word - stack_pointer(arch, t) < REFUSED_STACK;
+		       ret->word - stack_pointer(arch, &t->regs) < REFUSED_STACK;
 	return true;
 }
 
@@ -203,7 +193,7 @@ static void take_pointer(uint64_t at, int tid, shstk_read_fn read, void *arg, st
  */
 static uint64_t find_refused(int arch, const struct trace_thread *t, shstk_read_fn read, void *arg)
 {
-	uint64_t sp = stack_pointer(arch, t), at;
+	uint64_t sp = stack_pointer(arch, &t->regs), at;
 	struct pointed p = { .others = 0 };
 
 	for (unsigned int i = 0; i < 32; i++)

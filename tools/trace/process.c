@@ -949,6 +949,7 @@ int trace_process(const struct trace_opts *opts)
 	if (trace_check(t.pid))
 		return EXIT_FAILED;
 	t.number = tasks_living(t.pid);
+	t.interpreted.arch = OWN_ARCH;
 	t.interpreted.read = read_live;
 	t.interpreted.arg = &t;
 	err = prepare(&t);

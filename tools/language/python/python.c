@@ -4,6 +4,7 @@
 
 const struct language language_python = {
 	.module = "[python]",
+	.arm64 = true,
 	.may_be = python_may_be,
 	.recognise = python_recognise,
 	.function = python_function,

@@ -6,6 +6,7 @@
 #include "tools/language/language.h"
 
 struct python_version;
+typedef struct Elf Elf;
 
 /* The texts that are copied of a function; the table of lines is the last one. */
 enum python_text {
@@ -24,6 +25,20 @@ unsigned int python_line(const struct language_function *function, int at);
 unsigned int python_kind(const void *version, const struct language_frame *frame);
 bool python_sound(const void *version, const struct language_frames *frames);
 size_t python_task(const void *version, const uint8_t *name, size_t size, char *buf, size_t max);
+
+#define PYTHON_SELF_CODE 4 /* instructions of pthread_self() that are looked at */
+
+/*
+ * Finds out by which number of bytes pthread_self() is below the thread pointer in a process on arm64.
+ * @code: PYTHON_SELF_CODE instructions of it. Returns whether they are those that are expected.
+ */
+bool python_thread_distance(const uint32_t *code, uint64_t *ret);
+
+/*
+ * Finds out the same of a process that has mapped the file @elf, whose addresses in it are those in the
+ * process less @bias. Returns 0, -EAGAIN if it did not call that function yet, -ENOENT if the file does not.
+ */
+int python_find_thread(const struct language_module *m, Elf *elf, uint64_t bias, uint64_t *ret);
 
 #define PYTHON_BEGINNING 256 /* bytes of the function that runs frames that are looked at */
 

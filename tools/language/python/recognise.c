@@ -19,7 +19,14 @@
 
 #define WORDS 96 /* of _Py_DebugOffsets; more than any version checks */
 
-/* The addresses of symbols; 0: there is none. */
+/**
+ * struct python_symbols - what a file has
+ * @version: address of Py_Version; the others are addresses of symbols, too; 0: there is none.
+ * @tasks: there is what tells of tasks.
+ * @machine: e_machine of the file.
+ * @thread: 0, or why it is not known how far threads lie below their thread pointers, a negative errno.
+ * @thread_below: how far they do.
+ */
 struct python_symbols {
 	uint64_t version;
 	uint64_t runtime;
@@ -29,6 +36,9 @@ struct python_symbols {
 	uint64_t run;
 	uint64_t run_size;
 	bool tasks;
+	GElf_Half machine;
+	int thread;
+	uint64_t thread_below;
 };
 
 bool python_may_be(const char *path)
@@ -65,6 +75,18 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 	return 0;
 }
 
+/* Finds out what differs between machines. */
+static void find_machine(const struct language_module *m, Elf *elf, uint64_t bias,
+			 struct python_symbols *ret)
+{
+	GElf_Ehdr header;
+
+	if (gelf_getehdr(elf, &header))
+		ret->machine = header.e_machine;
+	if (ret->machine == EM_AARCH64)
+		ret->thread = python_find_thread(m, elf, bias, &ret->thread_below);
+}
+
 static bool find_symbols(const struct language_module *m, struct python_symbols *ret)
 {
 	uint64_t bias = 0, bytes;
@@ -79,6 +101,8 @@ static bool find_symbols(const struct language_module *m, struct python_symbols 
 	    shstk_account_take(m->account, bytes)) {
 		symbols_walk(elf, take_symbol, ret);
 		shstk_account_give(m->account, bytes);
+		if (ret->version && ret->runtime)
+			find_machine(m, elf, bias, ret);
 	}
 	elf_end(elf);
 	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run)
@@ -186,7 +210,8 @@ static void set_target(const struct python_version *v, const struct python_symbo
 
 	*t = (struct language_target){
 		.key_at = f->runtime + v->key,
-		.slot = PYTHON_FIRST_VALUE,
+		.thread_below = f->thread_below,
+		.slot = f->machine == EM_AARCH64 ? PYTHON_FIRST_VALUE_ARM64 : PYTHON_FIRST_VALUE,
 		.thread_at = v->state_thread,
 		.base_word_at = v->state_top,
 		.frames = { 1, { v->state_frames }, v->previous },
@@ -272,6 +297,13 @@ int python_recognise(const struct language_module *m, struct language_found *ret
 		because(why, "Python %lu.%lu is not known", version >> 24, version >> 16 & 255);
 		return -EINVAL;
 	}
+	/* Where its lists are in the middle of a change was looked for in code of x86-64 only. */
+	if (f.machine == EM_AARCH64 && v->unsure) {
+		because(why, "Python 3.%d on arm64 is not known", v->minor);
+		return -EINVAL;
+	}
+	if (f.thread)
+		return f.thread;
 	err = check_offsets(m, v, f.runtime, why);
 	if (err)
 		return err;

@@ -103,8 +103,12 @@ enum python_owner {
 	PYTHON_OWNER_FRAME_OBJECT,
 };
 
-/* Offset from the thread pointer of glibc's value that key 0 of pthread_getspecific() has. */
+/*
+ * Offset in a thread, which is what pthread_self() returns, of glibc's value that key 0 of
+ * pthread_getspecific() has. On x86-64 the thread pointer is that, too.
+ */
 #define PYTHON_FIRST_VALUE (0x310 + 8)
+#define PYTHON_FIRST_VALUE_ARM64 (0x110 + 8)
 
 /* Returns the table of a version (3.@minor), or NULL. */
 const struct python_version *python_version(int minor);
