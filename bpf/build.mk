@@ -6,8 +6,10 @@
 # clang makes them, if it is installed; without it `shstk record --via=bpf` says so, and everything
 # else works. tools/bpf/ loads them with libbpf.
 
-# CO-RE needs the types (-g). The rest of the debug information is stripped.
-WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -I. -Iuapi -ffile-prefix-map=$(CURDIR)=.
+# CO-RE needs the types (-g). The rest of the debug information is stripped. Macros of libbpf declare
+# variables of the type of what they read, also if that is const; clang 21 and newer warn of it.
+WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -Wno-unknown-warning-option \
+	-Wno-default-const-init-var-unsafe -I. -Iuapi -ffile-prefix-map=$(CURDIR)=.
 # A context of a program has the registers of its architecture in front. The headers that tell which
 # are the system's or, on another machine, those of the cross compiler.
 WALK_BPF_HEADERS_x86 := /usr/include/$(MULTIARCH)
