@@ -48,11 +48,16 @@ static void find_code(struct holes *holes)
 	close(fd);
 }
 
+bool holes_may_be(const struct mapping *m)
+{
+	return m->exec && (!*m->path || !strncmp(m->path, "[anon", 5));
+}
+
 bool holes_look(struct holes *holes, struct mapping *m)
 {
 	if (*m->path == '/' && m->inode)
 		follow(holes, m);
-	if (!m->exec || !holes->path || (*m->path && strncmp(m->path, "[anon", 5)))
+	if (!holes->path || !holes_may_be(m))
 		return false;
 	if (holes->nr_code < 0)
 		find_code(holes);

@@ -37,6 +37,9 @@ struct holes {
  */
 void holes_begin(struct holes *holes, struct shstk_symbols *symbols, pid_t pid);
 
+/* Returns whether a mapping may be such code, by what it is called. */
+bool holes_may_be(const struct mapping *m);
+
 /**
  * holes_look() - look at the next mapping, in the order of addresses
  * @holes: from holes_begin().

@@ -354,19 +354,57 @@ struct mappings_map live_map(const struct mapping *m)
 	};
 }
 
-/*
- * Opens the list of a process's mappings. If the first thread has ended before others, its list is
- * empty, and that of another thread is opened.
- */
-static int open_maps(pid_t pid, struct maps *maps)
-{
-	int ret = maps_open(pid, "maps", maps);
-	pid_t other;
-	int c;
+/* Where the mappings of a process go that are read. */
+struct reading {
+	struct shstk_symbols *symbols;
+	struct mappings **mappings;
+	pid_t pid;
+	int (*fn)(void *arg, pid_t pid, const struct mappings_map *map);
+	void *arg;
+};
 
-	if (ret)
-		return ret;
-	c = fgetc(maps->in);
+/* Takes an executable mapping. Returns 0 or -ENOMEM. */
+static int take_mapping(const struct reading *r, const struct mapping *m)
+{
+	struct mappings_map map = live_map(m);
+	int ret;
+
+	if (!strcmp(m->path, "[vdso]") && getauxval(AT_SYSINFO_EHDR))
+		build_id_of((const void *)getauxval(AT_SYSINFO_EHDR), VDSO_HEAD, &map.id);
+	ret = mappings_add(r->mappings, r->pid, &map);
+	if (ret > 0)
+		ret = r->fn(r->arg, r->pid, &map);
+	return ret < 0 ? ret : 0;
+}
+
+/*
+ * Takes the executable mappings that the kernel answers. Returns 1, 0 if all lines have to be read: the
+ * kernel does not answer, or what lies before a mapping is needed to know what it is; or -ENOMEM.
+ */
+static int ask_mappings(const struct reading *r, struct maps *maps)
+{
+	struct mapping m;
+	int ret;
+
+	while ((ret = maps_next_code(maps, &m)) > 0) {
+		if (holes_may_be(&m))
+			return 0;
+		ret = take_mapping(r, &m);
+		if (ret)
+			return ret;
+	}
+	return !ret;
+}
+
+/*
+ * If the first thread of a process has ended before others, its list of mappings is empty. Then that of
+ * another thread is opened. Returns 0, or a negative errno; then nothing is open.
+ */
+static int open_other_if_empty(pid_t pid, struct maps *maps)
+{
+	const int c = fgetc(maps->in);
+	pid_t other;
+
 	if (c != EOF) {
 		ungetc(c, maps->in);
 		return 0;
@@ -378,31 +416,38 @@ static int open_maps(pid_t pid, struct maps *maps)
 	return maps_open(other, "maps", maps);
 }
 
-int live_read(struct shstk_symbols *symbols, struct mappings **mappings, pid_t pid,
-	      int (*fn)(void *arg, pid_t pid, const struct mappings_map *map), void *arg)
+/* Takes the executable mappings of all lines. Returns 0 or -ENOMEM. */
+static int read_mappings(const struct reading *r, struct maps *maps)
 {
 	struct holes holes;
 	struct mapping m;
+	int ret = 0;
+
+	holes_begin(&holes, r->symbols, r->pid);
+	while (!ret && maps_next(maps, &m)) {
+		holes_look(&holes, &m);
+		ret = m.exec ? take_mapping(r, &m) : 0;
+	}
+	holes_end(&holes);
+	return ret;
+}
+
+int live_read(struct shstk_symbols *symbols, struct mappings **mappings, pid_t pid,
+	      int (*fn)(void *arg, pid_t pid, const struct mappings_map *map), void *arg)
+{
+	const struct reading r = { symbols, mappings, pid, fn, arg };
 	struct maps maps;
-	int ret = open_maps(pid, &maps);
+	int ret = maps_open(pid, "maps", &maps);
 
 	if (ret)
 		return ret;
-	holes_begin(&holes, symbols, pid);
-	while (ret >= 0 && maps_next(&maps, &m)) {
-		struct mappings_map map;
-
-		holes_look(&holes, &m);
-		if (!m.exec)
-			continue;
-		map = live_map(&m);
-		if (!strcmp(m.path, "[vdso]") && getauxval(AT_SYSINFO_EHDR))
-			build_id_of((const void *)getauxval(AT_SYSINFO_EHDR), VDSO_HEAD, &map.id);
-		ret = mappings_add(mappings, pid, &map);
-		if (ret > 0)
-			ret = fn(arg, pid, &map);
+	ret = ask_mappings(&r, &maps);
+	if (!ret) {
+		ret = open_other_if_empty(pid, &maps);
+		if (ret)
+			return ret;
+		ret = read_mappings(&r, &maps);
 	}
-	holes_end(&holes);
 	maps_close(&maps);
 	return ret < 0 ? ret : 0;
 }

@@ -9,9 +9,11 @@
  * ends.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <utlist.h>
 
@@ -247,20 +249,24 @@ static void set_comm(struct task *t, const char *from, size_t size)
 	printable(t->comm);
 }
 
+/* The name of a thread is read as it is: stdio would ask for the size of a block and allocate one. */
 static void read_comm(struct task *t)
 {
 	char path[64], name[64];
-	FILE *file;
+	ssize_t size;
+	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%d/comm", t->tid);
-	file = fopen(path, "re");
-	if (!file)
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
 		return;
-	if (fgets(name, sizeof(name), file)) {
-		name[strcspn(name, "\n")] = '\0';
-		set_comm(t, name, strlen(name));
-	}
-	fclose(file);
+	size = read(fd, name, sizeof(name) - 1);
+	close(fd);
+	if (size <= 0)
+		return;
+	name[size] = '\0';
+	name[strcspn(name, "\n")] = '\0';
+	set_comm(t, name, strlen(name));
 }
 
 struct task *population_find_task(struct population *all, int tid)

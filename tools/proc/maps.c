@@ -6,11 +6,36 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/auxv.h>
+#include <sys/ioctl.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
 #include "libshstk/symbol/hex.h"
 #include "tools/proc/maps.h"
+
+/* The kernel's struct procmap_query and its ioctl, which the headers of older kernels lack. */
+struct map_query {
+	uint64_t size;
+	uint64_t flags;
+	uint64_t addr;
+	uint64_t start;
+	uint64_t end;
+	uint64_t permissions;
+	uint64_t page_size;
+	uint64_t offset;
+	uint64_t inode;
+	uint32_t major;
+	uint32_t minor;
+	uint32_t path_size;
+	uint32_t id_size;
+	uint64_t path;
+	uint64_t id;
+};
+
+#define MAP_QUERY _IOWR('f', 17, struct map_query)
+#define QUERY_WRITE 0x02
+#define QUERY_EXEC 0x04
+#define QUERY_NEXT 0x10 /* if there is none at the address, the first one behind it */
 
 int maps_open(pid_t pid, const char *file, struct maps *ret)
 {
@@ -20,6 +45,7 @@ int maps_open(pid_t pid, const char *file, struct maps *ret)
 	ret->in = fopen(path, "re");
 	ret->line = NULL;
 	ret->room = 0;
+	ret->asked = 0;
 	if (!ret->in)
 		return -errno;
 	setvbuf(ret->in, ret->buffer, _IOFBF, sizeof(ret->buffer));
@@ -90,6 +116,36 @@ bool maps_next(struct maps *maps, struct mapping *ret)
 		if (parse(maps->line, ret))
 			return true;
 	return false;
+}
+
+int maps_next_code(struct maps *maps, struct mapping *ret)
+{
+	struct map_query q = {
+		.size = sizeof(q),
+		.flags = QUERY_EXEC | QUERY_NEXT,
+		.addr = maps->asked,
+		.path_size = sizeof(maps->buffer),
+		.path = (uintptr_t)maps->buffer,
+	};
+
+	maps->buffer[0] = '\0';
+	if (ioctl(fileno(maps->in), MAP_QUERY, &q))
+		return errno == ENOENT ? 0 : -errno;
+	/* In a line it is escaped. */
+	if (q.end <= maps->asked || strchr(maps->buffer, '\n'))
+		return -EILSEQ;
+	maps->asked = q.end;
+	*ret = (struct mapping){
+		.start = q.start,
+		.end = q.end,
+		.offset = q.offset,
+		.dev = makedev(q.major, q.minor),
+		.inode = q.inode,
+		.write = q.permissions & QUERY_WRITE,
+		.exec = true,
+		.path = maps->buffer,
+	};
+	return 1;
 }
 
 bool maps_next_named(struct maps *maps, const char *text, struct mapping *ret)

@@ -41,8 +41,10 @@ struct mapping {
  * @in: the file.
  * @line: the line that was read last, without its end.
  * @room: bytes allocated for @line.
+ * @asked: the address up to which maps_next_code() asked.
  * @buffer: what was read of @in at once. The kernel writes a page at a time; by stdio's own buffer of 1024
- *	bytes it looks four times as often where it was.
+ *	bytes it looks four times as often where it was. Before anything is read, it has the path that
+ *	maps_next_code() returns.
  *
  * It stays where it is while the file is open.
  */
@@ -50,6 +52,7 @@ struct maps {
 	FILE *in;
 	char *line;
 	size_t room;
+	uint64_t asked;
 	char buffer[4096];
 };
 
@@ -73,6 +76,20 @@ int maps_open(pid_t pid, const char *file, struct maps *ret);
  * Return: false if there are no more mappings.
  */
 bool maps_next(struct maps *maps, struct mapping *ret);
+
+/**
+ * maps_next_code() - ask the kernel for the next executable mapping
+ * @maps: a maps file of which no line was read yet.
+ * @ret: receives the mapping. @ret->path is valid until the next call of any of these functions.
+ *
+ * The kernel writes no lines then, which are mostly of other mappings. What it answers is what the lines
+ * of executable mappings have, but "[vsyscall]", which belongs to no process. Lines can still be read
+ * afterwards, from the first one on.
+ *
+ * Return: 1; 0 if there are no more such mappings; a negative errno if only lines can tell: -ENOTTY before
+ * Linux 6.11, -ESRCH if the thread has ended, -EILSEQ of a path that a line has in another form.
+ */
+int maps_next_code(struct maps *maps, struct mapping *ret);
 
 /**
  * maps_next_named() - read the next mapping whose line has a text
