@@ -113,7 +113,7 @@ def ctrl_c_on_a_terminal():
     # The 20 or more samples that the test waited for are at least one period each.
     got = seconds(Result(0, '', '', parse_folded(path), {}), 'do_forever')
     check(got > 19 / 999, f'{got} s')
-    check(re.search(r'\r\x1b\[Kshstk record: \d+ samples?, 0 lost, 1 thread, '
+    check(re.search(r'\r\x1b\[Kshstk record: \d+ samples?, \d+ lost, 1 thread, '
                     r'1 process, [\d.]+ s', out), f'no progress line: {out!r}')
 
 
