@@ -98,7 +98,11 @@ def calls_of_short_threads():
     result = record(TARGET, 'calls', '700', '0.001')
     work = sum(result.truth['thread_calls'])
     got, rest = seconds(result, 'thread_calls'), seconds(result, '[kernel]')
-    check(0.6 * work < got < 1.25 * work + result.stolen, f'{got} s of {work} s, {rest} s in the kernel')
+    # How dear it is to start and to end a thread, which the work leaves out, is the machine's
+    # affair: 0.4 s for all of them on a busy one.
+    used = float(re.search(r'of ([\d.]+) s CPU', result.err)[1])
+    check(0.6 * work < got < used + 0.1 + result.stolen,
+          f'{got} s of {work} s, {rest} s in the kernel, {used} s in all')
 
 
 @test
