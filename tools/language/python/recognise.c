@@ -100,9 +100,9 @@ static bool find_symbols(const struct language_module *m, struct python_symbols 
 	if (symbols_bias(elf, m->start, m->offset, &bias) &&
 	    shstk_account_take(m->account, bytes)) {
 		symbols_walk(elf, take_symbol, ret);
-		shstk_account_give(m->account, bytes);
 		if (ret->version && ret->runtime)
 			find_machine(m, elf, bias, ret);
+		shstk_account_give(m->account, bytes);
 	}
 	elf_end(elf);
 	if (!ret->version || !ret->runtime || !ret->code_type || !ret->run)
