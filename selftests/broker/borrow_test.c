@@ -28,8 +28,8 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
 }
 
 /*
- * Serves a connection for each letter: c closes it, e answers that the process behind it has ended, d that what
- * was asked for is done. Any further connection is closed.
+ * Serves a connection for each letter: c closes it, b answers that another process of this user is served, e that
+ * the process behind it has ended, d that what was asked for is done. Any further connection is closed.
  */
 static _Noreturn void serve(int socket, const char *steps)
 {
@@ -38,13 +38,15 @@ static _Noreturn void serve(int socket, const char *steps)
 		union broker_packet packet;
 		struct broker_reply reply = {
 			.version = BROKER_VERSION,
-			.error = *steps == 'e' ? EPIPE : 0,
+			.error = *steps == 'e' ? EPIPE :
+				 *steps == 'b' ? EBUSY :
+						 0,
 			.flags = *steps == 'd' ? BROKER_DONE : 0,
 		};
 
 		if (fd < 0 || recv(fd, &packet, sizeof(packet), 0) < 0)
 			_exit(1);
-		if (*steps == 'e' || *steps == 'd')
+		if (*steps && *steps != 'c')
 			send(fd, &reply, sizeof(reply), MSG_NOSIGNAL);
 		close(fd);
 		steps += *steps != '\0';
@@ -92,6 +94,11 @@ FIXTURE_VARIANT_ADD(lost, a_connection_that_ends_once_is_made_again){
 	.want = 0,
 };
 
+FIXTURE_VARIANT_ADD(lost, so_is_one_that_ends_after_another_was_served){
+	.steps = "bcd",
+	.want = 0,
+};
+
 FIXTURE_VARIANT_ADD(lost, one_that_ends_behind_the_broker_is_no_broker_of_before){
 	.steps = "e",
 	.want = -EPIPE,
@@ -108,6 +115,7 @@ TEST_F(lost, request_about_a_process)
 	const pid_t child = fork();
 	int fd;
 
+	ASSERT_GE(child, 0);
 	if (!child)
 		serve(self->socket, variant->steps);
 	close(self->socket);

@@ -89,12 +89,13 @@ int borrow_proof(pid_t tid)
 
 /*
  * Sends a request of @size bytes and receives its answer, which may be there though the broker has
- * closed the connection meanwhile. Returns what broker_receive() does.
+ * closed the connection meanwhile. Returns what broker_receive() does; without an answer @ret is 0.
  */
 static int ask(int broker, const void *r, size_t size, struct broker_reply *ret)
 {
 	ssize_t n = send(broker, r, size, MSG_NOSIGNAL);
 
+	*ret = (struct broker_reply){ 0 };
 	if (n != (ssize_t)size && errno != EPIPE && errno != ECONNRESET)
 		return -errno;
 	return broker_receive(broker, ret);
@@ -165,7 +166,7 @@ int borrow_output(int broker, uint32_t lease, int cpu)
  */
 static int ask_process(int broker, const struct broker_process *packet)
 {
-	struct broker_reply reply = { 0 };
+	struct broker_reply reply;
 	const int ret = ask_until(broker, packet, sizeof(*packet), &reply);
 
 	return ret == -EPIPE && !reply.version ? -ENOMSG : ret;
