@@ -241,8 +241,8 @@ CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test $(RECORD_B)/look_ups
 	$(RECORD_B)/methods_test $(RECORD_B)/headers_test
 
 # What /proc tells of a process, the command that another process starts, threads without events, which CPUs lost
-# records, periods that vary, which processes and threads are recorded, what is read of stacks and of code, and how the agent
-# shares time in the kernel, each with stand-ins for all else.
+# records, periods that vary, which processes and threads are recorded, what is read of stacks and of code, where shadow stacks are
+# looked for, and how the agent shares time in the kernel, each with stand-ins for all else.
 $(RECORD_B)/about_test: $(B)/tools/proc/about.o
 $(RECORD_B)/apart_test: $(B)/tools/record/targets/target.o
 $(RECORD_B)/calls_test: $(B)/tools/inject/agent/calls.o
@@ -255,9 +255,11 @@ $(RECORD_B)/targets_find_test: $(B)/tools/record/targets/targets.o
 $(RECORD_B)/read_twice_test: $(B)/tools/convert/stack_read_twice.o
 $(RECORD_B)/stepped_test $(RECORD_B)/probe_sites_test: $(B)/tools/convert/stepped.o $(B)/lib/native/libshstk.a
 $(RECORD_B)/maps_test: $(B)/tools/proc/maps.o
+$(RECORD_B)/shadow_test: $(addprefix $(B)/tools/proc/,shadow.o tasks.o)
 $(RECORD_B)/file_rules_test: $(B)/lib/native/libshstk.a
 RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test apart_test calls_test file_rules_test late_test losses_test \
-	maps_test told_test read_twice_test rescue_test scope_test stepped_test probe_sites_test targets_find_test vary_test)
+	maps_test told_test read_twice_test rescue_test scope_test shadow_test stepped_test probe_sites_test \
+	targets_find_test vary_test)
 $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \

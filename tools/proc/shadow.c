@@ -8,6 +8,7 @@
 
 #include "tools/proc/maps.h"
 #include "tools/proc/shadow.h"
+#include "tools/proc/tasks.h"
 
 int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret)
 {
@@ -17,7 +18,7 @@ int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret)
 	int err;
 
 	memset(ret, 0, sizeof(*ret));
-	err = maps_open(pid, "smaps", &maps);
+	err = maps_open(tasks_living(pid), "smaps", &maps);
 	if (err)
 		return err;
 	while (maps_next_flagged(&maps, "ss", &m)) {
