@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * maps.c - reads /proc/PID/maps and smaps line by line. See maps.h and proc_pid_maps(5).
+ * maps.c - reads /proc/PID/maps and smaps line by line, or asks the kernel for executable mappings. See
+ * maps.h and proc_pid_maps(5).
  */
 #include <errno.h>
 #include <stdlib.h>

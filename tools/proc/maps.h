@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-or-later */
 /*
- * maps.h - reads /proc/PID/maps and smaps line by line.
+ * maps.h - reads /proc/PID/maps and smaps line by line, or asks the kernel for executable mappings.
  *
  * It is for this command. The objects that are preloaded into programs read their own maps without
  * libc's stdio (tools/inject/), since they do so in signal handlers and before libc is ready.
