@@ -98,11 +98,13 @@ def calls_of_short_threads():
     result = record(TARGET, 'calls', '700', '0.001')
     work = sum(result.truth['thread_calls'])
     got, rest = seconds(result, 'thread_calls'), seconds(result, '[kernel]')
-    # How dear it is to start and to end a thread, which the work leaves out, is the machine's
-    # affair: 0.4 s for all of them on a busy one.
+    # Ticks of the kernel, some 200 here, tell which part of its time was in calls: seen were 0.43 to
+    # 0.75 s of 0.71. Without them nearly all is the kernel's. How dear it is to start and to end a
+    # thread, which the work leaves out, is the machine's affair: 0.4 s for all on a busy one.
     used = float(re.search(r'of ([\d.]+) s CPU', result.err)[1])
-    check(0.6 * work < got < used + 0.1 + result.stolen,
-          f'{got} s of {work} s, {rest} s in the kernel, {used} s in all')
+    said = f'{got} s of {work} s, {rest} s in the kernel, {used} s in all'
+    check(0.3 * work < got < used + 0.1 + result.stolen, said)
+    check(got + rest > 0.85 * work, said)
 
 
 @test
@@ -204,6 +206,9 @@ def samples_longer_than_periods():
                     'undescribed', '1500', options=['-F', '10000', '--depth=2000'])
     check(result.status == 0, f'{result.status}: it takes {alone:.2f} s alone; {result.err}')
     agrees(result, 'undescribed', slack=0.1 + 0.1 * result.truth['undescribed'][0])
+    # No period counts twice, though many end while a sample is taken and before the next one is.
+    used, got = result.truth['undescribed'][0], seconds(result, 'undescribed')
+    check(got < 1.2 * used + 0.02 + result.stolen, f'{got} of {used} s; {result.err}')
 
 
 def filter_calls():

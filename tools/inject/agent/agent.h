@@ -611,8 +611,8 @@ void relatives_resolve(void);
  */
 uint64_t unsampled_periods(const struct agent_thread *t, uint64_t at);
 /*
- * Returns whether the samples stand for more periods than ran out. Late signals report the same
- * periods again.
+ * Returns whether the samples, and what the next one takes over, stand for more periods than ran
+ * out. Late signals report the same periods again.
  */
 bool is_ahead(const struct agent_thread *t, uint64_t at);
 /* Returns how many of the unsampled periods no signal of the thread's event reported. */

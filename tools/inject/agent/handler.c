@@ -147,7 +147,7 @@ static uint64_t in_user_mode(struct agent_thread *t, uint64_t at)
 		return 0;
 	}
 	t->first_end = 0;
-	return 1 + t->held;
+	return 1;
 }
 
 /*
@@ -234,8 +234,8 @@ static uint64_t period_clock(void)
  * Takes a sample, unless the thread must run first. A sample may take longer than a period if the
  * stack is deep and has no unwind rules, or if the machine has too little CPU time. Then the next
  * signal is already pending when the handler ends, and the program would make no progress. So the
- * thread first runs for as long as the sample took. The periods that end meanwhile are in the
- * weight of the next sample. @begin is the time at which the signal came. Returns whether a sample
+ * thread first runs for as long as the sample took. The periods that end meanwhile, and those that
+ * were held back, are in the weight of the next sample that is taken. @begin is the time at which the signal came. Returns whether a sample
  * was taken.
  */
 static bool take_in_turn(struct agent_thread *t, uint64_t periods, bool of_event,
@@ -253,7 +253,7 @@ static bool take_in_turn(struct agent_thread *t, uint64_t periods, bool of_event
 		return false;
 	}
 	if (of_event || !t->event) {
-		periods += t->put_off;
+		periods += t->put_off + (of_event ? t->held : 0);
 		t->put_off = 0;
 	} else {
 		t->calls.taken += periods;

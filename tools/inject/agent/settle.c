@@ -39,7 +39,7 @@ uint64_t unsampled_periods(const struct agent_thread *t, uint64_t at)
 
 bool is_ahead(const struct agent_thread *t, uint64_t at)
 {
-	return due_periods(t, at) < -1;
+	return due_periods(t, at) - (int64_t)t->put_off < -1;
 }
 
 /* Returns how many of @periods without a sample no signal reported. */
