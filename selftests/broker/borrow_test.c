@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * borrow_test.c - tests what a recorder makes of connections to the broker that end without an answer.
+ * borrow_test.c - tests what a recorder makes of connections to the broker that end without an answer, or that
+ * lead to somebody else.
  *
  * A child of the test stands for the broker. The linker replaces getsockopt(), so that it may be any user's.
  */
@@ -20,10 +21,15 @@
 
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size);
 
+/* Whose process it is that listens. */
+static uid_t listener;
+
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
 {
+	const struct ucred peer = { .pid = 1, .uid = listener };
+
 	(void)fd, (void)level, (void)name;
-	memset(value, 0, *size);
+	memcpy(value, &peer, *size);
 	return 0;
 }
 
@@ -81,6 +87,7 @@ FIXTURE_TEARDOWN(lost)
 FIXTURE_VARIANT(lost)
 {
 	const char *steps;
+	uid_t listener;
 	int want;
 };
 
@@ -109,6 +116,12 @@ FIXTURE_VARIANT_ADD(lost, what_is_answered_is_asked_once){
 	.want = 0,
 };
 
+FIXTURE_VARIANT_ADD(lost, nobody_but_root_is_a_broker){
+	.steps = "d",
+	.listener = 65534,
+	.want = -EPERM,
+};
+
 TEST_F(lost, request_about_a_process)
 {
 	static const struct lent_process process;
@@ -119,10 +132,10 @@ TEST_F(lost, request_about_a_process)
 	if (!child)
 		serve(self->socket, variant->steps);
 	close(self->socket);
+	listener = variant->listener;
+	errno = ENOENT; /* of an earlier call */
 	fd = borrow_begin();
-	ASSERT_GE(fd, 0);
-	EXPECT_EQ(variant->want, borrow_process(fd, 1, 1, &process));
-	close(fd);
+	EXPECT_EQ(variant->want, fd < 0 ? fd : borrow_process(fd, 1, 1, &process));
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
 }

@@ -70,9 +70,12 @@ int borrow_begin(void)
 		return -errno;
 	setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof(patience));
 	setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof(patience));
-	if (!connect(fd, (struct sockaddr *)&name, sizeof(name)) && is_roots(fd))
+	if (connect(fd, (struct sockaddr *)&name, sizeof(name)))
+		err = errno == ECONNREFUSED ? -ENOENT : -errno;
+	else if (is_roots(fd))
 		return fd;
-	err = errno == ECONNREFUSED ? -ENOENT : errno ? -errno : -EPERM;
+	else
+		err = -EPERM;
 	close(fd);
 	return err;
 }
