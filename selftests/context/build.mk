@@ -27,6 +27,16 @@ $(CONTEXT_SO): selftests/context/variable.c selftests/context/variable.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CONTEXT_CFLAGS) -fPIC -shared $(CONTEXT_MODEL) $(CONTEXT_MORE) -o $@ $<
 
+# Where a library's variable is, with files of the test's own.
+$(CONTEXT_B)/variable_test: selftests/context/variable_test.c \
+		$(patsubst %,$(B)/tools/%.o,convert/context_variable elf/symbols) $(B)/libshstk-symbol.a \
+		$(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
+CHECK += $(CONTEXT_B)/variable_test
+
 selftests/context/context_test.py: | all $(CONTEXT_B)/publish $(CONTEXT_SO)
 
 CHECK += $(if $(filter x86,$(ARCH)),selftests/context/context_test.py)

@@ -8,6 +8,7 @@
 
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/elf_file.h"
+#include "selftests/many_tables.h"
 #include "tools/language/python/python.h"
 
 #include <libelf.h>
@@ -62,72 +63,16 @@ TEST(other_instructions_tell_nothing)
 
 /* ---- Where it is looked for ---- */
 
-#define PLACE 0x2000 /* has the address of the function */
 #define FUNCTION 0x5000
 #define BIAS 0x700000000000
-#define TABLES 100
-#define RELOCATIONS 1000 /* in a table */
-#define TABLE_BYTES (RELOCATIONS * sizeof(Elf64_Rela))
 #define PLENTY (1u << 28)
 
-enum { DYNSYM = 1, NAMES, SYMTAB, FIRST_TABLE };
+static struct many_tables file;
 
-/* A file: tables of relocations that are all the same bytes, and then one with the function's. */
-struct file {
-	Elf64_Ehdr header;
-	Elf64_Shdr sections[FIRST_TABLE + TABLES + 1];
-	Elf64_Sym symbols[3];
-	char names[32];
-	Elf64_Rela others[RELOCATIONS];
-	Elf64_Rela last;
-};
-
-static Elf64_Shdr table(size_t offset, size_t size, unsigned int symbols)
+static void make_file(unsigned int nr, unsigned int symbols)
 {
-	return (Elf64_Shdr){ .sh_type = SHT_RELA,
-			     .sh_offset = offset,
-			     .sh_size = size,
-			     .sh_link = symbols,
-			     .sh_entsize = sizeof(Elf64_Rela),
-			     .sh_addralign = 8 };
-}
-
-/* Makes a file with @nr tables, which refer to that section of symbols, before the last one. */
-static void make_file(struct file *f, unsigned int nr, unsigned int symbols)
-{
-	const Elf64_Shdr names = { .sh_type = SHT_STRTAB,
-				   .sh_offset = offsetof(struct file, names),
-				   .sh_size = sizeof(f->names),
-				   .sh_addralign = 1 };
-	const Elf64_Shdr dynsym = { .sh_type = SHT_DYNSYM,
-				    .sh_offset = offsetof(struct file, symbols),
-				    .sh_size = sizeof(f->symbols),
-				    .sh_link = NAMES,
-				    .sh_entsize = sizeof(Elf64_Sym),
-				    .sh_addralign = 8 };
-
-	memset(f, 0, sizeof(*f));
-	f->header = (Elf64_Ehdr){ .e_type = ET_DYN,
-				  .e_machine = EM_AARCH64,
-				  .e_version = EV_CURRENT,
-				  .e_shoff = offsetof(struct file, sections),
-				  .e_ehsize = sizeof(f->header),
-				  .e_shentsize = sizeof(Elf64_Shdr),
-				  .e_shnum = FIRST_TABLE + nr + 1 };
-	memcpy(f->header.e_ident, ELFMAG "\2\1\1", EI_VERSION + 1);
-	memcpy(f->names, "\0other\0pthread_self", sizeof("\0other\0pthread_self"));
-	f->symbols[1].st_name = 1;
-	f->symbols[2].st_name = 7;
-	f->sections[DYNSYM] = f->sections[SYMTAB] = dynsym;
-	f->sections[SYMTAB].sh_type = SHT_SYMTAB;
-	f->sections[NAMES] = names;
-	for (unsigned int i = 0; i < RELOCATIONS; i++)
-		f->others[i] = (Elf64_Rela){ 8, ELF64_R_INFO(1, R_AARCH64_GLOB_DAT), 0 };
-	f->last = (Elf64_Rela){ PLACE, ELF64_R_INFO(2, R_AARCH64_JUMP_SLOT), 0 };
-	for (unsigned int i = 0; i < nr; i++)
-		f->sections[FIRST_TABLE + i] =
-			table(offsetof(struct file, others), TABLE_BYTES, symbols);
-	f->sections[FIRST_TABLE + nr] = table(offsetof(struct file, last), sizeof(f->last), DYNSYM);
+	make_many_tables(&file, EM_AARCH64, nr, symbols, R_AARCH64_GLOB_DAT, "pthread_self",
+			 R_AARCH64_JUMP_SLOT);
 }
 
 /* Reads memory of the process, which has the instructions in @arg as the function. */
@@ -135,7 +80,7 @@ static int read_process(void *arg, uint64_t addr, void *buf, size_t size)
 {
 	const uint64_t function = FUNCTION;
 
-	if (addr == BIAS + PLACE && size == sizeof(function))
+	if (addr == BIAS + MANY_PLACE && size == sizeof(function))
 		memcpy(buf, &function, size);
 	else if (addr == FUNCTION && size == PYTHON_SELF_CODE * sizeof(uint32_t))
 		memcpy(buf, arg, size);
@@ -145,7 +90,7 @@ static int read_process(void *arg, uint64_t addr, void *buf, size_t size)
 }
 
 /* Returns what python_find_thread() returns of a file that may take @memory bytes. */
-static int find(struct file *f, uint32_t *code, uint64_t memory, uint64_t *ret)
+static int find(struct many_tables *f, uint32_t *code, uint64_t memory, uint64_t *ret)
 {
 	Elf *elf = shstk_elf_memory(f, sizeof(*f));
 	struct shstk_account account;
@@ -166,13 +111,12 @@ static int find(struct file *f, uint32_t *code, uint64_t memory, uint64_t *ret)
 
 static uint32_t self_code[] = { 0xd53bd040, 0xd11d0000, 0xd65f03c0, 0xd503201f };
 static uint32_t other_code[PYTHON_SELF_CODE];
-static struct file file;
 
 TEST(the_table_of_functions_leads_to_pthread_self)
 {
 	uint64_t distance = 0;
 
-	make_file(&file, 1, DYNSYM);
+	make_file(1, MANY_DYNSYM);
 	EXPECT_EQ(0, find(&file, self_code, PLENTY, &distance));
 	EXPECT_EQ(0x740, distance);
 	EXPECT_EQ(-EAGAIN, find(&file, other_code, PLENTY, &distance));
@@ -185,14 +129,14 @@ TEST(symbols_and_names_that_are_not_there_lead_nowhere)
 {
 	uint64_t distance = 0;
 
-	make_file(&file, 1, DYNSYM);
+	make_file(1, MANY_DYNSYM);
 	file.last.r_info = ELF64_R_INFO(UINT32_MAX, R_AARCH64_JUMP_SLOT);
 	EXPECT_EQ(-ENOENT, find(&file, self_code, PLENTY, &distance));
-	make_file(&file, 1, DYNSYM);
+	make_file(1, MANY_DYNSYM);
 	file.symbols[1].st_name = file.symbols[2].st_name = UINT32_MAX;
 	EXPECT_EQ(-ENOENT, find(&file, self_code, PLENTY, &distance));
-	make_file(&file, 1, DYNSYM);
-	file.sections[NAMES].sh_size = 10;
+	make_file(1, MANY_DYNSYM);
+	file.sections[MANY_NAMES].sh_size = 10;
 	EXPECT_EQ(-ENOENT, find(&file, self_code, PLENTY, &distance));
 }
 
@@ -200,10 +144,10 @@ TEST(no_more_than_a_few_tables_are_looked_at)
 {
 	uint64_t distance = 0;
 
-	make_file(&file, TABLES, DYNSYM);
+	make_file(MANY_TABLES, MANY_DYNSYM);
 	EXPECT_EQ(-ENOENT, find(&file, self_code, PLENTY, &distance));
 	/* What linkers keep of their input is none of them. */
-	make_file(&file, TABLES, SYMTAB);
+	make_file(MANY_TABLES, MANY_SYMTAB);
 	EXPECT_EQ(0, find(&file, self_code, PLENTY, &distance));
 }
 
@@ -212,9 +156,9 @@ TEST(tables_take_memory_until_all_were_looked_at)
 	uint64_t distance = 0;
 
 	/* One account gets three quarters of what there is. */
-	make_file(&file, 2, DYNSYM);
-	EXPECT_EQ(-ENOENT, find(&file, self_code, TABLE_BYTES * 2, &distance));
-	EXPECT_EQ(0, find(&file, self_code, TABLE_BYTES * 4, &distance));
+	make_file(2, MANY_DYNSYM);
+	EXPECT_EQ(-ENOENT, find(&file, self_code, MANY_BYTES * 2, &distance));
+	EXPECT_EQ(0, find(&file, self_code, MANY_BYTES * 4, &distance));
 }
 
 TEST_HARNESS_MAIN
