@@ -9,6 +9,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -39,6 +40,7 @@ int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *size)
  */
 static _Noreturn void serve(int socket, const char *steps)
 {
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
 	for (;;) {
 		const int fd = accept(socket, NULL, NULL);
 		union broker_packet packet;
