@@ -110,8 +110,10 @@ int main(int argc, char **argv)
 	setpgid(0, 0);
 	for (int i = 0; i < nr; i++) {
 		child = fork();
-		if (child < 0)
-			return 1;
+		if (child < 0) {
+			perror("fork");
+			kill(0, SIGKILL);
+		}
 		if (!child)
 			flood(open("/proc/self/exe", O_RDONLY), *argv[1], argv[3]);
 	}
