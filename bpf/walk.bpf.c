@@ -19,7 +19,7 @@
 #ifdef WALK_X86
 #include "language_walk.h"
 #else
-/* No interpreter is known on other machines. */
+/* On other machines a program of its own reads frames, behind this one. */
 static __always_inline bool read_language(void *ctx, const struct walk_config *c)
 {
 	(void)ctx;

@@ -21,6 +21,13 @@ void bpf_loaded_close(struct bpf_loaded *l)
 	(void)l;
 }
 
+int bpf_loaded_map(const struct bpf_loaded *l, const char *name)
+{
+	(void)l;
+	(void)name;
+	return -1;
+}
+
 int bpf_loaded_set(const struct bpf_loaded *l, const char *map, const void *key, const void *value)
 {
 	(void)l;

@@ -192,6 +192,21 @@ TEST(an_interpreter_for_a_machine_of_which_its_language_is_not_known_is_refused)
 	shstk_symbols_destroy(symbols);
 }
 
+TEST(where_the_walk_reads_no_frames_another_program_is_asked_for)
+{
+	static const struct bpf_loaded walk = { .what = "the walk" };
+	struct languages *all = languages_create(&walk);
+	struct shstk_symbols *symbols = NULL;
+
+	ASSERT_NE(NULL, all);
+	ASSERT_EQ(0, shstk_symbols_create(NULL, &symbols));
+	EXPECT_EQ(0, find_interpreter(all, symbols));
+	ASSERT_NE(NULL, languages_refused(all));
+	EXPECT_STREQ("there is none", languages_refused(all));
+	languages_destroy(all);
+	shstk_symbols_destroy(symbols);
+}
+
 TEST(lines_have_a_bound_behind_which_known_ones_are_shown)
 {
 	struct languages *all = languages_create(NULL);

@@ -21,6 +21,11 @@
 
 #define OBJECT "shstk-language.bpf.o"
 #define NATIVE_OBJECT "shstk-native.bpf.o" /* reads frames on the native stack, too */
+#ifdef __x86_64__
+#define WALK_READS true /* The walk reads frames in the heap (bpf/walk.bpf.c). */
+#else
+#define WALK_READS false
+#endif
 #define MAX_FUNCTIONS (1u << 20)
 #define MAX_BYTES (256u << 20) /* of all functions and positions */
 #define MAX_MOMENTS 16384 /* threads whose last frames belong to no sample yet */
@@ -88,7 +93,8 @@ struct told_process {
 /**
  * struct languages - the languages of a recording
  * @own: the BPF program that was loaded here for frames in the heap.
- * @native: the one that was loaded for frames on the native stack. It reads those in the heap, too.
+ * @behind: the one that was loaded for frames that the first one does not read: on the native stack, or, if that
+ *	is the caller's, all. It reads those in the heap in any case.
  * @load: see languages_load_by(); NULL: there is none.
  * @load_arg: its argument.
  * @tell: see languages_lend(); NULL: nothing is read there.
@@ -101,13 +107,13 @@ struct told_process {
  * @stopped_only: none is to be loaded.
  * @failed: no program can be loaded.
  * @unloaded: why not.
- * @native_failed: no program can be loaded that reads frames on the native stack.
+ * @behind_failed: no such program can be loaded.
  * @why: why functions of an interpreter are not shown.
  * @refused: @why has a reason.
  * @wanted: a process was told that has an interpreter.
  * @contexts: a process was told that publishes contexts, or was to be told.
  * @interpreters: the interpreters, from number 1 on.
- * @by_native: which of them were told to @native.
+ * @by_behind: which of them were told to @behind.
  * @nr_interpreters: number of elements in use, with the first one, which is none.
  * @functions: hash table of the functions.
  * @named: hash table of functions that are known by their names.
@@ -131,7 +137,7 @@ struct told_process {
  */
 struct languages {
 	struct bpf_loaded own;
-	struct bpf_loaded native;
+	struct bpf_loaded behind;
 	const struct bpf_loaded *(*load)(void *arg);
 	void *load_arg;
 	languages_tell_fn *tell;
@@ -143,13 +149,13 @@ struct languages {
 	bool stopped_only;
 	bool failed;
 	struct reason unloaded;
-	bool native_failed;
+	bool behind_failed;
 	struct reason why;
 	bool refused;
 	bool wanted;
 	bool contexts;
 	struct interpreter interpreters[LANGUAGE_TARGETS];
-	bool by_native[LANGUAGE_TARGETS];
+	bool by_behind[LANGUAGE_TARGETS];
 	unsigned int nr_interpreters;
 	struct seen_function *functions;
 	struct named_function *named;
@@ -179,7 +185,7 @@ struct languages *languages_create(const struct bpf_loaded *program)
 	if (!all)
 		return NULL;
 	all->own.program = -1;
-	all->native.program = -1;
+	all->behind.program = -1;
 	all->program = program;
 	all->nr_interpreters = 1;
 	return all;
@@ -228,7 +234,7 @@ void languages_destroy(struct languages *all)
 	}
 	languages_lost(all);
 	bpf_loaded_close(&all->own);
-	bpf_loaded_close(&all->native);
+	bpf_loaded_close(&all->behind);
 	free(all);
 }
 
@@ -326,26 +332,40 @@ static const struct bpf_loaded *load(struct languages *all, const char *what)
 }
 
 /*
- * Loads the program that reads frames on the native stack, once. It is larger, and some kernels refuse
- * it; another interpreter may still have the other one then. Where there is none yet, it reads all
- * frames. Returns it, or NULL if there is none.
+ * Loads the program that runs behind the first one, once; where there is none yet, it reads all frames. @what:
+ * what it is for. Returns it, or NULL if there is none.
  */
-static const struct bpf_loaded *load_native(struct languages *all)
+static const struct bpf_loaded *load_behind(struct languages *all, const char *what,
+					    const char *object)
 {
-	if (all->native.program < 0 && !all->native_failed)
-		all->native_failed = load_object(all, "reading frames on the native stack by BPF",
-						 NATIVE_OBJECT, &all->native);
-	if (all->native_failed)
+	if (all->behind.program < 0 && !all->behind_failed)
+		all->behind_failed = load_object(all, what, object, &all->behind);
+	if (all->behind_failed)
 		return NULL;
 	if (!all->program)
-		all->program = &all->native;
-	return &all->native;
+		all->program = &all->behind;
+	return &all->behind;
 }
 
-/* Loads the program that reads frames, if that was not done. Returns it, or NULL if there is none. */
+/* Returns whether the first program, which may not be loaded yet, reads frames. */
+static bool first_reads(const struct languages *all)
+{
+	if (all->program)
+		return bpf_loaded_map(all->program, "language_targets") >= 0;
+	return !all->load || WALK_READS;
+}
+
+/*
+ * Loads the program that reads frames, if that was not done. Returns it, or NULL if there is none. That for frames
+ * on the native stack is larger, and some kernels refuse it; another interpreter may still have the other one then.
+ */
 static const struct bpf_loaded *load_reader(struct languages *all, bool on_stack)
 {
-	return on_stack ? load_native(all) : load(all, "reading frames of interpreters by BPF");
+	static const char what[] = "reading frames of interpreters by BPF";
+
+	if (on_stack)
+		return load_behind(all, "reading frames on the native stack by BPF", NATIVE_OBJECT);
+	return first_reads(all) ? load(all, what) : load_behind(all, what, OBJECT);
 }
 
 void languages_expect(struct languages *all, const char *path)
@@ -358,7 +378,7 @@ void languages_expect(struct languages *all, const char *path)
 /* Returns the program that reads the frames of an interpreter. */
 static const struct bpf_loaded *program_of(const struct languages *all, unsigned int number)
 {
-	return all->by_native[number] ? &all->native : all->program;
+	return all->by_behind[number] ? &all->behind : all->program;
 }
 
 void languages_refuse(struct languages *all, const struct reason *why)
@@ -533,7 +553,7 @@ static bool set_program_target(struct languages *all, unsigned int number,
 		languages_refuse(all, &all->unloaded);
 		return false;
 	}
-	all->by_native[number] = program == &all->native;
+	all->by_behind[number] = program == &all->behind;
 	if (native && bpf_loaded_set(program, "native_targets", &key, &it->found.native))
 		return false;
 	return !bpf_loaded_set(program, "language_targets", &key, &it->found.target);
@@ -646,8 +666,8 @@ void languages_set(struct languages *all, int pid, int number)
 	/* It may have had another one. */
 	if (program != all->program || !number)
 		bpf_loaded_set(all->program, "language_processes", &key, NULL);
-	if (all->native.program >= 0 && (program != &all->native || !number))
-		bpf_loaded_set(&all->native, "language_processes", &key, NULL);
+	if (all->behind.program >= 0 && (program != &all->behind || !number))
+		bpf_loaded_set(&all->behind, "language_processes", &key, NULL);
 }
 
 void languages_set_context(struct languages *all, int pid, const struct context_process *process)
@@ -715,14 +735,14 @@ void languages_walked(struct languages *all)
 
 void languages_not_walked(struct languages *all)
 {
-	if (all->native.program >= 0)
-		all->program = &all->native;
+	if (all->behind.program >= 0)
+		all->program = &all->behind;
 }
 
 /* Returns the program that runs at events, if it was loaded here. */
 static const struct bpf_loaded *first_program(const struct languages *all)
 {
-	return all->program == &all->own || all->program == &all->native ? all->program : NULL;
+	return all->program == &all->own || all->program == &all->behind ? all->program : NULL;
 }
 
 bool languages_have_program(const struct languages *all)
@@ -732,12 +752,12 @@ bool languages_have_program(const struct languages *all)
 
 int languages_behind(const struct languages *all)
 {
-	return all->program == &all->native ? -1 : all->native.program;
+	return all->program == &all->behind ? -1 : all->behind.program;
 }
 
 bool languages_read_behind(const struct languages *all, int number)
 {
-	return number > 0 && all->by_native[number];
+	return number > 0 && all->by_behind[number];
 }
 
 /* Notes that a program does not run, if @err is not 0. Returns @err. */
@@ -758,9 +778,9 @@ int languages_begin_behind(struct languages *all, struct perf_rings *rings)
 
 	if (languages_behind(all) < 0)
 		return 0;
-	err = bpf_loaded_connect(&all->native, rings);
+	err = bpf_loaded_connect(&all->behind, rings);
 	if (!err && first)
-		err = bpf_loaded_set_next(first, all->native.program);
+		err = bpf_loaded_set_next(first, all->behind.program);
 	return refuse_begin(all, err);
 }
 
@@ -776,8 +796,8 @@ int languages_then(struct languages *all, int program)
 {
 	const struct bpf_loaded *first = first_program(all);
 
-	if (all->native.program >= 0)
-		return bpf_loaded_set_next(&all->native, program);
+	if (all->behind.program >= 0)
+		return bpf_loaded_set_next(&all->behind, program);
 	return first ? bpf_loaded_set_next(first, program) : -ENOENT;
 }
 
