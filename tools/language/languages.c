@@ -23,8 +23,10 @@
 #define NATIVE_OBJECT "shstk-native.bpf.o" /* reads frames on the native stack, too */
 #ifdef __x86_64__
 #define WALK_READS true /* The walk reads frames in the heap (bpf/walk.bpf.c). */
+#define IS_KNOWN(language) true /* The language is known on this kind of machine. */
 #else
 #define WALK_READS false
+#define IS_KNOWN(language) ((language)->arm64)
 #endif
 #define MAX_FUNCTIONS (1u << 20)
 #define MAX_BYTES (256u << 20) /* of all functions and positions */
@@ -371,7 +373,7 @@ static const struct bpf_loaded *load_reader(struct languages *all, bool on_stack
 void languages_expect(struct languages *all, const char *path)
 {
 	for (size_t i = 0; i < NR_KNOWN; i++)
-		if (known[i]->may_be(path))
+		if (known[i]->may_be(path) && IS_KNOWN(known[i]))
 			load_reader(all, known[i]->on_stack);
 }
 
