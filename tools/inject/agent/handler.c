@@ -235,8 +235,8 @@ static uint64_t period_clock(void)
  * stack is deep and has no unwind rules, or if the machine has too little CPU time. Then the next
  * signal is already pending when the handler ends, and the program would make no progress. So the
  * thread first runs for as long as the sample took. The periods that end meanwhile, and those that
- * were held back, are in the weight of the next sample that is taken. @begin is the time at which the signal came. Returns whether a sample
- * was taken.
+ * were held back, are in the weight of the next sample that is taken. @begin is the time at which
+ * the signal came. Returns whether a sample was taken.
  */
 static bool take_in_turn(struct agent_thread *t, uint64_t periods, bool of_event,
 			 const void *context, uint64_t begin)
