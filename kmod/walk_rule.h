@@ -40,16 +40,21 @@ struct packed_rule {
 #define PACKED_SPECIAL 2u
 #define PACKED_FLAGS 7u
 
+/* A kind that no table has: no kind can express the frame, and it has no frame record either. */
+#define PACKED_LOST SHSTK_RULE_KIND_MASK
+
 /*
  * Packs a rule that the loop cannot handle into one word. If the CFA does not fit, the result is
- * SHSTK_RULE_CUT.
+ * PACKED_LOST or SHSTK_RULE_CUT.
  */
 static inline u32 pack_special(u64 rule)
 {
 	unsigned int kind = ushstk_rule_kind(rule);
 	int cfa = ushstk_rule_cfa(rule);
 
-	if (cfa != (s16)cfa)
+	if (cfa == SHSTK_RULE_CFA_MAX)
+		kind = PACKED_LOST;
+	else if (cfa != (s16)cfa)
 		kind = SHSTK_RULE_CUT;
 	return (u32)cfa << 16 | ushstk_rule_reg(rule) << 8 | kind << 4 | PACKED_SPECIAL;
 }

@@ -107,7 +107,7 @@ static noinline int step_special(struct walk *w, struct frame *f, const struct m
 	 * Code that no kind of rule can describe may have a frame record. Only the first frame's fp
 	 * is certain, so only that one is tried.
 	 */
-	if (ret == WALK_NO_KIND && !w->nr)
+	if (ret == WALK_NO_KIND && !w->nr && packed_kind(rule->cfa) != PACKED_LOST)
 		ret = step_record(w, f, WALK_NO_KIND);
 	if (ret == WALK_NO_TABLE)
 		rules_cut(key, offset, RULES_CUT_TABLE);

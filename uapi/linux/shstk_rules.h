@@ -103,6 +103,11 @@ struct shstk_rules_header {
  *	returned 0; otherwise CFA = sp + 8. x86-64 only, and only in the interrupted frame.
  * SHSTK_RULE_RETURN: CFA = sp + cfa, and the return address is in register reg. Uses fp. arm64
  *	only, and only in the interrupted frame and in the frame that called it.
+ *
+ * A cfa of SHSTK_RULE_CFA_MAX in SHSTK_RULE_REG or SHSTK_RULE_RETURN says that the frame is
+ * described in a way that no kind can express, and that it has no frame record: what the frame
+ * pointer leads to is another frame's. So a walk ends there. SHSTK_RULE_CUT frames may have a
+ * record.
  */
 #define SHSTK_RULE_NONE 0
 #define SHSTK_RULE_SP 1
