@@ -184,6 +184,14 @@ const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc)
 	return find(space, pc);
 }
 
+uint64_t shstk_space_function(struct shstk_space *space, uint64_t pc)
+{
+	const struct module *m = find(space, pc);
+	struct range function;
+
+	return m && module_function(m, pc, &function) ? function.lo : 0;
+}
+
 const struct module *address_space_module(const struct shstk_space *space, size_t i)
 {
 	return i < space->n ? space->module[i] : NULL;
@@ -988,6 +996,7 @@ SHSTK_API int shstk_unwind(struct shstk_space *space, const struct shstk_regs *r
 		.m = space->m,
 		.pac_mask = regs->pac_mask,
 		.thread_pointer = regs->size >= sizeof(*regs) ? regs->thread_pointer : 0,
+		.leaves_stack = true,
 		.mem = { read, arg },
 		.other = { read, arg },
 		.go_tls = &space->go_tls,

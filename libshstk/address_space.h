@@ -70,6 +70,9 @@ bool shstk_space_has_file(struct shstk_space *space, uint64_t addr);
 /* Returns the module that contains @pc, or NULL. */
 const struct module *shstk_space_find(struct shstk_space *space, uint64_t pc);
 
+/* Returns the address at which the function at @pc begins, as unwind information says; 0: it says nothing. */
+uint64_t shstk_space_function(struct shstk_space *space, uint64_t pc);
+
 /* Returns module number @i in the order of addresses, or NULL behind the last one. */
 const struct module *address_space_module(const struct shstk_space *space, size_t i);
 

@@ -95,4 +95,5 @@ all: $(B)/libshstk.a $(B)/libshstk.so
 include libshstk/symbol/build.mk
 include libshstk/go/symbolize/build.mk
 include libshstk/crash/build.mk
+include libshstk/bpf/build.mk
 include libshstk/symbolize/build.mk

@@ -28,11 +28,47 @@ static bool goes_on(const struct view *v, uint64_t sp)
 }
 
 /*
+ * Returns whether the caller may have the stack pointer @sp, which is below that of the frame that is left,
+ * @own. So it is on another stack, and a call lies in front of its return address @ra. Steps may lead
+ * round in a circle if memory holds anything, and then one of them comes back to the caller that is kept: which one
+ * that is changes at the second, fourth, eighth step, and so on, so circles of any length are met.
+ */
+static bool is_lower_stack(const struct view *v, struct cursor *c, uint64_t own, uint64_t sp,
+			   uint64_t ra)
+{
+	struct lower_stacks *l = &c->lower;
+
+	if (!v->leaves_stack || !c->sp_kept || c->guessed || (l->nr && sp == l->kept) ||
+	    !is_after_call(v, ra))
+		return false;
+	l->nr++;
+	if (!(l->nr & (l->nr - 1)))
+		l->kept = sp;
+	l->below = own;
+	return true;
+}
+
+/*
+ * Returns whether the caller may have the stack pointer @sp, which is above that of the frame that is left.
+ * A stack that was reached by a step downwards ends below the frame that was left then.
+ */
+static bool is_same_or_higher_stack(struct cursor *c, uint64_t sp)
+{
+	struct lower_stacks *l = &c->lower;
+
+	if (!l->below || sp <= l->below)
+		return true;
+	if (!c->sp_kept)
+		return false;
+	l->below = 0;
+	return true;
+}
+
+/*
  * Checks that there is a caller with the stack pointer @sp and the return address @ra. @fp: the
  * caller has a frame pointer that is not 0. Returns what cursor_leave() does.
  */
-static int has_caller(const struct view *v, const struct cursor *c, uint64_t sp, bool fp,
-		      uint64_t ra)
+static int has_caller(const struct view *v, struct cursor *c, uint64_t sp, bool fp, uint64_t ra)
 {
 	uint64_t own = cursor_reg(c, v->m->sp);
 
@@ -43,10 +79,14 @@ static int has_caller(const struct view *v, const struct cursor *c, uint64_t sp,
 	if (!ra)
 		return c->guessed || (v->m->fp_ends && fp) || goes_on(v, sp) ? -SHSTK_END_BAD_PC :
 									       STEP_COMPLETE;
-	/* sp only stays the same if the return address is in a register. */
-	if (sp & 7 || sp < own || (sp == own && !c->innermost && !c->ra_elsewhere))
+	if (sp & 7)
 		return -SHSTK_END_BAD_STACK;
-	return 0;
+	/* sp only stays the same if the return address is in a register. */
+	if (sp == own)
+		return c->innermost || c->ra_elsewhere ? 0 : -SHSTK_END_BAD_STACK;
+	if (sp < own ? is_lower_stack(v, c, own, sp, ra) : is_same_or_higher_stack(c, sp))
+		return 0;
+	return -SHSTK_END_BAD_STACK;
 }
 
 /*
@@ -79,6 +119,7 @@ static void arrive(const struct view *v, struct cursor *c, uint64_t ra, uint64_t
 	c->exact = false;
 	c->innermost = false;
 	c->ra_elsewhere = false;
+	c->sp_kept = false;
 	c->mark = 0;
 	if (probed)
 		cursor_guessed(c);

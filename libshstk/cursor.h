@@ -14,6 +14,8 @@
  * @pac_mask: the bits of a return address that are not part of the address.
  * @thread_pointer: thread pointer of the unwound thread; 0 if it is not known.
  * @full: recover every register, not only pc, sp and fp.
+ * @leaves_stack: a rule may lead from a stack to a caller on another one at a lower address, as those of
+ *	OCaml 5 do. Without it stack pointers only grow, on which the memo relies.
  * @mem: reads the stack, and what a walk along the stack needs.
  * @other: reads all other memory, which includes other stacks.
  * @go_tls: where Go keeps its goroutine, in words below the thread pointer; 0 until it is found.
@@ -35,6 +37,7 @@ struct view {
 	uint64_t pac_mask;
 	uint64_t thread_pointer;
 	bool full;
+	bool leaves_stack;
 	struct memory mem;
 	struct memory other;
 	int32_t *go_tls;
@@ -51,6 +54,20 @@ struct view {
 };
 
 /**
+ * struct lower_stacks - steps to stacks at lower addresses
+ * @nr: number of such steps so far.
+ * @kept: stack pointer of a caller to which one of them led. Each has another one, unless they lead round
+ *	in a circle, so one that is kept comes again then.
+ * @below: address of the frame that was left last by such a step. Until another stack is reached, frames lie
+ *	below it; 0: there is no such address.
+ */
+struct lower_stacks {
+	unsigned int nr;
+	uint64_t kept;
+	uint64_t below;
+};
+
+/**
  * struct cursor - one frame
  * @regs: the frame's registers.
  * @exact: pc is an interrupted program counter, not a return address.
@@ -63,6 +80,9 @@ struct view {
  * @go_g0_sp: stack pointer at which the thread's own stack (g0) goes on below the next call from C
  *	into Go; 0 before such a call was left.
  * @switched: the frame lies on another stack than the frame that was left for it.
+ * @sp_kept: the rule that is used has the caller's stack pointer from memory, or from a register that is
+ *	neither stack nor frame pointer.
+ * @lower: what is known of the steps to stacks at lower addresses.
  * @probed_returns: number of probed returns whose caller was looked for so far.
  */
 struct cursor {
@@ -75,6 +95,8 @@ struct cursor {
 	uint64_t go_g;
 	uint64_t go_g0_sp;
 	bool switched;
+	bool sp_kept;
+	struct lower_stacks lower;
 	uint8_t probed_returns;
 };
 

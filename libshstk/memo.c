@@ -59,6 +59,7 @@ void memo_init(struct memo *m, uint8_t *memory)
 	m->packed.place = (uint16_t *)(memory + MEMO_PACKED * sizeof(*m->packed.low));
 	m->records.low = (struct frame_half *)m->packed.low;
 	m->records.place = m->packed.place;
+	m->fours.four = (struct frame_four *)m->packed.low;
 	m->last = 0;
 	memo_clear(m);
 }
@@ -285,6 +286,63 @@ static bool pack_records(struct memo *m)
 	return true;
 }
 
+/* Stores frames @i to @i + 3 of @a in @four, with no frame pointers. */
+static void put_four(const struct memo_again *a, int i, struct frame_four *four)
+{
+	int k;
+
+	for (k = 0; k < 4; k++) {
+		four->place[k] = (a->slot[i + k] - a->slot[0]) / 8;
+		four->raw[k] = a->raw[i + k];
+		four->fp[k] = four->mask[k] = 0;
+	}
+}
+
+/* Stores the frame pointer @fp of frame @i of @n in @fours, where the last frames can be twice. */
+static void put_fp(struct frame_fours *fours, int n, int i, uint64_t fp)
+{
+	struct frame_four *last = &fours->four[(n - 1) / 4], *four = &fours->four[i / 4];
+	int k = i - (n - 4);
+
+	if (four < last) {
+		four->fp[i % 4] = fp;
+		four->mask[i % 4] = ~0ull;
+	}
+	if (k >= 0) {
+		last->fp[k] = fp;
+		last->mask[k] = ~0ull;
+	}
+}
+
+/* Stores @again in @fours, if it has enough frame records and is short. Returns true if it did. */
+static bool pack_fours(struct memo *m)
+{
+	const struct memo_side *s = &m->side[m->last];
+	struct memo_again *a = &m->again;
+	const struct memo_fp *x;
+	int i, rest = 0;
+
+	if (a->n > MEMO_FOURS || (uint32_t)(a->slot[a->n - 1] - a->slot[0]) / 8 > UINT16_MAX)
+		return false;
+	for (x = a->fps; x < a->fps_end; x++)
+		rest += !in_record(a, s, x);
+	if (rest > MEMO_REST || a->fps_end - a->fps - rest < MEMO_RECORDS)
+		return false;
+	m->fours.base = (const uint64_t *)(a->anchor + a->slot[0] - 8);
+	for (i = 0; i < a->n - 4; i += 4)
+		put_four(a, i, &m->fours.four[i / 4]);
+	put_four(a, a->n - 4, &m->fours.four[i / 4]);
+	for (x = a->fps, rest = 0; x < a->fps_end; x++) {
+		if (in_record(a, s, x))
+			put_fp(&m->fours, a->n, x->from - (s->first + 1), x->val);
+		else
+			m->rest[rest++] = *x;
+	}
+	a->fps = m->rest;
+	a->fps_end = m->rest + rest;
+	return true;
+}
+
 /* Finds the longest run of @again's return addresses that can be packed. */
 static void find_run(const struct memo_again *a, int *from, int *end)
 {
@@ -329,7 +387,9 @@ void memo_count_again(struct memo *m)
 
 	if (a->seen == MEMO_SEEN || ++a->seen < MEMO_SEEN)
 		return;
-	if (VERIFY_PACKED && verify_is_wide() && pack_records(m))
+	if (VERIFY_PACKED && verify_is_wide() && pack_fours(m))
+		a->way = MEMO_IN_FOURS;
+	else if (VERIFY_PACKED && verify_is_wide() && pack_records(m))
 		a->way = MEMO_RECORDED;
 	else if (a->way == MEMO_SHORT_FPS)
 		a->way = MEMO_SHORT;

@@ -36,6 +36,7 @@
 #define MEMO_SEEN 4 /* number of times that a trace is found unchanged before it is packed */
 #define MEMO_RECORDS 8 /* least number of frame records that are worth struct frame_records */
 #define MEMO_REST 8 /* largest number of other frame pointers beside them */
+#define MEMO_FOURS 128 /* largest number of frames in struct frame_fours */
 /* Number of frames that near_capture() walks at most before it meets the memo. */
 #define MEMO_NEAR 12
 #define MEMO_NEVER INT32_MAX /* a frame number or distance that is larger than any other */
@@ -111,6 +112,7 @@ struct memo_side {
 enum memo_way {
 	MEMO_SHORT, /* memo_repeat_short() */
 	MEMO_SHORT_FPS, /* memo_repeat_short(), which counts: there may be many frame records */
+	MEMO_IN_FOURS, /* memo_repeat_fours() */
 	MEMO_RECORDED, /* memo_repeat_records() */
 	MEMO_ANY, /* memo_repeat_any() */
 };
@@ -177,7 +179,8 @@ struct memo_packed {
  * @packed: the words of @again in less memory, if the trace is long.
  * @records: the frame records of @again in less memory, in the memory of @packed. Valid while
  *	memo_again.way is MEMO_RECORDED.
- * @rest: the frame pointers of @again that do not lie in @records.
+ * @fours: all frames of @again, in the same memory. Valid while memo_again.way is MEMO_IN_FOURS.
+ * @rest: the frame pointers of @again that do not lie in @records or @fours.
  * @side: one side holds the last trace, the other is room for the next one.
  * @last: index of the side that holds the last trace.
  * @now: the side that holds the last trace; NULL if near_capture() cannot use it.
@@ -194,6 +197,7 @@ struct memo {
 	struct memo_again again;
 	struct memo_packed packed;
 	struct frame_records records;
+	struct frame_fours fours;
 	struct memo_fp rest[MEMO_REST];
 	struct memo_side side[2];
 	unsigned int last;

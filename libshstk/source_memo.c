@@ -87,3 +87,14 @@ __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_records(uint64
 		return done(pcs, t);
 	return near_capture(t);
 }
+
+__attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_fours(uint64_t *pcs,
+									struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+
+	if (likely(!verify_fours(&t->memo.fours, pcs + 1, a->n) &&
+		   memo_unchanged_fps(a->fps, a->fps_end)))
+		return done(pcs, t);
+	return near_capture(t);
+}

@@ -51,6 +51,10 @@ memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_
  * ns at 8, 32, 128 and 512 frames instead of 17.0, 31.7, 92 and 742, and 301, 412, 856 and 2631
  * instructions instead of 279, 540, 1584 and 5834; "once" at 512, 454 ns instead of 2964.
  *
+ * memo_repeat_fours() is for such traces of up to MEMO_FOURS frames. It compares all frames in one loop,
+ * also those without a record. On an EPYC (Zen 3) it takes 16.1 and 26.6 ns at 8 and 32 frames instead of
+ * 20.8 and 29.8, and 213 and 339 instructions instead of 301 and 412.
+ *
  * What they are worth to real programs, all allocations of which are recorded (`shstk record
  * --heap`), is little, because allocations of one place seldom follow each other: of the captures
  * that had a trace to compare with, memo_repeat_short() was tried in 11 % in cc1plus (15 thousand),
@@ -58,6 +62,7 @@ memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_
  * thousand in that json, and in none of the others.
  */
 int memo_repeat_short(uint64_t *pcs, struct thread *t);
+int memo_repeat_fours(uint64_t *pcs, struct thread *t);
 int memo_repeat_records(uint64_t *pcs, struct thread *t);
 int memo_repeat_any(uint64_t *pcs, struct thread *t);
 
@@ -71,6 +76,8 @@ static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, stru
 
 	if (likely(way <= MEMO_SHORT_FPS))
 		return memo_repeat_short(pcs, t);
+	if (way == MEMO_IN_FOURS)
+		return memo_repeat_fours(pcs, t);
 	return way == MEMO_RECORDED ? memo_repeat_records(pcs, t) : memo_repeat_any(pcs, t);
 }
 

@@ -29,6 +29,7 @@ static noinline_for_stack int step_sigtramp(const struct view *v, struct cursor 
 	c->regs = next;
 	c->exact = true;
 	c->innermost = true;
+	c->lower.below = 0; /* the handler may have had a stack of its own */
 	c->mark = SHSTK_MARK_PC;
 	return 0;
 }
@@ -217,6 +218,8 @@ static int step_row_in(void *mem, void *arg)
 	err = recover_all(s);
 	if (err)
 		return err;
+	c->sp_kept = row->cfa_expr || row->cfa_load ||
+		     (row->cfa_reg != v->m->sp && row->cfa_reg != v->m->fp);
 	ra = s->next.r[row->ra];
 	err = find_return(v, c, row, &ra, &guess);
 	if (err)

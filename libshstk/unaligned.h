@@ -22,4 +22,10 @@ static inline uint64_t get64(const uint8_t *p)
 	return v;
 }
 
+/* Returns the address that a signed distance of 32 bits leads to from another one. */
+static inline uint64_t get_relative(const uint8_t *p, uint64_t from)
+{
+	return from + (uint64_t)(int64_t)(int32_t)get32(p);
+}
+
 #endif

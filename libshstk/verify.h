@@ -155,6 +155,16 @@ verify_records(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, 
 {
 	return native_differ_linked(anchor, slot, raw, out, n, r, backwards);
 }
+
+/*
+ * Compares @n frames, at least 4, and writes their return addresses to @out. Returns 0 if all that
+ * counts is equal.
+ */
+static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize uint64_t
+verify_fours(const struct frame_fours *f, uint64_t *out, int n)
+{
+	return native_differ_fours(f, out, n);
+}
 #else
 #define VERIFY_WIDE
 #define VERIFY_PACKED 0
@@ -189,6 +199,14 @@ static inline uint64_t verify_records(const uint8_t *anchor, const int32_t *slot
 	(void)n;
 	(void)r;
 	(void)backwards;
+	return 1;
+}
+
+static inline uint64_t verify_fours(const struct frame_fours *f, uint64_t *out, int n)
+{
+	(void)f;
+	(void)out;
+	(void)n;
 	return 1;
 }
 

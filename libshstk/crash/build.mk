@@ -3,7 +3,9 @@
 # libshstk-crash.so: reports of a program's own crash. It contains the parts of libshstk that it
 # needs.
 
-CRASH_LIB_OBJ	:= $(B)/crash/crash.o
+# Starts a process that is no child, for other libraries as well.
+APART_OBJ	:= $(B)/crash/apart.o
+CRASH_LIB_OBJ	:= $(B)/crash/crash.o $(APART_OBJ)
 CRASH_LIB_MAP	:= libshstk/crash/libshstk-crash.map
 CRASH_LIB_LDFLAGS := -Wl,-soname,libshstk-crash.so.0 -Wl,-z,defs -Wl,-z,nodelete \
 	-Wl,--version-script=$(CRASH_LIB_MAP)

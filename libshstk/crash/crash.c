@@ -6,18 +6,12 @@
  * handler takes the registers, starts `shstk crash --caught`, tells it by a socket, and waits for its
  * answer. That command stops all threads, this one included, and reads their stacks from outside.
  *
- * The new process shares memory with this one until it executes the command, so that a program of
- * many gigabytes is not copied. No wait(2) of the program must find it, and no SIGCHLD must come. A
- * child can be made that sends no signal, but execve(2) undoes that. So the child makes another one,
- * which executes the command, and ends.
- *
  * System calls are made by syscall(2) where the C library's function is a cancellation point.
  */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <pthread.h>
-#include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,11 +21,11 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
-#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "libshstk/cfi.h"
+#include "libshstk/crash/apart.h"
 #include "libshstk/crash/message.h"
 #include "libshstk/shstk_crash.h"
 #include "native.h"
@@ -47,7 +41,6 @@
 #endif
 
 #define DEPTH 128 /* addresses that are written where the command does not run */
-#define CHILD_STACK 2048 /* bytes: three system calls */
 #define TIMEOUT 10 /* seconds */
 #define MAX_ARGS 32 /* of the caller's */
 #define POLL_NS 2000000
@@ -72,15 +65,14 @@ static struct {
 
 /* ---- The report ---- */
 
-/* What the new processes need; @pid receives the number of the one that executes the command. */
+/* What the new process needs. */
 struct start {
-	char stacks[2][CHILD_STACK] __attribute__((aligned(16)));
+	struct apart apart;
 	const char *command;
 	char numbers[2][24];
 	char *argv[MAX_ARGS + 8];
 	char **env;
 	int in;
-	pid_t pid;
 };
 
 /* Executes the command. */
@@ -95,15 +87,6 @@ static int execute(void *arg)
 	dup2(STDERR_FILENO, STDOUT_FILENO);
 	execve(s->command, s->argv, s->env);
 	_exit(127);
-}
-
-/* Makes the process that executes the command. */
-static int make_process(void *arg)
-{
-	struct start *s = arg;
-
-	s->pid = clone(execute, s->stacks[1] + CHILD_STACK, CLONE_VM | CLONE_VFORK, s);
-	_exit(0);
 }
 
 /* Writes a number; @base is 10 or 16. Returns where the text begins, in @buf. */
@@ -134,7 +117,8 @@ static void prepare(struct start *s, int in)
 	s->command = crash.opts.command;
 	s->env = crash.env;
 	s->in = in;
-	s->pid = 0;
+	s->apart.execute = execute;
+	s->apart.arg = s;
 }
 
 static void sleep_shortly(void)
@@ -169,20 +153,6 @@ static int await(int answers)
 	return got == 1 && answer == CRASH_ANSWER ? 0 : -ECHILD;
 }
 
-/* Starts the command. Returns 0 or a negative errno. */
-static int start(struct start *s)
-{
-	pid_t child = clone(make_process, s->stacks[0] + CHILD_STACK, CLONE_VM | CLONE_VFORK, s);
-	long got;
-
-	if (child < 0)
-		return -errno;
-	do {
-		got = syscall(SYS_wait4, child, NULL, __WALL, NULL);
-	} while (got < 0 && errno == EINTR);
-	return s->pid > 0 ? 0 : -EAGAIN;
-}
-
 /* Starts the command and sends it the message. Returns 0 if it wrote a report. */
 static __attribute__((noinline)) int run(const struct crash_message *message)
 {
@@ -192,11 +162,11 @@ static __attribute__((noinline)) int run(const struct crash_message *message)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends))
 		return -errno;
 	prepare(&s, ends[1]);
-	err = start(&s);
+	err = apart_start(&s.apart);
 	syscall(SYS_close, ends[1]);
 	if (!err) {
 		/* Where Yama restricts ptrace(2), a process must name who may trace it. */
-		prctl(PR_SET_PTRACER, s.pid);
+		prctl(PR_SET_PTRACER, s.apart.pid);
 		/* If the command is not there any more, there is no answer. */
 		syscall(SYS_sendto, ends[0], message, sizeof(*message), MSG_NOSIGNAL, NULL, 0);
 		err = await(ends[0]);

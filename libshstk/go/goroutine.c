@@ -391,8 +391,9 @@ enum shstk_gokind shstk_go_kind(struct shstk_space *space, uint64_t pc)
 	case GO_SYSTEMSTACK:
 	case GO_MORESTACK:
 	case GO_ASMCGOCALL:
-	case GO_VDSO_CALL:
 		return SHSTK_GO_SWITCH;
+	case GO_VDSO_CALL:
+		return SHSTK_GO_VDSO;
 	default:
 		return SHSTK_GO_CODE;
 	}

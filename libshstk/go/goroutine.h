@@ -122,12 +122,14 @@ bool shstk_goroutine_stack(const struct shstk_goruntime *rt, uint64_t g, struct 
  * @SHSTK_GO_NONE: the frame is not Go code.
  * @SHSTK_GO_CODE: its caller follows on the same stack.
  * @SHSTK_GO_SWITCH: its caller may lie on another stack.
+ * @SHSTK_GO_VDSO: the same, and what it calls is the vdso.
  * @SHSTK_GO_OUTERMOST: it has no caller.
  */
 enum shstk_gokind {
 	SHSTK_GO_NONE,
 	SHSTK_GO_CODE,
 	SHSTK_GO_SWITCH,
+	SHSTK_GO_VDSO,
 	SHSTK_GO_OUTERMOST,
 };
 

@@ -156,6 +156,7 @@ static int leave_at(const struct goframe *f, uint64_t sp)
 		return -SHSTK_END_BAD_RULE;
 	other.mem = other.other;
 	cursor_set(&c->regs, other.m->sp, sp);
+	c->lower.below = 0;
 	err = cursor_step_rule(&other, c, rule);
 	if (err)
 		cursor_set(&c->regs, other.m->sp, old);
@@ -180,6 +181,7 @@ static int resume_at(const struct goframe *f, uint64_t pc, uint64_t sp)
 	c->exact = true;
 	c->innermost = true;
 	c->ra_elsewhere = false;
+	c->lower.below = 0;
 	c->mark = SHSTK_MARK_PC;
 	return 0;
 }

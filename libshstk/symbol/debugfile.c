@@ -14,6 +14,7 @@
  */
 #include <elfutils/libdwelf.h>
 #include <errno.h>
+#include <gelf.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -23,12 +24,14 @@
 #include <unistd.h>
 #include <zlib.h>
 
+#include "build_id.h"
 #include "debugfile.h"
 #include "debuginfod.h"
 #include "elf_file.h"
 #include "root.h"
 
 #define BUILD_ID_MAX 64
+#define LINK_BYTES 8192 /* more than a name and its checksum take */
 
 /* Steps through a colon-separated list; returns false at its end. */
 static bool next_dir(const char **dirs, const char **dir, int *len)
@@ -90,8 +93,7 @@ static bool same_id(int fd, const void *build_id, size_t size)
 	const void *id;
 	bool same;
 
-	same = elf && dwelf_elf_gnu_build_id(elf, &id) == (ssize_t)size &&
-	       !memcmp(id, build_id, size);
+	same = elf && shstk_build_id(elf, &id) == size && !memcmp(id, build_id, size);
 	elf_end(elf);
 	return same;
 }
@@ -130,7 +132,7 @@ int shstk_debugfile_by_id(const struct shstk_debugplace *place, const void *buil
 int shstk_debugfile_fetch(Elf *elf)
 {
 	const void *id;
-	ssize_t size = dwelf_elf_gnu_build_id(elf, &id);
+	size_t size = shstk_build_id(elf, &id);
 	int fd;
 
 	if (size < 2 || size > BUILD_ID_MAX)
@@ -191,10 +193,33 @@ static int open_by_link(const struct shstk_debugplace *place, const char *path, 
 	return fd;
 }
 
+/*
+ * Returns the name of the debug file in .gnu_debuglink, or NULL. libelf reads such a section whole, so none may be
+ * larger than a name of a file.
+ */
+static const char *link_of(Elf *elf, GElf_Word *crc)
+{
+	Elf_Scn *scn = NULL;
+	const char *name;
+	GElf_Shdr shdr;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn))) {
+		if (!gelf_getshdr(scn, &shdr) || shdr.sh_size <= LINK_BYTES)
+			continue;
+		name = elf_strptr(elf, names, shdr.sh_name);
+		if (name && !strcmp(name, ".gnu_debuglink"))
+			return NULL;
+	}
+	return dwelf_elf_gnu_debuglink(elf, crc);
+}
+
 const char *shstk_debugfile_promised(Elf *elf)
 {
 	GElf_Word crc;
-	const char *link = dwelf_elf_gnu_debuglink(elf, &crc);
+	const char *link = link_of(elf, &crc);
 	size_t digits = link ? strspn(link, "0123456789abcdef") : 0;
 
 	return link && (digits < 32 || strcmp(link + digits, ".debug")) ? link : NULL;
@@ -205,14 +230,14 @@ int shstk_debugfile_open(const struct shstk_debugplace *place, const char *path,
 	const void *id;
 	const char *link;
 	GElf_Word crc;
-	ssize_t size;
+	size_t size;
 	int fd = -ENOENT;
 
-	size = dwelf_elf_gnu_build_id(elf, &id);
-	if (size > 0)
+	size = shstk_build_id(elf, &id);
+	if (size)
 		fd = shstk_debugfile_by_id(place, id, size);
 	if (fd >= 0)
 		return fd;
-	link = dwelf_elf_gnu_debuglink(elf, &crc);
+	link = link_of(elf, &crc);
 	return link ? open_by_link(place, path, link, crc) : -ENOENT;
 }

@@ -29,12 +29,14 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "build_id.h"
 #include "budget.h"
 #include "debugfile.h"
 #include "debuginfod.h"
 #include "demangle.h"
 #include "dwarf.h"
 #include "elf_file.h"
+#include "entries.h"
 #include "hash.h"
 #include "lines.h"
 #include "object_names.h"
@@ -47,10 +49,10 @@
 #include "unpack_debug.h"
 #include "vet.h"
 
-#define DEPTH_MAX 64
 #define WALK_MAX (1ull << 28) /* bytes of the tree that one walk may pass over */
 #define RANGES_MAX (1u << 16) /* address ranges of one entry */
 #define RANGE_COST 16 /* bytes that count for reading one range */
+#define RANGES_STEPS 16 /* calls of dwarf_ranges() between two checks of the CPU time */
 #define STEPS (1u << 20) /* bytes of the tree between two checks of the CPU time */
 #define REFERENCES_MAX 8 /* steps from an inlined call to the declaration */
 #define NAME_MAX_BYTES 4096
@@ -120,6 +122,7 @@ struct named_entry {
  * @index: ranges of units; the value is the index in @units. A reader with @of uses the index of that.
  * @budget: bytes of the tree that the current walk may still pass over.
  * @steps: bytes of the tree since the last check of the CPU time.
+ * @ranges: number of calls of dwarf_ranges().
  */
 struct shstk_dwarf {
 	const struct shstk_dwarf *of;
@@ -146,6 +149,7 @@ struct shstk_dwarf {
 	struct shstk_ranges index;
 	uint64_t budget;
 	uint64_t steps;
+	unsigned int ranges;
 };
 
 /* A name being put together. */
@@ -153,6 +157,15 @@ struct name_text {
 	size_t len;
 	char p[NAME_MAX_BYTES];
 };
+
+/* Counts the CPU time. Where none is left, the walk ends. */
+static bool has_time(struct shstk_dwarf *dwarf)
+{
+	dwarf->steps = 0;
+	if (!shstk_account_on(dwarf->account))
+		dwarf->budget = 0;
+	return dwarf->budget;
+}
 
 static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
 {
@@ -162,12 +175,7 @@ static bool spend(struct shstk_dwarf *dwarf, uint64_t bytes)
 	}
 	dwarf->budget -= bytes;
 	dwarf->steps += bytes;
-	if (dwarf->steps < STEPS)
-		return true;
-	dwarf->steps = 0;
-	if (!shstk_account_on(dwarf->account))
-		dwarf->budget = 0;
-	return dwarf->budget;
+	return dwarf->steps < STEPS || has_time(dwarf);
 }
 
 /*
@@ -189,6 +197,9 @@ static bool add_ranges(struct shstk_dwarf *dwarf, struct shstk_ranges *index,
 	unsigned int n;
 
 	for (n = 0; n < RANGES_MAX; n++) {
+		/* libdw may pass over the whole section before it finds a range, or that there is none. */
+		if (!(++dwarf->ranges % RANGES_STEPS) && !has_time(dwarf))
+			return false;
 		off = next_range(unit, die, off, &base, &lo, &hi);
 		if (off <= 0)
 			break;
@@ -327,47 +338,6 @@ static bool first_child(struct shstk_dwarf *dwarf, Dwarf_Die *die, Dwarf_Die *ch
 	return spend(dwarf, 1) && !dwarf_child(die, child);
 }
 
-/*
- * Returns whether an entry can contain functions with code. Functions of local classes and lambdas
- * are inside functions; these are not searched until an address is missed (@deep).
- */
-static bool is_scope(int tag, bool deep)
-{
-	switch (tag) {
-	case DW_TAG_subprogram:
-	case DW_TAG_lexical_block:
-		return deep;
-	case DW_TAG_namespace:
-	case DW_TAG_module:
-	case DW_TAG_class_type:
-	case DW_TAG_structure_type:
-	case DW_TAG_union_type:
-	case DW_TAG_enumeration_type:
-		return true;
-	default:
-		return false;
-	}
-}
-
-static bool index_functions(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf_Die *parent,
-			    int depth)
-{
-	Dwarf_Die die;
-	int tag;
-
-	if (depth > DEPTH_MAX || !first_child(dwarf, parent, &die))
-		return true;
-	do {
-		tag = dwarf_tag(&die);
-		if (tag == DW_TAG_subprogram &&
-		    !add_ranges(dwarf, &unit->funcs, unit, &die, dwarf_dieoffset(&die)))
-			return false;
-		if (is_scope(tag, unit->deep) && !index_functions(dwarf, unit, &die, depth + 1))
-			return false;
-	} while (next_sibling(dwarf, &die));
-	return true;
-}
-
 /* Returns the root of the unit's description. */
 static Dwarf_Die *root_of(struct dwarf_unit *unit)
 {
@@ -388,16 +358,36 @@ static bool open_split(struct shstk_dwarf *dwarf, struct dwarf_unit *unit)
 	return unit->split;
 }
 
+/* A unit whose functions are being indexed. */
+struct indexed {
+	struct shstk_dwarf *dwarf;
+	struct dwarf_unit *unit;
+};
+
+/* Adds the ranges of the function whose entry is @distance bytes behind the root. */
+static bool index_function(void *arg, size_t distance)
+{
+	const struct indexed *in = arg;
+	const Dwarf_Die *root = root_of(in->unit);
+	Dwarf_Die die = { .addr = (char *)root->addr + distance, .cu = root->cu };
+
+	return add_ranges(in->dwarf, &in->unit->funcs, in->unit, &die, dwarf_dieoffset(&die));
+}
+
 static void load_unit(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, bool deep)
 {
+	struct indexed in = { dwarf, unit };
+	const struct shstk_unit *bytes;
+
 	unit->loaded = true;
 	unit->deep = deep;
 	unit->funcs.nr = 0;
-	if (!shstk_vet_unit(unit->split ? unit->split->vet : dwarf->vet,
-			    dwarf_dieoffset(root_of(unit))))
+	bytes = shstk_vet_unit(unit->split ? unit->split->vet : dwarf->vet,
+			       dwarf_dieoffset(root_of(unit)));
+	if (!bytes)
 		return;
 	dwarf->budget = WALK_MAX;
-	index_functions(dwarf, unit, root_of(unit), 0);
+	shstk_functions_each(bytes, deep, dwarf->account, index_function, &in);
 	shstk_ranges_sort(&unit->funcs);
 }
 
@@ -631,14 +621,14 @@ static bool find_scope(struct shstk_dwarf *dwarf, Dwarf_Die *scope, Dwarf_Off of
 	Dwarf_Die die, next;
 	const char *name;
 
-	if (depth > DEPTH_MAX || !first_child(dwarf, scope, &next))
+	if (depth > SHSTK_ENTRIES_DEPTH || !first_child(dwarf, scope, &next))
 		return false;
 	do {
 		die = next;
 	} while (next_sibling(dwarf, &next) && dwarf_dieoffset(&next) <= offset);
 	if (dwarf_dieoffset(&die) == offset)
 		return true;
-	if (!is_scope(dwarf_tag(&die), false))
+	if (!shstk_is_scope(dwarf_tag(&die), false))
 		return false;
 	name = dwarf_diename(&die);
 	return add_scope(text, name ? name : "(anonymous namespace)") &&
@@ -898,7 +888,7 @@ static bool open_alt(struct shstk_dwarf *dwarf, const struct shstk_debugplace *p
 	if (dwarf->alt_fd < 0)
 		return false;
 	dwarf->alt_elf = shstk_elf_begin(dwarf->alt_fd);
-	if (!dwarf->alt_elf || dwelf_elf_gnu_build_id(dwarf->alt_elf, &found) != size ||
+	if (!dwarf->alt_elf || shstk_build_id(dwarf->alt_elf, &found) != (size_t)size ||
 	    memcmp(found, id, size))
 		return false;
 	dwarf->alt = begin(dwarf, dwarf->alt_elf, dwarf->alt_fd, &dwarf->alt_vet);

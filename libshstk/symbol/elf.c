@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "budget.h"
 #include "elf_file.h"
@@ -16,6 +17,9 @@
 /* Bytes that a packed symbol table may unpack to, and the memory that the unpacker may use. */
 #define MINIDEBUG_MAX (256u << 20)
 #define MINIDEBUG_MEMORY (128u << 20)
+
+/* Bytes of the names of sections. What libelf has read of them stays in memory as long as the file is open. */
+#define NAMES_MAX (64u << 20)
 
 /*
  * A file of at least DENSE_FROM bytes is checked for holes: one byte in DENSE must be on the disk.
@@ -41,13 +45,37 @@ bool shstk_elf_copied(int fd)
 	return fd >= 0 && (fstat(fd, &st) || st.st_uid);
 }
 
-/* Returns @elf, or NULL if it is no ELF file, or the names of its sections have no end. */
+bool shstk_elf_read(Elf *elf, int fd, uint64_t offset, void *ret, size_t size)
+{
+	const char *bytes;
+	size_t whole;
+
+	if (shstk_elf_copied(fd))
+		return pread(fd, ret, size, (off_t)offset) == (ssize_t)size;
+	/* The file is mapped, so libelf copies nothing here. */
+	bytes = elf_rawfile(elf, &whole);
+	if (!bytes || offset > whole || size > whole - offset)
+		return false;
+	memcpy(ret, bytes + offset, size);
+	return true;
+}
+
+/* Returns whether the names of sections can be looked at: they are few enough, and each has an end. */
+static bool has_names(Elf *elf, size_t names)
+{
+	GElf_Shdr header;
+
+	return gelf_getshdr(elf_getscn(elf, names), &header) && header.sh_size <= NAMES_MAX &&
+	       elf_names_end(elf, names);
+}
+
+/* Returns @elf, or NULL if it is no ELF file, or the names of its sections cannot be looked at. */
 static Elf *checked(Elf *elf)
 {
 	size_t names;
 
 	if (elf && elf_kind(elf) == ELF_K_ELF &&
-	    (elf_getshdrstrndx(elf, &names) || !names || elf_names_end(elf, names)))
+	    (elf_getshdrstrndx(elf, &names) || !names || has_names(elf, names)))
 		return elf;
 	elf_end(elf);
 	return NULL;

@@ -24,6 +24,12 @@ Elf *shstk_elf_memory(void *image, size_t size);
  */
 bool shstk_elf_copied(int fd);
 /*
+ * Copies @size bytes from @offset on of the file that @elf was opened with, by @fd or, if that is -1, in memory.
+ * Returns false if not all of them are there. Unlike with elf_getdata_rawchunk(), libelf keeps nothing of each
+ * such request until the file is closed.
+ */
+bool shstk_elf_read(Elf *elf, int fd, uint64_t offset, void *ret, size_t size);
+/*
  * Returns false for a large file that is not root's and consists almost only of holes: any user can
  * make such a file of any size.
  */

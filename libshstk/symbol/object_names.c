@@ -6,7 +6,6 @@
  * its debug file and of the file packed in .gnu_debugdata; Go's table; debug information from
  * wherever it is; and .eh_frame_hdr, which tells where the functions of a stripped file start.
  */
-#include <elfutils/libdwelf.h>
 #include <gelf.h>
 #include <libelf.h>
 #include <stdbool.h>
@@ -16,6 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "build_id.h"
 #include "budget.h"
 #include "debugfile.h"
 #include "demangle.h"
@@ -91,6 +91,7 @@ struct named_symbol {
  * @starts: starts of functions without a symbol.
  * @dwarf: debug information, or NULL.
  * @go: table of a Go program, or NULL.
+ * @plt: what is known of its PLT stubs.
  * @answers: addresses that were resolved.
  * @named: names of symbols.
  */
@@ -127,6 +128,7 @@ struct shstk_object {
 	struct shstk_starts starts;
 	struct shstk_dwarf *dwarf;
 	struct shstk_gonames *go;
+	struct shstk_plt plt;
 	struct named_address *answers;
 	struct named_symbol *named;
 };
@@ -249,7 +251,7 @@ static void read_segments(struct shstk_object *object)
 static void open_elf(struct shstk_object *object)
 {
 	const void *id;
-	ssize_t size;
+	size_t size;
 
 	object->opened = true;
 	if (object->image) {
@@ -260,8 +262,8 @@ static void open_elf(struct shstk_object *object)
 	if (!object->elf)
 		return;
 	read_segments(object);
-	size = dwelf_elf_gnu_build_id(object->elf, &id);
-	if (size > 0) {
+	size = shstk_build_id(object->elf, &id);
+	if (size) {
 		object->build_id = id;
 		object->build_id_size = size;
 	}
@@ -436,8 +438,10 @@ static unsigned int resolve(struct shstk_object *object, uint64_t addr, struct s
 		ret->start = sym->addr;
 		return name_by_symbol(object, sym, frames);
 	}
-	frames[0].function =
-		object->elf ? shstk_plt_name(object->pool, object->elf, addr, &ret->start) : NULL;
+	frames[0].function = object->elf ? shstk_plt_name(&object->plt, object->pool, object->elf,
+							  object->fd, &object->account, addr,
+							  &ret->start) :
+					   NULL;
 	if (frames[0].function) {
 		frames[0].linkage = frames[0].function;
 		ret->resolved = true;

@@ -14,16 +14,17 @@
 #include <string.h>
 
 #include "../unaligned.h"
+#include "budget.h"
 #include "elf_file.h"
-#include "elf_names.h"
 #include "plt.h"
 #include "pool.h"
+#include "relocations.h"
 
 #define STUB 16 /* bytes of a stub that are read at most; most stubs have this size */
-#define RELOCATIONS_MAX (1u << 18) /* most relocations that are read for one address */
+#define RELOCATIONS_MAX (1u << 18) /* most relocations that are looked at for one address */
 
 /* Finds the section of stubs that covers @addr. Returns false if there is none. */
-static bool find_stubs(Elf *elf, uint64_t addr, GElf_Shdr *shdr, Elf_Data **data)
+static bool find_stubs(Elf *elf, uint64_t addr, GElf_Shdr *shdr)
 {
 	Elf_Scn *scn = NULL;
 	const char *name;
@@ -36,10 +37,8 @@ static bool find_stubs(Elf *elf, uint64_t addr, GElf_Shdr *shdr, Elf_Data **data
 		    addr < shdr->sh_addr || addr - shdr->sh_addr >= shdr->sh_size)
 			continue;
 		name = elf_strptr(elf, names, shdr->sh_name);
-		if (!name || strncmp(name, ".plt", 4))
-			continue;
-		*data = elf_getdata(scn, NULL);
-		return *data && (*data)->d_buf;
+		if (name && !strncmp(name, ".plt", 4))
+			return true;
 	}
 	return false;
 }
@@ -85,75 +84,92 @@ static uint64_t slot_of(Elf *elf, const uint8_t *code, size_t size, uint64_t add
 }
 
 /*
- * Returns the name of the symbol in the relocation of @slot in one section; NULL if there is none.
- * @left is how many relocations may still be read.
+ * Returns the address of the word that the stub jumps through which is @at bytes behind the start of a
+ * section and has at most @size bytes; 0 if there is none. No more of the section is read.
  */
-static const char *find_in(Elf *elf, Elf_Scn *scn, const GElf_Shdr *shdr, uint64_t slot,
+static uint64_t read_stub(Elf *elf, int fd, const GElf_Shdr *shdr, uint64_t at, uint64_t size)
+{
+	const uint64_t rest = shdr->sh_size - at;
+	uint8_t code[STUB];
+
+	size = rest < size ? rest : size;
+	return shstk_elf_read(elf, fd, shdr->sh_offset + at, code, size) ?
+		       slot_of(elf, code, size, shdr->sh_addr + at) :
+		       0;
+}
+
+/*
+ * Returns the name of the symbol in the relocation of @slot in one table; NULL if there is none.
+ * @left is how many relocations may still be looked at.
+ */
+static const char *find_in(Elf *elf, const struct shstk_relocation_table *t, uint64_t slot,
 			   unsigned int *left)
 {
-	Elf_Data *data = elf_getdata(scn, NULL), *symbols;
-	Elf_Scn *table = elf_getscn(elf, shdr->sh_link);
-	GElf_Shdr link;
 	GElf_Rela rela;
 	GElf_Sym sym;
 
-	if (!data || !table || !gelf_getshdr(table, &link) || link.sh_type != SHT_DYNSYM ||
-	    !elf_names_end(elf, link.sh_link))
-		return NULL;
-	symbols = elf_getdata(table, NULL);
-	for (int i = 0; *left && gelf_getrela(data, i, &rela); i++, --*left)
+	for (int i = 0; *left && i < t->nr && gelf_getrela(t->entries, i, &rela); i++, --*left)
 		if (rela.r_offset == slot)
-			return symbols && gelf_getsym(symbols, GELF_R_SYM(rela.r_info), &sym) ?
-				       elf_strptr(elf, link.sh_link, sym.st_name) :
+			return gelf_getsym(t->symbols, (int)GELF_R_SYM(rela.r_info), &sym) ?
+				       elf_strptr(elf, t->names, sym.st_name) :
 				       NULL;
 	return NULL;
 }
 
 /*
- * Returns the name of the symbol in the relocation of @slot, or NULL. The section with relocations
- * of stubs only (.rela.plt) comes first, as there can be many other relocations.
+ * Returns the name of the symbol in the relocation of @slot, or NULL. The table with relocations of
+ * stubs only (.rela.plt) comes first, as there can be many other relocations.
  */
-static const char *find_symbol(Elf *elf, uint64_t slot)
+static const char *find_symbol(Elf *elf, const struct shstk_relocations *r, uint64_t slot)
 {
 	unsigned int left = RELOCATIONS_MAX;
 	const char *name = NULL;
-	GElf_Shdr shdr;
 
-	for (int others = 0; !name && others < 2; others++) {
-		Elf_Scn *scn = NULL;
-
-		while (!name && left && (scn = elf_nextscn(elf, scn)))
-			if (gelf_getshdr(scn, &shdr) && shdr.sh_type == SHT_RELA &&
-			    others == !(shdr.sh_flags & SHF_INFO_LINK))
-				name = find_in(elf, scn, &shdr, slot, &left);
-	}
+	for (int others = 0; !name && others < 2; others++)
+		for (unsigned int i = 0; !name && i < r->nr; i++)
+			if (others == !r->tables[i].of_stubs)
+				name = find_in(elf, &r->tables[i], slot, &left);
 	return name && *name ? name : NULL;
 }
 
-const char *shstk_plt_name(struct shstk_pool *pool, Elf *elf, uint64_t addr, uint64_t *start)
+/* Returns the name of the function that the stub calls which covers @addr, or NULL. */
+static const char *called(struct shstk_plt *plt, Elf *elf, int fd, struct shstk_account *account,
+			  uint64_t addr, uint64_t *start)
 {
-	char text[512];
-	const char *name;
 	GElf_Shdr shdr;
-	Elf_Data *data;
-	uint64_t slot = 0, size, at;
-	int len;
+	uint64_t slot, size, at;
 
-	if (!find_stubs(elf, addr, &shdr, &data))
+	if (!find_stubs(elf, addr, &shdr))
 		return NULL;
 	/* On x86 .plt.got has stubs of 8 bytes; all others have 16. */
 	size = shdr.sh_entsize == 8 ? 8 : STUB;
 	at = (addr - shdr.sh_addr) / size * size;
-	if (at < data->d_size)
-		slot = slot_of(elf, (uint8_t *)data->d_buf + at,
-			       data->d_size - at < size ? data->d_size - at : size,
-			       shdr.sh_addr + at);
-	name = slot ? find_symbol(elf, slot) : NULL;
+	*start = shdr.sh_addr + at;
+	slot = read_stub(elf, fd, &shdr, at, size);
+	if (!slot)
+		return NULL;
+	if (!plt->is_read)
+		shstk_relocations_read(elf, account, &plt->relocations);
+	plt->is_read = true;
+	return find_symbol(elf, &plt->relocations, slot);
+}
+
+const char *shstk_plt_name(struct shstk_plt *plt, struct shstk_pool *pool, Elf *elf, int fd,
+			   struct shstk_account *account, uint64_t addr, uint64_t *start)
+{
+	const char *name = NULL;
+	uint64_t at = 0;
+	char text[512];
+	int len;
+
+	if (shstk_account_begin(account))
+		name = called(plt, elf, fd, account, addr, &at);
+	shstk_account_end(account);
 	if (!name)
 		return NULL;
 	len = snprintf(text, sizeof(text), "%s@plt", name);
 	if (len < 0 || len >= (int)sizeof(text))
 		return NULL;
-	*start = shdr.sh_addr + at;
+	*start = at;
 	return shstk_pool_text(pool, text, len);
 }

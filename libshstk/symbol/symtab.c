@@ -11,7 +11,6 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include <errno.h>
 
@@ -381,33 +380,11 @@ static uint64_t start_at(const struct shstk_starts *starts, size_t i)
 }
 
 #define FDE 16 /* bytes of a description that are read */
-/* Bytes that are requested at once, because libelf searches a list of all earlier requests. */
-#define WINDOW (1u << 20)
-
-/* Copies FDE bytes from @at on, of the @size bytes of the file at @offset. */
-static bool read_mapped(Elf *elf, uint64_t offset, uint64_t size, uint64_t at, uint8_t ret[FDE])
-{
-	uint64_t from = at / WINDOW * WINDOW, rest = size - from;
-	Elf_Data *data;
-
-	data = elf_getdata_rawchunk(elf, offset + from, rest < WINDOW + FDE ? rest : WINDOW + FDE,
-				    ELF_T_BYTE);
-	if (data) {
-		memcpy(ret, (uint8_t *)data->d_buf + (at - from), FDE);
-		return true;
-	}
-	/* The file is shorter than its headers say. */
-	data = elf_getdata_rawchunk(elf, offset + at, FDE, ELF_T_BYTE);
-	if (data)
-		memcpy(ret, data->d_buf, FDE);
-	return data;
-}
 
 /*
  * Copies the first 16 bytes of a description, as they are in almost every file: length, distance of
  * its CIE, start relative to this field, size. The bytes come from the segment that has the
- * address. Where libelf would keep a copy, they are read from the file. Returns false if they
- * cannot be had.
+ * address. Returns false if they cannot be had.
  */
 static bool description(const struct shstk_starts *starts, uint64_t addr, uint8_t ret[FDE])
 {
@@ -423,9 +400,7 @@ static bool description(const struct shstk_starts *starts, uint64_t addr, uint8_
 		    addr - phdr.p_vaddr > phdr.p_filesz - FDE)
 			continue;
 		at = addr - phdr.p_vaddr;
-		if (starts->fd >= 0)
-			return pread(starts->fd, ret, FDE, phdr.p_offset + at) == FDE;
-		return read_mapped(starts->elf, phdr.p_offset, phdr.p_filesz, at, ret);
+		return shstk_elf_read(starts->elf, starts->fd, phdr.p_offset + at, ret, FDE);
 	}
 	return false;
 }

@@ -11,6 +11,7 @@
 #include "budget.h"
 #include "bytes.h"
 #include "elf_file.h"
+#include "entries.h"
 #include "hash.h"
 #include "vet.h"
 
@@ -21,6 +22,7 @@
 
 /* Most bytes of a unit: libdw may pass over all its entries in one call. */
 #define UNIT_MAX (1ull << 28)
+#define CHECK_BYTES (1u << 20) /* of abbreviations between two looks at the CPU time */
 /* Most attributes of an abbreviation that take no bytes in an entry. Compilers write ten. */
 #define EMPTY_MAX 24
 
@@ -35,6 +37,7 @@ struct abbrevs {
 struct vetted_unit {
 	uint64_t first; /* offset of its first entry */
 	uint64_t abbrevs; /* offset of its table of abbreviations */
+	struct shstk_unit unit;
 	bool paid;
 };
 
@@ -46,9 +49,20 @@ struct shstk_vet {
 	struct vetted_unit *units;
 	size_t nr;
 	size_t max;
+	uint64_t passed; /* bytes of abbreviations since CPU time was looked at */
 };
 
 /* ---- Abbreviations ---- */
+
+/* Counts @bytes that were passed over. Returns false if no time is left. */
+static bool has_time(struct shstk_vet *vet, uint64_t bytes)
+{
+	vet->passed += bytes;
+	if (vet->passed < CHECK_BYTES)
+		return true;
+	vet->passed = 0;
+	return shstk_account_on(vet->account);
+}
 
 /*
  * Passes over the attributes of an abbreviation. Returns false if there are too many, or they have
@@ -87,10 +101,10 @@ static bool pass_abbrev(struct shstk_bytes *from, uint64_t *code)
  * Counts the abbreviations that are passed over to find the one with @code; with 0, all of them.
  * Returns false if the table is broken, or time runs out.
  */
-static bool count_abbrevs(const struct shstk_vet *vet, uint64_t offset, uint64_t code,
-			  uint64_t *ret)
+static bool count_abbrevs(struct shstk_vet *vet, uint64_t offset, uint64_t code, uint64_t *ret)
 {
 	struct shstk_bytes from = vet->abbrev;
+	const uint8_t *start;
 	uint64_t have;
 
 	*ret = 0;
@@ -100,11 +114,10 @@ static bool count_abbrevs(const struct shstk_vet *vet, uint64_t offset, uint64_t
 		/* The last table of a section may lack its end. */
 		if (from.p == from.end)
 			return true;
-		if (!pass_abbrev(&from, &have))
+		start = from.p;
+		if (!pass_abbrev(&from, &have) || !has_time(vet, from.p - start))
 			return false;
 		++*ret;
-		if (!(*ret % SHSTK_ACCOUNT_STEPS) && !shstk_account_on(vet->account))
-			return false;
 	} while (have && have != code);
 	return true;
 }
@@ -140,10 +153,11 @@ static const struct abbrevs *get_abbrevs(struct shstk_vet *vet, uint64_t offset)
 /* ---- Units ---- */
 
 /*
- * Reads the header of a unit, behind its length. @abbrevs receives the offset of its abbreviations.
- * Returns false if it cannot be read.
+ * Reads the header of a unit, behind its length. @ret->abbrevs is left to the caller; @abbrevs
+ * receives their offset. Returns false if it cannot be read.
  */
-static bool read_header(struct shstk_bytes *from, bool wide, bool types, uint64_t *abbrevs)
+static bool read_header(struct shstk_bytes *from, bool types, struct shstk_unit *ret,
+			uint64_t *abbrevs)
 {
 	uint64_t version, kind = types ? DW_UT_type : DW_UT_compile, size;
 
@@ -151,13 +165,15 @@ static bool read_header(struct shstk_bytes *from, bool wide, bool types, uint64_
 		return false;
 	if (version == 5 && (!bytes_fixed(from, 1, &kind) || !bytes_fixed(from, 1, &size)))
 		return false;
-	if (!bytes_fixed(from, wide ? 8 : 4, abbrevs) ||
+	if (!bytes_fixed(from, ret->offset_size, abbrevs) ||
 	    (version < 5 && !bytes_fixed(from, 1, &size)))
 		return false;
+	ret->version = version;
+	ret->address_size = size;
 	if (kind == DW_UT_skeleton || kind == DW_UT_split_compile)
 		return bytes_skip(from, 8);
 	if (kind == DW_UT_type || kind == DW_UT_split_type)
-		return bytes_skip(from, wide ? 16 : 12);
+		return bytes_skip(from, 8 + ret->offset_size);
 	return true;
 }
 
@@ -173,42 +189,54 @@ static bool add_unit(struct shstk_vet *vet, const struct vetted_unit *new)
 	return true;
 }
 
-/*
- * Checks a unit, whose bytes without the length are @from. Returns false if the file must not be
- * read. A unit that cannot be understood is no reason to refuse those before it: libdw stops there,
- * too.
- */
-static bool vet_unit(struct shstk_vet *vet, const uint8_t *start, struct shstk_bytes from,
-		     bool wide, bool types)
+/* Returns the table of abbreviations at @offset, which was counted, and what follows it. */
+static struct shstk_bytes abbrevs_at(const struct shstk_vet *vet, uint64_t offset)
 {
-	struct vetted_unit unit = { .paid = false };
+	return (struct shstk_bytes){ vet->abbrev.p + offset, vet->abbrev.end };
+}
+
+/*
+ * Checks a unit at @header in a section that begins at @start; its bytes without the length are
+ * @from. Returns false if the file must not be read. A unit that cannot be understood is no reason to
+ * refuse those before it: libdw stops there, too.
+ */
+static bool vet_unit(struct shstk_vet *vet, const uint8_t *start, const uint8_t *header,
+		     struct shstk_bytes from, bool wide, bool types)
+{
+	struct vetted_unit unit = {
+		.unit = { .header = header, .offset_size = wide ? 8 : 4 },
+	};
 	uint64_t code, passed;
 
 	if ((uint64_t)(from.end - from.p) > UNIT_MAX ||
 	    !shstk_account_take(vet->account, UNIT_COST))
 		return false;
-	if (!read_header(&from, wide, types, &unit.abbrevs))
+	if (!read_header(&from, types, &unit.unit, &unit.abbrevs))
 		return true;
 	unit.first = from.p - start;
+	unit.unit.entries = from;
 	if (!bytes_uleb(&from, &code))
 		return true;
 	/* libdw reads the first entry of every unit. */
-	return count_abbrevs(vet, unit.abbrevs, code, &passed) &&
-	       shstk_account_take(vet->account, passed * ABBREV_COST) &&
-	       (types || add_unit(vet, &unit));
+	if (!count_abbrevs(vet, unit.abbrevs, code, &passed) ||
+	    !shstk_account_take(vet->account, passed * ABBREV_COST))
+		return false;
+	unit.unit.abbrevs = abbrevs_at(vet, unit.abbrevs);
+	return types || add_unit(vet, &unit);
 }
 
 static bool vet_units(struct shstk_vet *vet, struct shstk_bytes from, bool types)
 {
-	const uint8_t *start = from.p;
+	const uint8_t *start = from.p, *header = start;
 	struct shstk_bytes unit;
 	bool wide;
 
 	for (uint64_t n = 1; from.p < from.end && bytes_unit(&from, &wide, &unit); n++) {
-		if (!vet_unit(vet, start, unit, wide, types))
+		if (!vet_unit(vet, start, header, unit, wide, types))
 			return false;
 		if (!(n % 1024) && !shstk_account_on(vet->account))
 			return false;
+		header = from.p;
 	}
 	return true;
 }
@@ -270,16 +298,18 @@ static struct vetted_unit *find_unit(const struct shstk_vet *vet, uint64_t first
 	return lo < vet->nr && vet->units[lo].first == first ? vet->units + lo : NULL;
 }
 
-bool shstk_vet_unit(struct shstk_vet *vet, uint64_t offset)
+const struct shstk_unit *shstk_vet_unit(struct shstk_vet *vet, uint64_t offset)
 {
 	struct vetted_unit *unit = find_unit(vet, offset);
 	const struct abbrevs *table;
 
-	if (!unit || unit->paid)
-		return unit;
-	table = get_abbrevs(vet, unit->abbrevs);
-	unit->paid = table && shstk_account_take(vet->account, table->nr * ABBREV_COST);
-	return unit->paid;
+	if (!unit)
+		return NULL;
+	if (!unit->paid) {
+		table = get_abbrevs(vet, unit->abbrevs);
+		unit->paid = table && shstk_account_take(vet->account, table->nr * ABBREV_COST);
+	}
+	return unit->paid ? &unit->unit : NULL;
 }
 
 bool shstk_vet_aranges_begin(struct shstk_vet *vet)

@@ -16,6 +16,7 @@
 
 struct Elf;
 struct shstk_account;
+struct shstk_unit;
 struct shstk_vet;
 
 /*
@@ -27,9 +28,9 @@ void shstk_vet_destroy(struct shstk_vet *vet);
 
 /*
  * Checks the unit whose first entry is at @offset; to be called before the unit's entries are read.
- * Returns false if they must not be read.
+ * Returns where they are, or NULL if they must not be read.
  */
-bool shstk_vet_unit(struct shstk_vet *vet, uint64_t offset);
+const struct shstk_unit *shstk_vet_unit(struct shstk_vet *vet, uint64_t offset);
 
 /*
  * Take the memory that dwarf_getaranges() needs, and give back what it does not keep. They are to be

@@ -484,6 +484,36 @@ native_differ_linked(const uint8_t *anchor, const int32_t *slot, const uint64_t 
 	return !_mm256_testz_si256(d, d);
 }
 
+/* Compares the frames in @f. Returns the bits that differ; writes the return addresses to @out. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize __m256i
+native_differ_frames4(const uint64_t *base, const struct frame_four *f, uint64_t *out)
+{
+	__m256i a, b, ras, fps;
+	uint64_t u;
+
+	memcpy(&u, f->place, sizeof(u));
+	a = native_two_pairs(base + (uint16_t)u, base + _bextr_u64(u, 32, 16));
+	b = native_two_pairs(base + _bextr_u64(u, 16, 16), base + (u >> 48));
+	ras = native_differ_words(_mm256_unpackhi_epi64(a, b), f->raw, out);
+	fps = _mm256_unpacklo_epi64(a, b) ^ _mm256_loadu_si256((const __m256i *)f->fp);
+	return ras | (fps & _mm256_loadu_si256((const __m256i *)f->mask));
+}
+
+/* Does what verify_fours() does. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t
+native_differ_fours(const struct frame_fours *fours, uint64_t *out, int n)
+{
+	const uint64_t *base = fours->base;
+	const struct frame_four *f = fours->four;
+	uint64_t *last = out + n - 4;
+	__m256i d = _mm256_setzero_si256();
+
+	for (; out < last; out += 4, f++)
+		d |= native_differ_frames4(base, f, out);
+	d |= native_differ_frames4(base, f, last);
+	return !_mm256_testz_si256(d, d);
+}
+
 /*
  * Copies @n words, at least 4. Returns a value other than 0 if a signal token is among them.
  *
