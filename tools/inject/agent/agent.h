@@ -71,7 +71,8 @@
  * @program: it is the first thread of a program: the loader used its time before the agent's start.
  * @tried: the agent has tried to open @event.
  * @asks: the timer's next signal is that of the first tick in this thread, at which no period ends.
- * @paused: its timer was stopped while a program is executed.
+ * @pauses: calls that execute a program, one in a handler during another, for which its timer stands still.
+ * @paused_until: when that timer would have signalled, on its clock.
  * @start: this thread's CPU clock where the first period began, in ns.
  * @first: length of the first period, in ns.
  * @system: time in the kernel at the last sample or at the timer's last signal, in ns.
@@ -117,8 +118,9 @@ struct agent_thread {
 	bool program;
 	bool tried;
 	bool asks;
-	bool paused;
 	uint8_t rounds;
+	uint32_t pauses;
+	uint64_t paused_until;
 	uint64_t start;
 	uint64_t first;
 	uint64_t system;
@@ -251,6 +253,7 @@ struct cut_call {
  * @held_at: state that the handler on that stack interrupted, as a number; 0: none.
  * @cramped: the thread's alternate stack, or the only stack that it has, has no room for the
  *	agent's signal.
+ * @dispatches: the thread handles its system calls itself, and is @cramped for that.
  * @was_cramped: the signal that comes next was held back for lack of room.
  * @stack_is_small: the thread's own stack has no room for the agent's signal: the program provided
  *	a small one, or it is in pieces (-fsplit-stack).
@@ -258,8 +261,7 @@ struct cut_call {
  *	begin (move.c).
  * @left_blocked: signals that the agent had before, and that the program has blocked.
  * @blocked: the program believes that the agent's signal is blocked.
- * @hands_on: the agent's signal is blocked because a program is being executed (main.c).
- * @handed_on: signals that the kernel ignores because a program is being executed (signals.c).
+ * @hand_on_depth: calls of signals_hand_on() of the thread that were not undone.
  * @child_filtered: a child of vfork(), which shares this memory, is behind a filter of system
  *	calls: its hooks make none until it executes a program or ends.
  */
@@ -279,14 +281,14 @@ struct agent_local {
 	} held;
 	uint64_t held_at;
 	bool cramped;
+	bool dispatches;
 	bool was_cramped;
 	bool stack_is_small;
 	int signo;
 	uint64_t left_blocked;
 	bool blocked;
-	bool hands_on;
 	bool child_filtered;
-	uint64_t handed_on;
+	int hand_on_depth;
 };
 
 extern __thread struct agent_local local;
@@ -366,6 +368,11 @@ static inline __attribute__((always_inline)) void admit_agent_signal(void)
 		change_agent_signal(SIG_UNBLOCK);
 }
 
+static inline uint64_t to_ns(struct timespec ts)
+{
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
 /*
  * Returns the time of @clock in nanoseconds. It makes a system call, because libc reads the time
  * stamp counter, which a program may have made fault (PR_SET_TSC). Returns 0 if the counter faults
@@ -379,7 +386,13 @@ static inline uint64_t now(clockid_t clock)
 		sys2(SYS_clock_gettime, clock, &ts);
 	else if (!agent.tsc_faults)
 		clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return to_ns(ts);
+}
+
+/* Returns the clock by which periods end. */
+static inline clockid_t agent_clock(void)
+{
+	return agent.wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID;
 }
 
 static inline struct timespec to_timespec(uint64_t ns)
@@ -475,9 +488,10 @@ long timer_make(clockid_t clock, int signo, int tid, void *value, int *timer);
 void agent_retime(struct agent_thread *t, int signo);
 /* Returns the interval of the thread's timer, in ns. */
 uint64_t agent_interval(const struct agent_thread *t);
-/* Stops the calling thread's timer, and begins its interval anew if it was stopped. */
+/* Stops the calling thread's timer, until as many calls of agent_go_on(). */
 void agent_pause(struct agent_thread *t);
-void agent_go_on(struct agent_thread *t);
+/* Undoes one agent_pause(). Returns the periods that ran out meanwhile, which the timer does not report. */
+uint64_t agent_go_on(struct agent_thread *t);
 /* Makes the calling thread's timer signal at the first tick that finds the thread. */
 void agent_ask(struct agent_thread *t);
 
@@ -521,8 +535,15 @@ uint64_t move_drain(int signo, const struct agent_thread *t, bool *others);
  */
 bool move_for(int signo, const siginfo_t *si, ksigset *mask);
 
-/* Bytes of the stack that a sample takes, and that a scan for threads takes. */
+/*
+ * Bytes of the stack that a sample takes, and that a scan for threads takes. Code that is not optimised
+ * has larger frames.
+ */
+#ifdef __OPTIMIZE__
 #define SAMPLE_NEED (SHSTK_STACK_NEED + 1024)
+#else
+#define SAMPLE_NEED (2 * (SHSTK_STACK_NEED + 1024))
+#endif
 #define SCAN_NEED (SAMPLE_NEED + 2048)
 /* Bytes of the stack that a hook takes, which a thread may call at the end of its stack. */
 #define HOOK_NEED 2560
@@ -538,6 +559,13 @@ void held_mend(void);
  * To be called when the program blocks signals.
  */
 void held_look(void);
+/* To be called in a new process, whose system calls the kernel does itself again. */
+void held_fork_child(void);
+/*
+ * Does beforehand what can't be done behind a filter of system calls, for the programs that the calling thread
+ * executes there: ends its event, and, if its signal is held back, its sampling, so that the signal is admitted.
+ */
+void held_before_filter(void);
 
 /* sample.c */
 void take_name(struct agent_thread *t);
@@ -617,6 +645,8 @@ uint64_t unsampled_periods(const struct agent_thread *t, uint64_t at);
 bool is_ahead(const struct agent_thread *t, uint64_t at);
 /* Returns how many of the unsampled periods no signal of the thread's event reported. */
 uint64_t silent_periods(const struct agent_thread *t, uint64_t at);
+/* Returns whether the thread had so few ticks yet that they tell too little of where it spent its time. */
+bool is_young(const struct agent_thread *t);
 /* Returns whether another of the agent's signals is pending because it is blocked. */
 bool signal_is_held_back(void);
 /* Accounts for the time before the thread has a timer. @at is its CPU clock now. */
@@ -626,32 +656,46 @@ void settle_early(struct agent_thread *t, uint64_t at);
  * comes after it, and it accounts for what is left of those that ended, too.
  */
 void agent_settle(struct agent_thread *t, bool last);
+/*
+ * Accounts for @periods of the calling thread, in which the agent's signal is held back, and whose timer stood
+ * still: wall-clock time has no other account.
+ */
+void settle_stopped(struct agent_thread *t, uint64_t periods);
 
 /* ended.c */
 /*
  * Leaves @periods, which the calling thread spent in the kernel, to be shared by the ticks in other
- * threads. @calls: what its own ticks tell. Returns false if that was not possible. Signals are
+ * threads with the same start routine, @start. @calls: what its own ticks tell. @behind: the time that it
+ * used behind the last of these, in ns. Returns false if that was not possible. Signals are
  * blocked.
  */
-bool ended_leave(const struct calls *calls, uint64_t periods);
+bool ended_leave(const void *start, const struct calls *calls, uint64_t behind, uint64_t periods);
 /*
  * Notes the first signal of a thread's timer, which came @in_call or not, when the thread had used
- * @used ns. Returns how many of the periods that ended threads left belong to the place that it
- * found: that call, or none.
+ * @used ns. Returns how many of the periods that ended threads with @start left belong to the place that
+ * it found: that call, or none.
  */
-uint64_t ended_share(uint64_t used, bool in_call);
+uint64_t ended_share(const void *start, uint64_t used, bool in_call);
+/*
+ * A tick found a thread in a call, and stands for as much time there as it had since the tick before. Its
+ * silent periods may be fewer, @here in this call: others end behind the tick, and it leaves them if it
+ * ends. Returns how many of those that ended threads with @start left the call gets in their place. @calls:
+ * its own, which are to count the periods that are returned as taken.
+ */
+uint64_t ended_lend(const void *start, struct calls *calls, uint64_t here);
 /* Returns all periods that no place got; they are the caller's from now on. */
 uint64_t ended_rest(void);
 /*
- * Leaves @periods of the calling thread, which has no event, to the ticks in other threads. Returns
- * false if that was not possible. Signals are blocked.
+ * Leaves @periods of the calling thread, which has no event, to the ticks in other threads with @start.
+ * @behind: the time that it used behind its last tick, in ns. Returns false if that was not possible.
+ * Signals are blocked.
  */
-bool ended_leave_unseen(uint64_t periods);
+bool ended_leave_unseen(const void *start, uint64_t behind, uint64_t periods);
 /*
  * Notes the first tick in a thread without an event, which had used @used ns. Returns how many of the
- * periods that ended threads left belong to the place that it found.
+ * periods that ended threads with @start left belong to the place that it found.
  */
-uint64_t ended_claim(uint64_t used);
+uint64_t ended_claim(const void *start, uint64_t used);
 /* Returns all periods that no tick has claimed; they are the caller's from now on. */
 uint64_t ended_unseen_rest(void);
 /* Forgets what the threads of the parent left. */
@@ -716,6 +760,7 @@ bool signals_leave(void);
 /*
  * Begins to have the kernel ignore the signals that are or were the agent's and that the program ignores,
  * while a program is executed, which gets that; or ends it. The agent's signals do not come meanwhile.
+ * What the program ignores may change meanwhile, and other threads may do the same.
  */
 void signals_hand_on(bool on);
 /*

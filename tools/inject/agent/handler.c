@@ -87,17 +87,20 @@ static bool was_in_kernel(struct agent_thread *t, uint64_t overrun)
 }
 
 /*
- * Takes over the periods of ended threads that belong to the place where the thread's first tick
- * found it. They are none of its own, so its calls get as much more time.
+ * Takes over the periods of ended threads that belong to the place where a tick found the thread. They
+ * are none of its own, so its calls get as much more time. @here: how many of its own belong there.
+ * @asked: this is the first tick in the thread.
  */
-static uint64_t take_over(struct agent_thread *t, uint64_t used, bool in_call)
+static uint64_t take_over(struct agent_thread *t, uint64_t here, bool in_call, bool asked,
+			  uint64_t at)
 {
-	uint64_t periods = ended_share(used, in_call);
+	uint64_t lent = in_call && is_young(t) ? ended_lend(t->fn, &t->calls, here) : 0;
+	uint64_t shared = asked ? ended_share(t->fn, at - t->calls.since, in_call) : 0;
 
-	t->owed += periods;
+	t->owed += lent + shared;
 	if (in_call)
-		t->calls.time += periods * agent.period;
-	return periods;
+		t->calls.time += shared * agent.period;
+	return lent + shared;
 }
 
 /*
@@ -122,8 +125,7 @@ static uint64_t in_kernel(struct agent_thread *t, const siginfo_t *si, const voi
 	calls_count(&t->calls, in_call, at);
 	here = calls_share(&t->calls, silent, in_call, agent.period);
 	t->calls.left = silent - here;
-	if (asked)
-		here += take_over(t, at - t->calls.since, in_call);
+	here += take_over(t, here, in_call, asked, at);
 	if (in_call)
 		return here;
 	if (here)
@@ -161,7 +163,7 @@ static uint64_t at_tick(struct agent_thread *t, uint64_t at, bool asked)
 	calls_count(&t->calls, false, at);
 	if (!asked)
 		return periods;
-	taken = ended_claim(at - t->calls.since);
+	taken = ended_claim(t->fn, at - t->calls.since);
 	t->owed += taken;
 	return periods + taken;
 }
@@ -227,7 +229,7 @@ static void spread(struct agent_thread *t, uint64_t periods)
 /* Returns the time on the clock by which the periods end; in a sandbox it must not be read. */
 static uint64_t period_clock(void)
 {
-	return agent.sandboxed ? 0 : now(agent.wall ? CLOCK_MONOTONIC : CLOCK_THREAD_CPUTIME_ID);
+	return agent.sandboxed ? 0 : now(agent_clock());
 }
 
 /*

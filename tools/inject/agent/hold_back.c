@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * hold_back.c - holds back the agent's signal on stacks that have no room for it.
+ * hold_back.c - holds back the agent's signal on stacks that have no room for it, and in threads that
+ * would not survive it.
  *
  * The kernel puts the frame of a signal onto the stack without checking that there is room, and the
  * agent's handler needs more on top. A stack that the program made small, for a purpose of its own,
@@ -17,12 +18,23 @@
  * - In a thread on a small stack that the program provides. Other threads get more stack than they
  *   ask for (common/room.h).
  *
+ * - In a thread that handles its system calls itself (PR_SET_SYSCALL_USER_DISPATCH): while a byte of
+ *   the program says so, a call from outside of one range of code is SIGSYS. Those of the agent's
+ *   handler would be, and that which leaves it, and the program's handler would not know them.
+ *
  * - In a thread whose stack is in pieces, as code has it that is built with -fsplit-stack, and that
  *   has no alternate stack. A piece may end 3584 bytes below the stack pointer. libgcc blocks all
  *   signals before it adds a piece, and the hook of that call finds out (held_look()).
  *
  * longjmp() may leave a handler without restoring the mask. So the next hook that finds the thread
  * on another stack unblocks the signal (held_mend()).
+ *
+ * A program that is executed gets the mask of the thread that executes it, and is not to have a signal
+ * blocked for the sake of a stack that is not its own. So the signal is admitted for the time of such a
+ * call, in which nothing sends it (hand_on_signals() in main.c). Behind a filter of system calls the mask
+ * can't be changed, so a thread that installs one is not sampled from then on if the signal is held back
+ * there. Two kinds of program still get it blocked: those that are executed behind a filter in a handler
+ * that may run on an alternate stack, and by threads that held it back when another one gave all a filter.
  */
 #include <sys/auxv.h>
 #include <ucontext.h>
@@ -79,9 +91,11 @@ void held_mend(void)
 		change_agent_signal(SIG_UNBLOCK);
 }
 
-/* Returns whether the thread has no room for the agent's signal with that alternate stack. */
+/* Returns whether the thread must not get the agent's signal while it has that alternate stack. */
 static bool is_cramped(const stack_t *stack)
 {
+	if (local.dispatches)
+		return true;
 	return stack->ss_flags & SS_DISABLE ? local.stack_is_small :
 					      stack->ss_size < agent.frame + SAMPLE_NEED;
 }
@@ -142,6 +156,74 @@ void held_look(void)
 	local.stack_is_small = true;
 	if (is_cramped(&stack))
 		be_cramped(true);
+}
+
+bool sandbox_dispatches(void)
+{
+	bool was = local.dispatches;
+
+	if (was || !agent.on || in_sandbox() || agent.pid != (int)sys0(SYS_getpid))
+		return was;
+	local.dispatches = true;
+	be_cramped(true);
+	return false;
+}
+
+void sandbox_dispatch_ended(void)
+{
+	stack_t stack;
+
+	if (!local.dispatches || in_sandbox() || agent.pid != (int)sys0(SYS_getpid))
+		return;
+	local.dispatches = false;
+	if (!sys2(SYS_sigaltstack, NULL, &stack))
+		be_cramped(is_cramped(&stack));
+}
+
+/*
+ * Ends the thread's event, so that from now on each tick signals. The kernel drops the signals of a timer in a
+ * program that is executed, but not those of an event.
+ */
+static void leave_it_to_ticks(struct agent_thread *t)
+{
+	ksigset old = block_signals();
+	bool others;
+
+	event_close(t);
+	agent_pause(t);
+	move_drain(agent_signo(), NULL, &others);
+	agent_go_on(t);
+	restore_signals(old);
+}
+
+void held_before_filter(void)
+{
+	struct agent_thread *t = agent_self();
+	bool others;
+
+	if (t && t->armed && t->event)
+		leave_it_to_ticks(t);
+	if (!local.cramped)
+		return;
+	if (t) {
+		agent_disarm(t);
+		/* The recorder does not ask this thread for anything, either. */
+		t->slot->signo = 0;
+	}
+	move_drain(agent_signo(), NULL, &others);
+	local.cramped = false;
+	if (!local.blocked)
+		change_agent_signal(SIG_UNBLOCK);
+}
+
+void held_fork_child(void)
+{
+	stack_t stack;
+
+	if (!local.dispatches)
+		return;
+	local.dispatches = false;
+	local.cramped = !sys2(SYS_sigaltstack, NULL, &stack) && is_cramped(&stack);
 }
 
 static int (*next_sigaltstack)(const stack_t *, stack_t *);

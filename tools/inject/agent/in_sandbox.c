@@ -94,8 +94,11 @@ void sandbox_begins(bool filter)
 		local.child_filtered = filter;
 		return;
 	}
-	if (agent.on && !agent.filtered)
+	if (agent.on && !agent.filtered) {
 		prepare();
+		if (filter)
+			held_before_filter();
+	}
 	if (filter && agent.on)
 		shstk_seal();
 	agent.filtered |= filter;

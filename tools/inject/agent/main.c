@@ -225,7 +225,7 @@ static uint64_t tick_length(void)
 	struct timespec tick = { 0 };
 
 	sys2(SYS_clock_getres, CLOCK_MONOTONIC_COARSE, &tick);
-	return (uint64_t)tick.tv_sec * 1000000000 + tick.tv_nsec;
+	return to_ns(tick);
 }
 
 static int map_memory(int fd, uint64_t cookie)
@@ -315,6 +315,29 @@ static struct agent_thread *start_instance(uint32_t parent)
 	return t;
 }
 
+/* Returns whether the agent's signal is blocked, where handlers may not have unblocked it (signals.c). */
+static bool is_blocked_in_sandbox(void)
+{
+	ksigset mask = 0;
+
+	return in_sandbox() && !sys4(SYS_rt_sigprocmask, SIG_BLOCK, NULL, &mask, sizeof(mask)) &&
+	       mask & agent_sigset();
+}
+
+/*
+ * Leaves the child of a fork alone from now on. It has no timers, so nobody holds the signal back there, and what
+ * it ignores is ignored by the kernel: no hook tells what it hands on.
+ */
+static void stay_out_of_child(void)
+{
+	agent.on = false;
+	if (!env_may_call())
+		return;
+	signals_hand_on(true);
+	if (!local.blocked && (is_held() || is_blocked_in_sandbox()))
+		change_agent_signal(SIG_UNBLOCK);
+}
+
 /* Attaches the agent to the child of a fork, in its only thread. */
 void agent_fork_child(void)
 {
@@ -323,7 +346,7 @@ void agent_fork_child(void)
 
 	if (in_sandbox()) {
 		atomic_fetch_add(&agent.header->sandboxed, 1);
-		agent.on = false;
+		stay_out_of_child();
 		return;
 	}
 	atomic_store(&agent.lock, 0);
@@ -334,11 +357,12 @@ void agent_fork_child(void)
 	ended_fork_child();
 	frames_fork_child();
 	signals_fork_child();
+	held_fork_child();
 	agent.pid = sys0(SYS_getpid);
 	local.has_knock = false; /* timers stay with the parent */
 	if (atomic_load(&agent.header->stop) || foreign_pid(agent.pid)) {
 		atomic_fetch_add(&agent.header->foreign, 1);
-		agent.on = false;
+		stay_out_of_child();
 		return;
 	}
 	t = start_instance(parent);
@@ -382,63 +406,116 @@ bool env_may_call(void)
 }
 
 /*
- * Blocks or ignores the agent's signal while a program is executed, if this program has done so: both is
- * handed on. None of the agent's may be pending in the next program, so the timer of @t stands still.
- * @t is NULL in a child of vfork() and in the parent of a child that is created: they have no signals
- * to hand on. If the call returns, env_call_returned() undoes this.
+ * What was done for a program that is executed, as a sum, which env_call_returned() undoes: signals_hand_on() was
+ * called, the agent's signal was blocked, and was admitted then, and the thread's timer was stopped.
  */
-static void hand_on_signals(struct agent_thread *t)
+enum { HANDED_ON = 1, BLOCKED = 2, ADMITTED = 4, STOPPED = 8 };
+
+/*
+ * Accounts for the time of @t until now and ends what may send it the agent's signal, but for its timer: none may
+ * be pending in the next program.
+ */
+static void end_signals(struct agent_thread *t)
+{
+	agent_settle(t, true);
+	event_end(t);
+	wait_forget_knock();
+}
+
+/*
+ * Stops the timer of @t, and takes what it or its event has sent. The calling thread has the signal blocked. A
+ * signal that was not the agent's stays the program's. Returns what was done.
+ */
+static int stop_timer(struct agent_thread *t)
 {
 	bool others;
 
-	signals_hand_on(true);
-	if (!local.blocked)
-		return;
-	change_agent_signal(SIG_BLOCK);
-	local.hands_on = true;
 	if (!t || !t->armed)
-		return;
+		return 0;
+	event_close(t);
 	agent_pause(t);
 	move_drain(agent_signo(), NULL, &others);
+	return STOPPED;
 }
 
-/* Tells the recorder the path of the next program. What was used until now is not its time. */
-void env_before_exec(const char *path)
+/*
+ * Gives the agent's signal the state that the next program is to have it in: ignored and blocked as it is for this
+ * program. Where it is held back (hold_back.c), this program does not have it blocked, and so it is admitted for a
+ * while, in which none can come.
+ *
+ * @t is the thread whose timer stands still meanwhile. It is NULL in a child of vfork(), which has no timers and
+ * no pending signals, and in the parent of a child that is created, unless the signal is to be admitted there.
+ */
+static int hand_on_signals(struct agent_thread *t)
+{
+	int done = HANDED_ON;
+
+	signals_hand_on(true);
+	if (!local.blocked && !is_held() && !is_blocked_in_sandbox() &&
+	    !(t && t->event && in_sandbox()))
+		return done;
+	change_agent_signal(SIG_BLOCK);
+	done |= BLOCKED | stop_timer(t);
+	if (local.blocked)
+		return done;
+	change_agent_signal(SIG_UNBLOCK);
+	return done | ADMITTED;
+}
+
+/* Returns the calling thread, or NULL in a child of vfork(), where it is the parent's. */
+static struct agent_thread *own_thread(void)
+{
+	return agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
+}
+
+/*
+ * Tells the recorder the path of the next program. What was used until now is not its time. In a sandbox without a
+ * filter of system calls, no more is done than is needed for the next program.
+ */
+int env_before_exec(const char *path)
 {
 	struct agent_thread *t;
 
 	count_sandboxed_program();
-	if (!agent.on || in_sandbox()) {
+	if (!agent.on || !env_may_call()) {
 		local.child_filtered = false;
-		return;
+		return 0;
 	}
-	children_exec(sys0(SYS_getpid), false, path);
-	t = agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
-	if (t) {
-		agent_settle(t, true);
-		event_end(t);
-	}
-	hand_on_signals(t);
+	if (!in_sandbox())
+		children_exec(sys0(SYS_getpid), false, path);
+	t = own_thread();
+	if (t && !in_sandbox())
+		end_signals(t);
+	return hand_on_signals(t);
 }
 
-void env_before_spawn(void)
-{
-	if (agent.on && !in_sandbox())
-		hand_on_signals(NULL);
-}
-
-void env_call_returned(void)
+int env_before_spawn(void)
 {
 	struct agent_thread *t;
 
-	if (agent.on && !in_sandbox())
-		signals_hand_on(false);
-	if (!local.hands_on)
+	if (!agent.on || !env_may_call())
+		return 0;
+	t = is_held() && !local.blocked ? own_thread() : NULL;
+	if (t && !in_sandbox())
+		end_signals(t);
+	return hand_on_signals(t);
+}
+
+void env_call_returned(int done)
+{
+	struct agent_thread *t;
+	uint64_t periods;
+
+	if (!(done & HANDED_ON) || !agent.on || !env_may_call())
 		return;
-	local.hands_on = false;
-	t = agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
-	if (t && t->armed)
-		agent_go_on(t);
+	signals_hand_on(false);
+	if (!(done & BLOCKED))
+		return;
+	change_agent_signal(SIG_BLOCK);
+	t = own_thread();
+	periods = done & STOPPED && t && t->armed ? agent_go_on(t) : 0;
+	if (done & ADMITTED)
+		settle_stopped(t, periods);
 	admit_agent_signal();
 }
 
@@ -456,7 +533,7 @@ static void on_thread_end(void *arg)
 	if (t->pid != agent.pid)
 		return;
 	/* It may have been cancelled in system(). */
-	if (local.handed_on && !in_sandbox())
+	for (int i = local.hand_on_depth; i > 0 && env_may_call(); i--)
 		signals_hand_on(false);
 	/* This destructor runs as the last one, so that the work of the others is sampled too. */
 	if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {

@@ -152,7 +152,7 @@ enum rec_state {
  * @owner: REC_OWNER().
  * @epoch: number of threads that had this slot.
  * @tid: thread ID.
- * @signo: signal that the agent uses in this process.
+ * @signo: signal that the agent uses in this process; 0: the thread is to get none.
  * @instance: process image that this thread belongs to.
  * @parent: instance that @instance was forked from, or 0.
  * @start_slot: slot whose ring holds the REC_START record of @instance.
@@ -222,7 +222,7 @@ enum rec_place {
 	REC_PLACE_STACK = 0,
 	REC_PLACE_TICKS = 1, /* not known: between two ticks */
 	REC_PLACE_LOADER = 2, /* in the loader, before the agent's constructor */
-	REC_PLACE_HELD = 3, /* on a stack that has no room for a sample */
+	REC_PLACE_HELD = 3, /* where the agent's signal is held back (hold_back.c) */
 	REC_PLACE_KERNEL = 4, /* in the kernel, in no system call that was seen */
 };
 

@@ -194,22 +194,35 @@ static void settle_wall(struct agent_thread *t)
 		move_away();
 }
 
-/*
- * Accounts for @silent periods of a thread that ends. In a thread that lived for some ticks these
- * were in no system call, as far as the ticks tell. Fewer tell too little.
- */
+void settle_stopped(struct agent_thread *t, uint64_t periods)
+{
+	ksigset old;
+
+	if (!agent.wall || !periods || atomic_load(&agent.header->stop) ||
+	    atomic_load_explicit(&t->open, memory_order_relaxed))
+		return;
+	old = block_signals();
+	sample_place(t, periods, REC_PLACE_HELD);
+	restore_signals(old);
+}
+
 #define FEW_TICKS 64
 
-static bool is_young(const struct agent_thread *t)
+bool is_young(const struct agent_thread *t)
 {
 	return t->calls.ticks < FEW_TICKS;
 }
 
-static void settle_silent(struct agent_thread *t, uint64_t silent, bool last)
+/*
+ * Accounts for @silent periods of a thread that ends, at @at on its clock. In a thread that lived for many
+ * ticks these were in no system call, as far as the ticks tell. Fewer tell too little.
+ */
+static void settle_silent(struct agent_thread *t, uint64_t at, uint64_t silent, bool last)
 {
 	uint64_t rest = last ? ended_rest() : 0;
 
-	if (t->event && !last && is_young(t) && ended_leave(&t->calls, silent))
+	if (t->event && !last && is_young(t) &&
+	    ended_leave(t->fn, &t->calls, at - t->calls.last, silent))
 		return;
 	t->owed += rest;
 	if (silent + rest)
@@ -235,7 +248,7 @@ static void settle_unseen(struct agent_thread *t, uint64_t periods)
  */
 void agent_settle(struct agent_thread *t, bool last)
 {
-	uint64_t periods, silent, held;
+	uint64_t at, periods, silent, held;
 	bool held_back;
 	ksigset old;
 
@@ -247,7 +260,8 @@ void agent_settle(struct agent_thread *t, bool last)
 	}
 	held_back = t->event && signal_is_held_back();
 	old = block_signals();
-	periods = unsampled_periods(t, now(CLOCK_THREAD_CPUTIME_ID));
+	at = now(CLOCK_THREAD_CPUTIME_ID);
+	periods = unsampled_periods(t, at);
 	if (is_held()) {
 		if (periods)
 			sample_place(t, periods, REC_PLACE_HELD);
@@ -257,12 +271,13 @@ void agent_settle(struct agent_thread *t, bool last)
 	/* Use the same @periods here: another one may have run out since. */
 	silent = t->event ? silent_of(t, periods) : 0;
 	held = t->held < periods - silent ? t->held : periods - silent;
-	if (last || !by_tick(t) || !is_young(t) || !ended_leave_unseen(periods))
+	if (last || !by_tick(t) || !is_young(t) ||
+	    !ended_leave_unseen(t->fn, at - t->calls.last, periods))
 		settle_user(t, periods - silent - held);
 	held += held_back ? silent : 0;
 	if (held)
 		sample_place(t, held, REC_PLACE_TICKS);
-	settle_silent(t, held_back ? 0 : silent, last);
+	settle_silent(t, at, held_back ? 0 : silent, last);
 	settle_unseen(t, last ? ended_unseen_rest() : 0);
 	restore_signals(old);
 }

@@ -550,6 +550,60 @@ static struct sigaction front(void)
 }
 
 /*
+ * While a program is executed, which gets what this program ignores, the kernel ignores those signals that are
+ * or were the agent's and that the program ignores; otherwise it has the agent's handler for them. Threads
+ * change the first of these without the lock, and look at what the program ignores after that. Whoever changes
+ * what the program ignores looks at the threads after that.
+ *
+ * @handing_on is the number of threads that execute a program; @kept_ignored are the signals that the kernel
+ * ignores for them, which are changed with the lock.
+ */
+static _Atomic int handing_on;
+static _Atomic ksigset kept_ignored;
+
+/* Returns whether the program ignores a signal for which the agent's handler is to be in front. */
+static bool is_ignored(int signo)
+{
+	if (signo == agent.signo)
+		return believed_action.sa_handler == SIG_IGN;
+	return was_left(signo) && atomic_load_explicit(&actions[signo].handler,
+						       memory_order_relaxed) == (void *)SIG_IGN;
+}
+
+/* Changes the kernel's action, if it is @from, to @to. */
+static void exchange_action(int signo, const struct sigaction *from, const struct sigaction *to)
+{
+	struct sigaction is;
+
+	if (!next_signal.sigaction(signo, NULL, &is) && is.sa_sigaction == from->sa_sigaction)
+		next_signal.sigaction(signo, to, NULL);
+}
+
+static bool is_to_be_ignored(int signo)
+{
+	return atomic_load(&handing_on) && is_ignored(signo);
+}
+
+/*
+ * Has the kernel ignore a signal if that is to be, or not any more. Called with the lock. The last thread may end
+ * meanwhile: it has either seen @kept_ignored, or its end is seen here.
+ */
+static void adjust(int signo)
+{
+	const struct sigaction ours = front(), ignore = { .sa_handler = SIG_IGN };
+	const ksigset one = (ksigset)1 << (signo - 1);
+
+	if (is_to_be_ignored(signo)) {
+		kept_ignored |= one;
+		exchange_action(signo, &ours, &ignore);
+	}
+	if (kept_ignored & one && !is_to_be_ignored(signo)) {
+		exchange_action(signo, &ignore, &ours);
+		kept_ignored &= ~one;
+	}
+}
+
+/*
  * Sets the agent's handler as the kernel's action where the program has no handler. Called with the
  * lock.
  */
@@ -560,6 +614,7 @@ static void keep_in_front(int signo, const struct sigaction *act)
 
 	publish(&actions[signo], &now);
 	next_signal.sigaction(signo, &real, NULL);
+	adjust(signo);
 }
 
 /*
@@ -609,8 +664,16 @@ void signals_adopt(void)
 
 static void set_own_action(const struct sigaction *act)
 {
+	ksigset mask;
+
 	believed_action = *act;
 	agent.shared = is_handler(act);
+	atomic_thread_fence(memory_order_seq_cst);
+	if (likely(!atomic_load(&handing_on)))
+		return;
+	mask = lock();
+	adjust(agent.signo);
+	unlock(mask);
 }
 
 static void change_own_action(const struct sigaction *act, struct sigaction *old)
@@ -980,62 +1043,70 @@ bool signals_leave(void)
 	return ok;
 }
 
-/* Returns whether the program ignores a signal for which the kernel has the agent's handler. */
-static bool is_ignored(int signo)
+/* Adjusts the kernel's action for all signals that are or were the agent's. Called with the lock. */
+static void adjust_all(void)
 {
-	if (signo == agent.signo)
-		return believed_action.sa_handler == SIG_IGN;
-	return was_left(signo) && atomic_load_explicit(&actions[signo].handler,
-						       memory_order_relaxed) == (void *)SIG_IGN;
-}
-
-/* Changes the kernel's action, if it is @from, to @to. Called with the lock. */
-static void exchange_action(int signo, const struct sigaction *from, const struct sigaction *to)
-{
-	struct sigaction is;
-
-	if (!next_signal.sigaction(signo, NULL, &is) && is.sa_sigaction == from->sa_sigaction)
-		next_signal.sigaction(signo, to, NULL);
-}
-
-/* Returns the set of the signals that the program ignores and the kernel does not. */
-static ksigset all_ignored(void)
-{
-	ksigset ret = 0;
-
 	for (int signo = 1; signo < NR_SIGNALS; signo++)
-		ret |= (ksigset)is_ignored(signo) << (signo - 1);
-	return ret;
+		if (signo == agent.signo || was_left(signo))
+			adjust(signo);
 }
 
-/* Has the kernel ignore a set of signals, or puts the agent's handler in front again. */
-static void hand_on(ksigset set, bool on)
+static bool ignores_any(void)
+{
+	for (int signo = 1; signo < NR_SIGNALS; signo++)
+		if (is_ignored(signo))
+			return true;
+	return false;
+}
+
+/*
+ * Does the same in a child of vfork(), whose actions are its own while its memory, and so the count, is its
+ * parent's.
+ */
+static void adjust_vfork_child(bool on)
 {
 	const struct sigaction ours = front(), ignore = { .sa_handler = SIG_IGN };
-	ksigset mask = lock();
 
 	for (int signo = 1; signo < NR_SIGNALS; signo++)
-		if (set >> (signo - 1) & 1)
+		if (is_ignored(signo))
 			exchange_action(signo, on ? &ours : &ignore, on ? &ignore : &ours);
+}
+
+/*
+ * Several threads may execute programs at once, and each of these is to get what the program ignores: so the
+ * last one of them ends it.
+ */
+void signals_hand_on(bool on)
+{
+	ksigset mask;
+
+	if (!is_agents_process()) {
+		adjust_vfork_child(on);
+		return;
+	}
+	if (!on && !local.hand_on_depth)
+		return;
+	local.hand_on_depth += on ? 1 : -1;
+	atomic_fetch_add(&handing_on, on ? 1 : -1);
+	if (likely(!kept_ignored && !(on && ignores_any())))
+		return;
+	mask = lock();
+	adjust_all();
 	unlock(mask);
 }
 
-/* What is undone is what was done: the program may have set other actions meanwhile. */
-void signals_hand_on(bool on)
-{
-	const ksigset set = on ? all_ignored() : local.handed_on;
-
-	local.handed_on = on ? set : 0;
-	if (unlikely(set))
-		hand_on(set, on);
-}
-
-/* Another thread of the parent may just be executing a program. */
+/* Other threads of the parent may just be executing programs. */
 void signals_fork_child(void)
 {
+	ksigset mask;
+
 	atomic_store(&actions_lock, 0);
-	local.handed_on = 0;
-	hand_on(all_ignored() | (ksigset)1 << (agent.signo - 1), false);
+	atomic_store(&handing_on, 0);
+	local.hand_on_depth = 0;
+	mask = lock();
+	kept_ignored |= (ksigset)1 << (agent.signo - 1);
+	adjust_all();
+	unlock(mask);
 }
 
 bool signals_allow_default(int signo)

@@ -134,27 +134,41 @@ static int arm(struct agent_thread *t)
 void agent_ask(struct agent_thread *t)
 {
 	t->asks = true;
+	t->calls.since = t->calls.last = now(CLOCK_THREAD_CPUTIME_ID);
 	set_timer(t, 1);
 }
 
 void agent_pause(struct agent_thread *t)
 {
 	const struct itimerspec never = { .it_value = { 0 } };
+	struct itimerspec was = { .it_value = { 0 } };
 
-	t->paused = true;
-	sys4(SYS_timer_settime, t->timer, 0, &never, NULL);
+	if (t->pauses++)
+		return;
+	sys4(SYS_timer_settime, t->timer, 0, &never, &was);
+	t->paused_until = now(agent_clock()) + (to_ns(was.it_value) ?: agent_interval(t));
 }
 
-void agent_go_on(struct agent_thread *t)
+uint64_t agent_go_on(struct agent_thread *t)
 {
-	if (t->paused)
-		set_timer(t, agent_interval(t));
-	t->paused = false;
+	uint64_t interval = agent_interval(t), until = t->paused_until, at = now(agent_clock()),
+		 late;
+
+	if (!t->pauses || --t->pauses)
+		return 0;
+	t->paused_until = 0;
+	if (at < until) {
+		set_timer(t, until - at);
+		return 0;
+	}
+	late = at - until;
+	set_timer(t, interval - late % interval);
+	return (1 + late / interval) * t->stretch;
 }
 
 /*
- * Replaces the thread's timer by one that sends @signo and expires at the same time. If no other
- * timer can be made, the old one goes on.
+ * Replaces the thread's timer by one that sends @signo and expires at the same time, or that stands still,
+ * too. If no other timer can be made, the old one goes on.
  */
 void agent_retime(struct agent_thread *t, int signo)
 {
@@ -172,7 +186,8 @@ void agent_retime(struct agent_thread *t, int signo)
 	t->timer = timer;
 	t->slot->signo = signo;
 	sys1(SYS_timer_delete, old);
-	sys4(SYS_timer_settime, timer, 0, &when, NULL);
+	if (!t->pauses)
+		sys4(SYS_timer_settime, timer, 0, &when, NULL);
 }
 
 void agent_disarm(struct agent_thread *t)

@@ -463,15 +463,15 @@ static char *const *with_agent(const char *path, char *const envp[])
 #define EXECUTE(path, envp, call)                          \
 	({                                                 \
 		char *const *env = with_agent(path, envp); \
+		int done_ = env_before_exec(path);         \
 		int ret_;                                  \
                                                            \
-		env_before_exec(path);                     \
 		ret_ = call;                               \
 		if (env != (envp) && errno == E2BIG) {     \
 			env = envp;                        \
 			ret_ = call;                       \
 		}                                          \
-		env_call_returned();                       \
+		env_call_returned(done_);                  \
 		if (env != (envp))                         \
 			env_free();                        \
 		ret_;                                      \
@@ -589,15 +589,15 @@ HOOK_API int execle(const char *path, const char *arg, ...)
 #define SPAWN(path, envp, child, call)                     \
 	({                                                 \
 		char *const *env = with_agent(path, envp); \
+		int done_ = env_before_spawn();            \
 		int ret_;                                  \
                                                            \
-		env_before_spawn();                        \
 		ret_ = call;                               \
 		if (env != (envp) && ret_ == E2BIG) {      \
 			env = envp;                        \
 			ret_ = call;                       \
 		}                                          \
-		env_call_returned();                       \
+		env_call_returned(done_);                  \
 		if (env != (envp))                         \
 			env_free();                        \
 		if (!ret_)                                 \
@@ -676,38 +676,38 @@ static void remove_missing(void)
 	env_free();
 }
 
-static void before_shell(void)
+static int before_shell(void)
 {
 	remove_missing();
-	env_before_spawn();
+	return env_before_spawn();
 }
 
 HOOK_API int system(const char *command)
 {
+	int done = before_shell();
 	int ret;
 
-	before_shell();
 	ret = NEXT(system)(command);
-	env_call_returned();
+	env_call_returned(done);
 	return ret;
 }
 
 HOOK_API FILE *popen(const char *command, const char *mode)
 {
+	int done = before_shell();
 	FILE *ret;
 
-	before_shell();
 	ret = NEXT(popen)(command, mode);
-	env_call_returned();
+	env_call_returned(done);
 	return ret;
 }
 
 HOOK_API int wordexp(const char *words, wordexp_t *to, int flags)
 {
+	int done = before_shell();
 	int ret;
 
-	before_shell();
 	ret = NEXT(wordexp)(words, to, flags);
-	env_call_returned();
+	env_call_returned(done);
 	return ret;
 }

@@ -40,14 +40,18 @@ void env_free(void);
  */
 bool env_may_call(void);
 /*
- * Called before the process executes @path. The process may be a child of vfork(). @path is the
- * program's: it may be a bad pointer.
+ * Called before the process executes @path. The process may be a child of vfork(), which shares the parent's
+ * memory and does not come back. @path is the program's: it may be a bad pointer. Returns what was done, for
+ * env_call_returned().
  */
-void env_before_exec(const char *path);
-/* Called before a child is created by such a call, which may fail. */
-void env_before_spawn(void);
-/* Called when a call that executes a program has returned: it failed, or the program is a child's. */
-void env_call_returned(void);
+int env_before_exec(const char *path);
+/* Called before a child is created by such a call, which may fail. Returns what was done, too. */
+int env_before_spawn(void);
+/*
+ * Called when a call that executes a program has returned: it failed, or the program is a child's. @done is what
+ * the call before it returned.
+ */
+void env_call_returned(int done);
 /* Called after a child @pid was created that executes @path, which may be a bad pointer. */
 void env_after_spawn(int pid, const char *path);
 

@@ -63,6 +63,8 @@ HOOK_API long any_call(long nr, long a, long b, long c, long d,
 
 long any_call(long nr, long a, long b, long c, long d, long e IN_REGISTERS(long f))
 {
+	if (nr == SYS_prctl && a == PR_SET_SYSCALL_USER_DISPATCH)
+		return prctl(a, b, c, d, e);
 	if (nr == SYS_prctl || nr == SYS_seccomp || nr == SYS_clone || !next_syscall)
 		note_call(nr, a, b);
 	if (nr == SYS_rt_sigaction)

@@ -12,6 +12,11 @@
 
 #include "sys.h"
 
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_OFF 0
+#endif
+
 /* Looks up the functions that are hooked. */
 void sandbox_resolve(void);
 
@@ -26,6 +31,18 @@ void sandbox_begins(bool filter);
  * this.
  */
 void sandbox_without_tsc(void);
+
+/*
+ * Called when the calling thread is about to handle its system calls itself, as SIGSYS. Returns whether the
+ * object knew of that before. The object defines this.
+ */
+bool sandbox_dispatches(void);
+
+/*
+ * Called when the thread does not handle its system calls itself any more, or could not begin to. The object
+ * defines this.
+ */
+void sandbox_dispatch_ended(void);
 
 /*
  * Returns whether the time stamp counter is forbidden, which may also be inherited from the program

@@ -235,17 +235,20 @@ bool env_may_call(void)
 	return !heap.filtered && (!heap.sandboxed || env_unfiltered());
 }
 
-void env_before_exec(const char *path)
+int env_before_exec(const char *path)
 {
 	(void)path;
+	return 0;
 }
 
-void env_before_spawn(void)
+int env_before_spawn(void)
 {
+	return 0;
 }
 
-void env_call_returned(void)
+void env_call_returned(int done)
 {
+	(void)done;
 }
 
 void env_after_spawn(int pid, const char *path)
@@ -662,6 +665,16 @@ void sandbox_without_tsc(void)
 {
 	if (!heap.ticks_end)
 		heap.ticks_end = heap_ticks();
+}
+
+/* Nothing is to be done: no signal of this object interrupts the program. */
+bool sandbox_dispatches(void)
+{
+	return false;
+}
+
+void sandbox_dispatch_ended(void)
+{
 }
 
 /*
