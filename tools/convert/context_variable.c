@@ -25,13 +25,12 @@
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/elf_file.h"
 #include "libshstk/symbol/elf_names.h"
+#include "libshstk/symbol/relocations.h"
 #include "tools/convert/context_variable.h"
 #include "tools/elf/symbols.h"
 #include "tools/language/language.h"
 
-#define MAX_TABLES 4 /* of relocations; linkers make two: one of functions, and one of all else */
 #define MAX_SYMBOLS (1u << 22)
-#define MAX_RELOCATIONS (1u << 22)
 #define MAX_NAMES (1u << 29) /* bytes */
 #define MAX_MODULES (1u << 20)
 #define MAX_DISTANCE (1ll << 32) /* from the thread pointer */
@@ -159,47 +158,28 @@ static void take_relocation(struct search *s, GElf_Half machine, const GElf_Rela
 	s->own = symbol;
 }
 
-/* Returns how many bytes it has taken from the account. */
-static uint64_t walk_relocations(struct search *s, Elf_Scn *section, const GElf_Shdr *header,
-				 GElf_Half machine)
+static void walk_relocations(struct search *s, const struct shstk_relocation_table *t,
+			     GElf_Half machine)
 {
-	Elf_Data *data;
 	GElf_Rela r;
-	size_t nr;
 
-	if (header->sh_size > MAX_RELOCATIONS * sizeof(Elf64_Rela) ||
-	    !shstk_account_take(s->module->account, header->sh_size))
-		return 0;
-	data = elf_getdata(section, NULL);
-	nr = data && header->sh_entsize ? data->d_size / header->sh_entsize : 0;
-	for (size_t i = 0; i < nr && i < MAX_RELOCATIONS && gelf_getrela(data, (int)i, &r); i++)
+	for (int i = 0; i < t->nr && gelf_getrela(t->entries, i, &r); i++)
 		take_relocation(s, machine, &r);
-	return header->sh_size;
 }
 
-/*
- * What libelf has read of one table stays in memory until the file is closed, and a file may say that it has any
- * number of them.
- */
 static bool find_relocation(struct search *s)
 {
 	const size_t symbols = elf_ndxscn(s->symbols);
-	unsigned int tables = 0;
-	Elf_Scn *section = NULL;
-	uint64_t taken = 0;
-	GElf_Shdr header;
+	struct shstk_relocations relocations;
 	GElf_Ehdr ehdr;
 
 	if (!gelf_getehdr(s->elf, &ehdr))
 		return false;
-	while (tables < MAX_TABLES && (section = elf_nextscn(s->elf, section))) {
-		if (!gelf_getshdr(section, &header) || header.sh_type != SHT_RELA ||
-		    header.sh_link != symbols)
-			continue;
-		tables++;
-		taken += walk_relocations(s, section, &header, ehdr.e_machine);
-	}
-	shstk_account_give(s->module->account, taken);
+	shstk_relocations_read(s->elf, s->module->account, &relocations);
+	for (unsigned int i = 0; i < relocations.nr; i++)
+		if (relocations.tables[i].symbol_section == symbols)
+			walk_relocations(s, &relocations.tables[i], ehdr.e_machine);
+	shstk_account_give(s->module->account, relocations.taken);
 	return s->kind != OTHER;
 }
 

@@ -445,8 +445,13 @@ static void learn(struct converter *c, const struct task *t, const struct stack 
 /* Returns the part of a stack that was copied. */
 static struct native_stack copied_part(const struct stacks *st, const struct stack *s)
 {
-	return (struct native_stack){ s->pcs + s->copied, s->marks + s->copied, st->sps,
-				      s->nr_copied, s->end == SHSTK_END_COMPLETE };
+	return (struct native_stack){
+		.pcs = s->pcs + s->copied,
+		.marks = s->marks + s->copied,
+		.sps = st->sps,
+		.nr = s->nr_copied,
+		.complete = s->end == SHSTK_END_COMPLETE,
+	};
 }
 
 /*
@@ -455,8 +460,13 @@ static struct native_stack copied_part(const struct stacks *st, const struct sta
  */
 static struct native_stack native_part(const struct stacks *st, const struct stack *s)
 {
-	const struct native_stack whole = { st->whole.pcs, st->whole.marks, st->whole.sps,
-					    st->whole.nr, st->whole.end == SHSTK_END_COMPLETE };
+	const struct native_stack whole = {
+		.pcs = st->whole.pcs,
+		.marks = st->whole.marks,
+		.sps = st->whole.sps,
+		.nr = st->whole.nr,
+		.complete = st->whole.end == SHSTK_END_COMPLETE,
+	};
 
 	if (s->folded)
 		return whole;
@@ -521,11 +531,13 @@ static void place_functions(struct converter *c, struct task *t, const struct pe
 		.sp = stack_pointer(perf_regs_arch(), &sample->regs),
 		.fold = c->stacks.fold ? c->stacks.depth : 0,
 	};
-	const struct native_stack native = native_part(&c->stacks, s);
+	struct native_stack native = native_part(&c->stacks, s);
 	unsigned int nr;
 
 	if (!of.number || !native.nr)
 		return;
+	native.function = process_function;
+	native.arg = t->process;
 	nr = languages_place(c->opts.languages, &of, &native, s->pcs + s->copied,
 			     s->marks + s->copied, STACKS_MAX - s->copied);
 	if (c->opts.labels) {

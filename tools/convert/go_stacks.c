@@ -21,11 +21,14 @@ static enum shstk_gokind kind_of(const struct mappings *mappings, const struct u
  */
 static size_t find_switch(const struct mappings *mappings, const struct unwound *stack)
 {
+	enum shstk_gokind kind;
 	size_t i;
 
-	for (i = 0; i < stack->nr; i++)
-		if (kind_of(mappings, stack, i) == SHSTK_GO_SWITCH)
+	for (i = 0; i < stack->nr; i++) {
+		kind = kind_of(mappings, stack, i);
+		if (kind == SHSTK_GO_SWITCH || kind == SHSTK_GO_VDSO)
 			break;
+	}
 	return i;
 }
 
@@ -145,6 +148,18 @@ bool splice_stack(const struct mappings *mappings, const struct callchain *chain
 	if (stack->end == SHSTK_END_COMPLETE)
 		stack->end = SHSTK_END_BAD_STACK;
 	return false;
+}
+
+bool splice_in_vdso(const struct mappings *mappings, const struct unwound *stack)
+{
+	enum shstk_gokind kind = SHSTK_GO_NONE;
+
+	for (size_t i = 0; i < stack->nr && kind == SHSTK_GO_NONE; i++) {
+		if (i && stack->marks[i] & SHSTK_MARK_PC)
+			return false;
+		kind = kind_of(mappings, stack, i);
+	}
+	return kind == SHSTK_GO_VDSO;
 }
 
 uint64_t splice_frame(const struct stack_copy *copy, unsigned int fp, unsigned int sp)

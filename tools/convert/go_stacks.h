@@ -29,6 +29,15 @@ bool splice_stack(const struct mappings *mappings, const struct callchain *chain
 		  struct unwound *stack);
 
 /**
+ * splice_in_vdso() - is the vdso called on another stack?
+ * @mappings: what the process had mapped.
+ * @stack: the stack.
+ *
+ * Return: whether the innermost function of Go is one that calls the vdso, and no signal handler runs.
+ */
+bool splice_in_vdso(const struct mappings *mappings, const struct unwound *stack);
+
+/**
  * splice_frame() - follow the frame pointers of a copy
  * @copy: registers and stack.
  * @fp: DWARF number of the frame pointer.

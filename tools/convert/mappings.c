@@ -631,6 +631,13 @@ static int make_space(struct mappings *mappings, pid_t pid, struct unwinder *u)
 	return err;
 }
 
+uint64_t mappings_function(struct mappings *mappings, pid_t pid, uint64_t pc)
+{
+	if (make_space(mappings, pid, &mappings->own))
+		return 0;
+	return shstk_space_function(mappings->own.space, pc);
+}
+
 bool mappings_has_go(const struct mappings *mappings)
 {
 	return mappings->own.space && shstk_space_has_go(mappings->own.space);

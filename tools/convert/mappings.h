@@ -146,6 +146,9 @@ const struct mappings_map *mappings_find(const struct mappings *mappings, uint64
  */
 int mappings_name(const struct mappings *mappings, pid_t pid, struct shstk_symproc *proc);
 
+/* Returns the address at which the function at @pc begins, 0: it is not known. */
+uint64_t mappings_function(struct mappings *mappings, pid_t pid, uint64_t pc);
+
 /* Returns whether the process runs code of Go, as far as its stacks were unwound. */
 bool mappings_has_go(const struct mappings *mappings);
 

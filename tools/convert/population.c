@@ -198,6 +198,13 @@ int process_language(struct process *p, struct languages *languages)
 	return number;
 }
 
+uint64_t process_function(void *p, uint64_t pc)
+{
+	const struct process *of = p;
+
+	return mappings_function(of->mappings, of->pid, pc);
+}
+
 /* Says what process it is, in labels of its samples. Returns 0 or -ENOMEM. */
 static int add_labels(struct population *all, struct process *p)
 {

@@ -246,6 +246,9 @@ struct task *population_find_task(struct population *all, int tid);
  */
 int process_language(struct process *p, struct languages *languages);
 
+/* Returns the address at which a function of a process (@p) begins that has an address; 0: it is not known. */
+uint64_t process_function(void *p, uint64_t pc);
+
 /*
  * Returns the mappings by which addresses of the process are named, or NULL if there is no memory.
  */

@@ -130,11 +130,29 @@ static bool same(const struct unwound *a, const struct unwound *b)
 	       !memcmp(a->sps, b->sps, a->nr * sizeof(*a->sps));
 }
 
+/*
+ * Returns whether the callers that are not in the copy are on a stack at a lower address than their callees.
+ * Then they are those of a runtime's fibers, which are short-lived, and may be of another one. What a signal
+ * handler on a stack of its own has interrupted may lie lower, too.
+ */
+static bool leads_down(const struct unwound *whole, unsigned int copied)
+{
+	for (unsigned int i = copied ? copied : 1; i < whole->nr; i++)
+		if (whole->sps[i] < whole->sps[i - 1] && !(whole->marks[i - 1] & SHSTK_MARK_SIGNAL))
+			return true;
+	return false;
+}
+
+/* What is not in the copy may have been called by others meanwhile, and then by these again. */
 static void replace(struct unwound *stack, const struct unwound *by)
 {
+	const unsigned int copied = stack->nr;
+
 	memcpy(stack->pcs, by->pcs, by->nr * sizeof(*by->pcs));
 	memcpy(stack->sps, by->sps, by->nr * sizeof(*by->sps));
 	memcpy(stack->marks, by->marks, by->nr);
+	for (unsigned int i = copied; i < by->nr; i++)
+		stack->marks[i] |= SHSTK_MARK_GUESS;
 	stack->nr = by->nr;
 	stack->end = by->end;
 	stack->elsewhere = by->elsewhere;
@@ -224,7 +242,7 @@ bool above_continue(struct above *a, struct mappings *mappings, pid_t pid, uint6
 		    const struct stack_copy *copy, struct unwound *stack)
 {
 	struct trial before, last;
-	bool proven = false;
+	bool agree = false;
 
 	if (copy->nr_more || mappings_has_jit(mappings))
 		return false;
@@ -232,12 +250,13 @@ bool above_continue(struct above *a, struct mappings *mappings, pid_t pid, uint6
 	if (a->last.time <= time || !begin_trial(&before, stack))
 		return false;
 	if (begin_trial(&last, stack)) {
-		proven = try_both(a, mappings, pid, time, copy, &before.stack, &last.stack);
-		if (proven)
+		agree = try_both(a, mappings, pid, time, copy, &before.stack, &last.stack) &&
+			!leads_down(&last.stack, stack->nr);
+		if (agree)
 			replace(stack, &last.stack);
-		a->deeper = !proven && last.stack.end == SHSTK_END_CAPACITY;
+		a->deeper = !agree && last.stack.end == SHSTK_END_CAPACITY;
 		free(last.memory);
 	}
 	free(before.memory);
-	return proven;
+	return agree;
 }

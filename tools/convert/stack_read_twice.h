@@ -4,10 +4,12 @@
  * stack, by reading the living process.
  *
  * What the process has there when a sample is looked at may be newer than the sample. But what is
- * the same before and after the sample was also the same at the sample. So the stack is read again
+ * the same before and after the sample was probably the same at the sample. So the stack is read again
  * and again, and a sample between two looks is continued if both looks lead to the same callers at
  * the same places. It makes no difference if functions returned meanwhile and were called again by
- * the same callers at the same places.
+ * the same callers at the same places. But if others called them in between, the callers at the sample
+ * were these. So the callers that were read are marked as guesses, and callers on fibers, which come
+ * and go all the time, are not read.
  */
 #ifndef TOOLS_CONVERT_STACK_READ_TWICE_H
 #define TOOLS_CONVERT_STACK_READ_TWICE_H
@@ -84,7 +86,8 @@ void above_forget(struct above *a);
  * @pid: the process, which may have ended.
  * @time: time of the sample, CLOCK_MONOTONIC in ns.
  * @copy: the copy from which the stack was unwound.
- * @stack: the stack, with @sps. It becomes the whole stack if that is proven.
+ * @stack: the stack, with @sps. It becomes the whole stack if both looks agree; entries that are not from
+ *	the copy are marked as guesses.
  *
  * Return: whether the stack was continued.
  */

@@ -120,8 +120,8 @@ static bool has_shadow_stack(const struct stacks *st, const struct population *a
 /* ---- Labels ---- */
 
 /* Finds addresses on the stack of the goroutine to which a sample belongs. */
-static void find_places(const struct stack_copy *copy, const struct unwound *user, bool spliced,
-			struct golabels_hints *hints)
+static void find_places(const struct mappings *mappings, const struct stack_copy *copy,
+			const struct unwound *user, bool spliced, struct golabels_hints *hints)
 {
 	bool x86 = perf_regs_arch() == SHSTK_ARCH_X86;
 	const uint64_t *r = copy->regs->r;
@@ -131,10 +131,11 @@ static void find_places(const struct stack_copy *copy, const struct unwound *use
 		hints->places[hints->nr++] = user->sps[user->nr - 1];
 	hints->places[hints->nr++] = splice_frame(copy, x86 ? 6 : 29, x86 ? 7 : 31);
 	/*
-	 * While the vdso is called on another stack, this register has the goroutine's stack
-	 * pointer.
+	 * While the vdso is called on another stack, this register has the goroutine's stack pointer. Else it may
+	 * have that of a goroutine that ran before.
 	 */
-	hints->places[hints->nr++] = r[x86 ? 12 : 20];
+	if (splice_in_vdso(mappings, user))
+		hints->places[hints->nr++] = r[x86 ? 12 : 20];
 }
 
 /*
@@ -152,7 +153,7 @@ static void find_labels(struct stacks *st, const struct population *all, struct 
 		p->golabels = golabels_create(p->pid, &st->next_search);
 	if (!p->golabels)
 		return;
-	find_places(copy, user, s->spliced, &hints);
+	find_places(p->mappings, copy, user, s->spliced, &hints);
 	s->labels = st->label_text;
 	s->labels_size = golabels_find(p->golabels, &hints, st->label_text);
 }

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* image.c - ELF files that were mapped at another time or on another machine. See image.h. */
-#include <elfutils/libdwelf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -12,6 +11,7 @@
 #include <unistd.h>
 
 #include "libshstk/regular.h"
+#include "libshstk/symbol/build_id.h"
 #include "libshstk/symbol/elf_file.h"
 #include "tools/elf/image.h"
 #include "tools/shstk.h"
@@ -61,10 +61,10 @@ void images_deinit(struct images *images)
 static void take_build_id(Elf *elf, struct build_id *ret)
 {
 	const void *bytes;
-	ssize_t size = elf ? dwelf_elf_gnu_build_id(elf, &bytes) : -1;
+	size_t size = elf ? shstk_build_id(elf, &bytes) : 0;
 
 	ret->size = 0;
-	if (size > 0 && size <= (ssize_t)sizeof(ret->data)) {
+	if (size && size <= sizeof(ret->data)) {
 		ret->size = size;
 		memcpy(ret->data, bytes, size);
 	}

@@ -3,6 +3,7 @@
  * shadow.c - finds shadow stacks among the mappings of a process, which smaps marks by "ss". See
  * shadow.h.
  */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,7 +30,8 @@ int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret)
 		v[ret->n++] = (struct shadow_stack){ m.start, m.end };
 	}
 	maps_close(&maps);
-	return 0;
+	/* The file of a process that has ended and was not waited for is empty. */
+	return !ret->n && process_is_zombie(pid) ? -ESRCH : 0;
 }
 
 int shadow_stacks_any(pid_t pid)

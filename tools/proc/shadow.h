@@ -26,7 +26,8 @@ struct shadow_stacks {
  * @pid: the process.
  * @ret: receives the shadow stacks. The caller frees @ret->v.
  *
- * Return: 0, or a negative errno of opening its smaps file.
+ * Return: 0, or a negative errno of opening its smaps file; -ESRCH also if the process has ended and was not
+ * waited for.
  */
 int shadow_stacks_read(pid_t pid, struct shadow_stacks *ret);
 

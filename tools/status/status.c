@@ -228,8 +228,11 @@ static int status_of_process(pid_t pid, struct json *json)
 		return EXIT_FAILED;
 	}
 	err = shadow_stacks_read(pid, &stacks);
-	if (err) {
+	if (err == -ESRCH)
+		complain("process %d: %s", pid, process_gone_why(pid));
+	else if (err)
 		complain("process %d: smaps: %s", pid, strerror(-err));
+	if (err) {
 		closedir(dir);
 		return EXIT_FAILED;
 	}

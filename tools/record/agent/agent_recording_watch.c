@@ -27,11 +27,10 @@ static unsigned int count_slots(struct agent_recording *d, uint32_t instance, in
 		if (slot->instance != instance || (state != REC_TAKEN && state != REC_ACTIVE))
 			continue;
 		nr++;
-		if (state == REC_ACTIVE) {
+		/* If the first thread lives, a signal disturbs it least. */
+		if (state == REC_ACTIVE && slot->signo && (!*tid || (int)slot->tid < *tid)) {
 			*signo = slot->signo;
-			/* If the first thread lives, a signal disturbs it least. */
-			if (!*tid || (int)slot->tid < *tid)
-				*tid = slot->tid;
+			*tid = slot->tid;
 		}
 	}
 	return nr;

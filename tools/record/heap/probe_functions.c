@@ -174,8 +174,15 @@ bool probe_functions_place(struct probe_functions *f, struct process *p,
 			   const struct probe_call *call, const struct shstk_regs *regs,
 			   const struct unwound *stack, struct unwound *ret, bool fold)
 {
-	const struct native_stack native = { stack->pcs, stack->marks, stack->sps, stack->nr,
-					     stack->end == SHSTK_END_COMPLETE };
+	const struct native_stack native = {
+		.pcs = stack->pcs,
+		.marks = stack->marks,
+		.sps = stack->sps,
+		.nr = stack->nr,
+		.complete = stack->end == SHSTK_END_COMPLETE,
+		.function = process_function,
+		.arg = p,
+	};
 	struct language_sample of = {
 		.tid = (int)call->event.tid,
 		.pc = regs->pc,

@@ -4,7 +4,7 @@
  */
 #include "tools/record/perf/vary.h"
 
-#define PARTS 16 /* the smallest period is 1 / PARTS of the whole one */
+#define PARTS 32 /* the smallest period is 1 / PARTS of the whole one */
 #define LEAST 20000 /* ns; the kernel's smallest is 10000 */
 #define EVEN 8 /* whole periods, after which moments are sampled evenly anyway */
 #define GOLDEN 2654435769u /* of 2^32: multiples of it are spread evenly, however many there are */

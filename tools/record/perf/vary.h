@@ -4,9 +4,9 @@
  *
  * An event that threads inherit begins a whole period in each of them: a thread that is shorter has no
  * sample, and one that is a little longer is always sampled at the same moment. So, once many threads
- * end after few samples, threads that begin get periods that vary. They are spread evenly from a
- * sixteenth of the period to the whole one, and a sample stands for as much time as makes all moments of
- * a thread's life count the same.
+ * end after few samples, threads that begin get periods that vary. They are spread evenly from a 32nd of
+ * the period to the whole one, and a sample stands for as much time as makes all moments of a thread's
+ * life count the same.
  *
  * A period that is set for an event is that of all threads that inherit it later, but it also begins the
  * event's own period anew. So the event that is set is that of a process that does nothing: it started
