@@ -8,7 +8,8 @@
 
 # CO-RE needs the types (-g). The rest of the debug information is stripped. Macros of libbpf declare
 # variables of the type of what they read, also if that is const; clang 21 and newer warn of it.
-WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g $(WARN) -Wno-unknown-warning-option \
+# Words of the stack, of objects and of records are read as what they are, not as they were written.
+WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g -fno-strict-aliasing $(WARN) -Wno-unknown-warning-option \
 	-Wno-default-const-init-var-unsafe -I. -Iuapi -ffile-prefix-map=$(CURDIR)=.
 # A context of a program has the registers of its architecture in front. The headers that tell which
 # are the system's or, on another machine, those of the cross compiler.

@@ -14,7 +14,7 @@
 #include "context.h"
 
 /* Changes with each change of struct lent_process (lend.h) and of the records, for users of the broker. */
-#define LANGUAGE_LAYOUT 7
+#define LANGUAGE_LAYOUT 8
 
 #define LANGUAGE_TARGETS 1024 /* kinds of interpreters that can be known; number 0 is none */
 #define LANGUAGE_PROCESSES 65536 /* processes that can be known */
@@ -155,6 +155,64 @@ struct language_strings {
 };
 
 /**
+ * struct language_lists - objects that are lists of words, of which short ones have these in themselves
+ * @type: what the bits @kind_mask of &struct language_strings are in a list.
+ * @inside: bit of the first word of a list that has its words in itself.
+ * @inside_at: offset of the first one in such a list.
+ * @address_at: offset of its address in another list.
+ */
+struct language_lists {
+	__u64 type;
+	__u64 inside;
+	__u32 inside_at;
+	__u32 address_at;
+};
+
+/**
+ * struct language_numbered - functions in another language, which have no object: their names have numbers
+ * @kind_mask: bits of a frame's flags that are looked at; 0: there are no such functions.
+ * @kind: what they are if the frame is of such a function.
+ * @entry_before: bytes from the address of the function's entry to the flags, which are behind
+ *	(@flags_behind of &struct language_target).
+ * @mask: bits of the first word of objects that are looked at.
+ * @entry: what they are in an entry.
+ * @holder: what they are in an object that has the address of the entry.
+ * @entry_at: offset of that address in it.
+ * @definition_at: offset in an entry of the address of the definition.
+ * @type_mask: bits of the first word of a definition that are looked at.
+ * @type: what they are if the function is in another language.
+ * @address_at: offset in a definition of the address of its machine code.
+ * @number_at: offset in a definition of the number of its name.
+ * @last_plain: the last number that is the place of the name in the table.
+ * @shift: lowest bit of a larger number that is part of this place, of 32 bits.
+ * @names: address of the address of the table, a list of lists.
+ * @lists: how lists lie in memory.
+ * @per_list: elements of each of these lists, a power of two; each name takes two, and is the first one.
+ * @address_word: index of the word of &struct language_code that receives the address of the machine
+ *	code; the others are 0, but for that of the first text.
+ */
+struct language_numbered {
+	__u32 kind_mask;
+	__u32 kind;
+	__u32 entry_before;
+	__u32 entry_at;
+	__u64 mask;
+	__u64 entry;
+	__u64 holder;
+	__u32 definition_at;
+	__u32 address_at;
+	__u64 type_mask;
+	__u64 type;
+	__u32 number_at;
+	__u32 shift;
+	__u64 last_plain;
+	__u64 names;
+	struct language_lists lists;
+	__u32 per_list;
+	__u32 address_word;
+};
+
+/**
  * struct language_stack - frames that lie in a row, the innermost first
  * @stride: bytes of a frame; 0: frames are a list.
  * @memory_at: offset in the base of the address of the memory at whose end the outermost one ends.
@@ -255,6 +313,7 @@ struct language_task {
  * @no_function: flags of a frame that has no function, whatever is at @code_at.
  * @code_mask: bits that are part of an address in @code_at.
  * @holder: what has the address of the function's object, if it is at @code_at.
+ * @numbered: what frames have that are of functions without an object.
  * @code_from: offset in a function's object of the first word that is read.
  * @type_word: index of the word that must be @type.
  * @type_mask: bits of that word that are looked at.
@@ -295,6 +354,7 @@ struct language_target {
 	__u32 no_function;
 	__u64 code_mask;
 	struct language_holder holder;
+	struct language_numbered numbered;
 	__u32 code_from;
 	__u32 type_word;
 	__u64 type_mask;

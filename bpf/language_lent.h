@@ -39,8 +39,8 @@ static __always_inline void begin_for(struct language_run *run)
 
 	l->until = bpf_ktime_get_ns() + LENT_TIME;
 	l->identity.lease = run->number;
-	clear(l->frame, sizeof(l->frame) / 8);
-	clear(l->words, sizeof(l->words) / 8);
+	clear(l->frame, sizeof(l->frame));
+	clear(l->words, sizeof(l->words));
 }
 
 /*

@@ -13,7 +13,7 @@
 
 #include "tools/probes/bpf/event.h"
 
-#define LANGUAGE_SLOTS 8 /* states of a CPU */
+#define LANGUAGE_SLOTS 8 /* states of a CPU, a power of two */
 
 /* The maps that the loader replaces by those of the probes' programs (tools/probes/bpf/heap.bpf.c). */
 struct {

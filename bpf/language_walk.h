@@ -30,6 +30,7 @@
 
 #define WORDS 32 /* a power of two */
 #define NOWHERE 8 /* address at which no memory is */
+#define NO_USER ~0ull /* address that is no user's on any machine */
 #define LANGUAGE_TASK_ROOM 11 /* entries that have room for copy_text() of a task's name */
 #define REPEATS 32 /* functions that a sample remembers, a power of two */
 #define CPU_REPEATS 128 /* functions that a CPU remembers, a power of two */
@@ -209,13 +210,13 @@ static __always_inline struct language_walk *find_walk(const struct language_run
 	return bpf_map_lookup_elem(&language_walks, &slot);
 }
 
-/* Sets @nr words at @to to 0. (There is no memset() for so many.) */
-static __always_inline void clear(void *to, u32 nr)
+/*
+ * Sets @size bytes at @to to 0. There is no memset() for so many, and a verifier looks at each round of a loop:
+ * but what cannot be read is cleared, and here is no user's memory.
+ */
+static __always_inline void clear(void *to, u32 size)
 {
-	volatile u64 *word = to;
-
-	for (u32 i = 0; i < nr; i++)
-		word[i] = 0;
+	bpf_probe_read_user(to, size, (void *)NO_USER);
 }
 
 #ifdef LANGUAGE_LENT
@@ -336,14 +337,14 @@ static __always_inline void find_bytes(const struct language_target *t,
 	ret->at = at;
 }
 
-/* Finds all texts of the function that was read last. */
-static noinline void find_texts(struct language_run *run)
+/* Finds all texts of the function that was read last. Returns how many there are. */
+VERIFIED_ALONE u32 shstk_find_texts(const struct language_target *t, struct language_walk *l)
 {
-	const struct language_target *t = run->t;
-	struct language_walk *l = run->l;
-
+	if (!t || !l)
+		return 0;
 	for (u32 i = 0; i < LANGUAGE_TEXTS; i++)
 		find_bytes(t, &t->texts[i], find_text(l, &t->texts[i]), &l->texts[i]);
+	return LANGUAGE_TEXTS;
 }
 
 /*
@@ -390,7 +391,7 @@ static noinline u64 introduce(struct language_run *run)
 	c->id = id;
 	c->target = l->moment.target;
 	/* All of them are written, also what is not copied. */
-	clear(c->shorts, sizeof(c->shorts) / 8);
+	clear(c->shorts, sizeof(c->shorts));
 	for (u32 i = 0; i < LANGUAGE_CODE_WORDS; i++)
 		c->words[i] = l->words[i];
 #pragma unroll
@@ -408,10 +409,12 @@ static noinline u64 introduce(struct language_run *run)
 }
 
 /* Returns a number that differs where the ends of two texts of @length bytes do. */
-static noinline u64 sum_bytes(struct language_walk *l, u64 at, u64 length)
+VERIFIED_ALONE u64 shstk_sum_bytes(struct language_walk *l, u64 at, u64 length)
 {
 	u64 size = length < LANGUAGE_TAIL ? length : LANGUAGE_TAIL - 1, sum = length;
 
+	if (!l)
+		return 0;
 	for (u32 i = 0; i < LANGUAGE_TAIL / 8; i++)
 		l->tail[i] = 0;
 	KNOWN(size);
@@ -429,7 +432,7 @@ static __always_inline u64 sum_tail(const struct language_run *run)
 	const struct language_tail *tail = &run->t->tail;
 	u64 at = run->l->words[MASKED(tail->word, WORDS)];
 
-	return sum_bytes(run->l, at + tail->head, user_word(at + tail->length_at));
+	return shstk_sum_bytes(run->l, at + tail->head, user_word(at + tail->length_at));
 }
 
 /* Returns a number that differs where texts do that are objects. */
@@ -438,9 +441,9 @@ static noinline u64 sum_strings(struct language_run *run)
 	struct language_walk *l = run->l;
 	u64 sum = 0;
 
-	find_texts(run);
+	shstk_find_texts(run->t, l);
 	for (u32 i = 0; i < LANGUAGE_TEXTS - 1; i++)
-		sum = (sum << 1 | sum >> 63) ^ sum_bytes(l, l->texts[i].at, l->texts[i].size);
+		sum = (sum << 1 | sum >> 63) ^ shstk_sum_bytes(l, l->texts[i].at, l->texts[i].size);
 	return sum;
 }
 
@@ -498,7 +501,7 @@ static noinline void look_up(struct language_run *run, u64 code, struct language
 		l->identity.words[i] = l->words[i + 1] * (key_words >> i & 1);
 	id = bpf_map_lookup_elem(functions_of(run), &l->identity);
 	if (!id)
-		find_texts(run);
+		shstk_find_texts(run->t, l);
 	r->id = id ? *id : introduce(run);
 	r->identity = l->identity;
 	for (u32 i = 0; i < LANGUAGE_KEY_WORDS; i++)
@@ -528,6 +531,79 @@ static noinline u64 identify(struct language_run *run, u64 code)
 		look_up(run, code, r);
 	r->sample = l->sample;
 	return r->id;
+}
+
+/* Returns whether a frame is of a function that has no object, but a number. */
+static __always_inline bool is_numbered(const struct language_numbered *n, u32 flags)
+{
+	return n->kind_mask && (flags & n->kind_mask) == n->kind;
+}
+
+/*
+ * Returns element @i of the list at @at; 0: it is no list, or another thread has just made it longer.
+ */
+static __always_inline u64 list_element(const struct language_target *t, u64 at, u64 i)
+{
+	const struct language_lists *lists = &t->numbered.lists;
+	u64 head = user_word(at), first, ret;
+
+	if ((head & t->strings.kind_mask) != lists->type)
+		return 0;
+	if (head & lists->inside)
+		return user_word(at + lists->inside_at + 8 * i);
+	first = user_word(at + lists->address_at);
+	ret = user_word(first + 8 * i);
+	return user_word(at + lists->address_at) == first ? ret : 0;
+}
+
+/* Returns the address of the name with a number, or 0. */
+static noinline u64 find_name(const struct language_target *t, u64 number)
+{
+	const struct language_numbered *n = &t->numbered;
+	u64 list;
+
+	if (number > n->last_plain)
+		number = (u32)(number >> (n->shift & 63));
+	list = list_element(t, user_word(n->names), number / n->per_list);
+	return list_element(t, list, 2 * (number & (n->per_list - 1)));
+}
+
+/*
+ * Finds the function of a frame that has no object; @at: address of the frame's flags. Writes what it is
+ * known by in place of the words of an object. Returns the address of its definition, or 0.
+ */
+static noinline u64 find_numbered(struct language_run *run, u64 at)
+{
+	const struct language_numbered *n = &run->t->numbered;
+	u64 *words = run->l->words;
+	u64 entry = user_word(at - n->entry_before), definition, name;
+
+	if ((user_word(entry) & n->mask) == n->holder)
+		entry = user_word(entry + n->entry_at);
+	definition = user_word(entry + n->definition_at);
+	if ((user_word(entry) & n->mask) != n->entry ||
+	    (user_word(definition) & n->type_mask) != n->type)
+		return 0;
+	name = find_name(run->t, user_word(definition + n->number_at));
+	clear(words, sizeof(run->l->words));
+	words[MASKED(n->address_word, WORDS)] = user_word(definition + n->address_at);
+	words[MASKED(run->t->texts[0].word, WORDS)] = name;
+	return name ? definition : 0;
+}
+
+/* Returns the number of the function that find_numbered() finds, LANGUAGE_NO_FUNCTION: it is not known. */
+static noinline u64 identify_numbered(struct language_run *run, u64 at)
+{
+	struct language_walk *l = run->l;
+	u64 code = find_numbered(run, at);
+	struct language_repeat *r = &run->r->last[MASKED(code >> 5, CPU_REPEATS)];
+
+	if (!code)
+		return LANGUAGE_NO_FUNCTION;
+	if (r->sample != l->sample || r->identity.code != code)
+		look_up(run, code, r);
+	r->sample = l->sample;
+	return r->id ? r->id : LANGUAGE_NO_FUNCTION;
 }
 
 /* Returns the line of the instruction before the one with that number, 0: it is not known. */
@@ -689,9 +765,12 @@ static long pass_language_frame(u32 i, struct language_run *run)
 	code = find_object(&t->holder, e->flags & t->no_function ? 0 : code);
 	instruction = l->at == l->live_frame ? l->live : frame_word(l, t->instruction_at);
 	e->at = instruction - code - t->instructions;
-	e->id = identify(run, code);
+	if (is_numbered(&t->numbered, e->flags))
+		e->id = identify_numbered(run, frame_word(l, t->flags_at));
+	else
+		e->id = identify(run, code);
 	if (t->lines.unit)
-		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(run, instruction) : 0;
+		e->at = code && e->id > LANGUAGE_NO_FUNCTION ? line_of(run, instruction) : 0;
 	note_frame(run, e, instruction);
 	l->moment.nr_frames++;
 	l->at = next_frame(t, l);
@@ -810,7 +889,7 @@ static noinline void begin_moment(struct language_run *run, struct task_struct *
 }
 
 #ifdef LANGUAGE_NATIVE
-static void read_native(struct language_run *run, struct task_struct *task, u32 of);
+static __always_inline void read_native(struct language_run *run, struct task_struct *task, u32 of);
 #endif
 
 /*
@@ -825,7 +904,7 @@ static __always_inline u64 copy_task(struct language_run *run, u64 nr)
 	if (!at || nr > LANGUAGE_ENTRIES - LANGUAGE_TASK_ROOM)
 		return nr;
 	/* All of them are written, also what is not copied. */
-	clear(&l->entries[nr], LANGUAGE_TASK_ENTRIES * sizeof(l->entries[0]) / 8);
+	clear(&l->entries[nr], LANGUAGE_TASK_ENTRIES * sizeof(l->entries[0]));
 	find_bytes(run->t, &run->t->task.text, at, &l->texts[0]);
 	l->moment.task_size =
 		copy_text((u8 *)&l->entries[nr], &l->texts[0], LANGUAGE_TASK, LANGUAGE_TASK);

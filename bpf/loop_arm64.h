@@ -31,27 +31,29 @@ static __always_inline int step_plain(struct walk *w, struct frame *f,
 
 /*
  * Passes the frame @f, which is not the innermost one, if its rule is plain, and if all that it needs is
- * in the piece. Returns whether it did. Sets @p->missed if the piece does not have the return address.
- * @f->sp is a multiple of 8, so that the CFA is none if the rule is special.
+ * in the piece, which begins at @base and has @size bytes. Returns whether it did. Sets @p->missed if the
+ * piece does not have the return address. @f->sp counts from @base, and is a multiple of 8.
  */
-static __always_inline bool pass_plain(struct piece *p, const struct packed_rule *rule,
-				       struct frame *f)
+static __always_inline bool pass_plain(struct piece *p, u64 base, u64 size,
+				       const struct packed_rule *rule, struct frame *f)
 {
-	u64 cfa = f->sp + rule->cfa, place, pc, fp = f->fp;
+	const u32 up = *(const volatile u32 *)&rule->cfa;
+	const u64 words = *(const volatile u64 *)&rule->cfa;
+	u64 cfa, place, fp = f->fp;
 
-	if (rule->cfa & PACKED_FP)
-		cfa = f->fp + rule->cfa - PACKED_FP;
-	if (cfa & 7 || cfa <= f->sp || !rule->saved)
+	if (!up || !plain_cfa(base, up, f, &cfa) || !saved_bytes(words))
 		return false;
-	place = at_words(cfa, rule->saved) - p->at;
-	if (place >= p->size) {
-		p->missed = at_words(cfa, rule->saved);
+	place = cfa + saved_bytes(words);
+	if (place >= size) {
+		p->missed = base + place;
 		return false;
 	}
-	pc = walk_arch_strip(word_at_place(p, place));
-	if (!pc || (rule->fp && !word_of_piece(p, at_words(cfa, rule->fp), &fp)))
+	/* The fp may be saved above the return address, so the piece may end between them. */
+	if (fp_bytes(words) && cfa + fp_bytes(words) >= size)
 		return false;
-	*f = (struct frame){ pc, cfa, fp, f->other };
+	if (!saved_word(p, cfa, fp_bytes(words), &fp))
+		return false;
+	*f = (struct frame){ walk_arch_strip(word_at_place(p, place)), cfa, fp, f->other };
 	return true;
 }
 

@@ -195,14 +195,18 @@ static __always_inline void check_stamp(struct walk *w, const struct mm_struct *
 		w->mapping[i].len = 0;
 }
 
-/* Returns the mapping at @addr and stores it; returns NULL if there is no executable mapping. */
-static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
+/* Stores the mapping at @addr as number @w->now. Returns false if there is no executable mapping. */
+VERIFIED_ALONE bool shstk_look_up_mapping(struct walk *w, u64 addr)
 {
-	u32 number = MASKED(w->mappings, NR_MAPPINGS);
-	struct mapping *m = &w->mapping[number];
 	const struct vm_area_struct *vma;
 	struct walk_file file;
+	struct mapping *m;
+	u32 number;
 
+	if (!w)
+		return false;
+	number = MASKED(w->mappings, NR_MAPPINGS);
+	m = &w->mapping[number];
 	/* The old mapping in this place is gone, even if no new one is found. */
 	m->len = 0;
 	m->table = 0;
@@ -211,7 +215,7 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 	vma = (void *)find_vma(w, addr);
 	if (!vma || !read_vma(w, vma, addr, m)) {
 		m->len = 0;
-		return NULL;
+		return false;
 	}
 	/* Keys of maps lie on the stack. */
 	file = m->id;
@@ -219,7 +223,7 @@ static noinline struct mapping *look_up_mapping(struct walk *w, u64 addr)
 		find_table(w, m, &file, addr);
 	w->now = number;
 	w->mappings++;
-	return m;
+	return true;
 }
 
 /* Returns the stored mapping at @addr, or NULL. */
@@ -230,21 +234,24 @@ static __always_inline struct mapping *find_stored(struct walk *w, u64 addr)
 
 	if (addr - m->start < m->len)
 		return m;
-	for (i = 0; i < NR_MAPPINGS; i++) {
-		m = &w->mapping[i];
-		if (addr - m->start < m->len) {
-			w->now = i;
-			return m;
-		}
-	}
-	return NULL;
+	for (i = 0; i < NR_MAPPINGS; i++)
+		if (addr - w->mapping[i].start < w->mapping[i].len)
+			break;
+	if (i == NR_MAPPINGS)
+		return NULL;
+	/* So what follows is looked at once, and not for each number. */
+	FORGET(i, addr);
+	w->now = i;
+	return &w->mapping[MASKED(i, NR_MAPPINGS)];
 }
 
 static __always_inline struct mapping *find_mapping(struct walk *w, u64 addr)
 {
 	struct mapping *m = find_stored(w, addr);
 
-	return m ? m : look_up_mapping(w, addr);
+	if (m)
+		return m;
+	return shstk_look_up_mapping(w, addr) ? &w->mapping[MASKED(w->now, NR_MAPPINGS)] : NULL;
 }
 
 #endif /* BPF_MAPPING_H */

@@ -68,11 +68,12 @@ enum native_code_word {
 	NATIVE_CODE_KEYS,
 	NATIVE_CODE_INLINED = NATIVE_CODE_KEYS, /* number of functions that are inlined */
 	NATIVE_CODE_CALLS, /* bytes of the table of inlined calls */
-	NATIVE_CODE_BYTES, /* bytes of its code that are behind the table of positions */
+	NATIVE_CODE_BYTES, /* bytes of its code, or of what follows it if NATIVE_CODE_MIDDLE, behind the table of positions */
 	NATIVE_CODE_EXITS, /* offset in it from which on it goes back to the interpreter */
 	NATIVE_CODE_RETURNS, /* bytes of the table of places to which calls return, which follows */
 	NATIVE_CODE_CHECKS, /* number of places before these that go back */
 	NATIVE_CODE_STATES, /* bytes of what the interpreter would go on with there, which follows */
+	NATIVE_CODE_MIDDLE, /* it is of the compiler between the first and the last one */
 };
 
 /* What a record describes, and how a frame runs: the lower bits of its flags. */
@@ -94,6 +95,7 @@ enum native_kind {
  * @code: machine code.
  * @stream: the instructions of machine code; the same as @code if they are part of it.
  * @bytes: an array of bytes.
+ * @states: one of the bytes that tell what the interpreter would go on with, if that is not the same.
  */
 struct native_types {
 	__u32 shared;
@@ -103,13 +105,15 @@ struct native_types {
 	__u32 code;
 	__u32 stream;
 	__u32 bytes;
+	__u32 states;
 };
 
 /**
  * struct native_offsets - where objects have what is read of them
  * @map_type: type of objects, in what all objects of a kind have.
  * @function_shared: in a function, what it shares with others.
- * @function_code: in a function, the machine code that it runs next.
+ * @function_code: in a function, the machine code that it runs next, or the number of an entry of a table
+ *	that has it (struct native_target).
  * @data: in what is shared, bytecode or machine code.
  * @scope: there, the scope.
  * @script: there, the script.
@@ -117,7 +121,7 @@ struct native_types {
  * @script_name: in a script, its name.
  * @script_line: in a script, the line at which its text begins.
  * @script_id: in a script, its number.
- * @scope_flags: in a scope, its flags.
+ * @scope_flags: in a scope, a word whose upper half is its flags.
  * @scope_locals: in a scope, how many variables it has.
  * @scope_first: in a scope, the name of the first variable.
  * @scope_inline: a scope with fewer variables has the names of all.
@@ -125,6 +129,7 @@ struct native_types {
  * @scope_saved: number of the bit of flags if there is one word more.
  * @scope_name: number of the lower of two bits, which are 0 if there is no name.
  * @scope_inferred: number of the bit if there is one word more behind the name.
+ * @scope_place: in a scope, where its text begins and ends; 0: that is behind these.
  * @bytecode_positions: in bytecode, the table of positions.
  * @baseline_data: in machine code of the first compiler, the bytecode.
  * @code_positions: in other machine code, the table of positions.
@@ -133,6 +138,7 @@ struct native_types {
  * @data_literals: index of an array that begins with these functions.
  * @data_number: index of a number that no other machine code has.
  * @data_shared: index of what its function shares with others.
+ * @data_wrapped: that is in another object, at this offset; 0: it is not.
  * @data_calls: index of the table of inlined calls.
  * @data_exits: index of the offset of the code that goes back to the interpreter.
  * @data_states: index of the bytes that tell what the interpreter would go on with.
@@ -161,6 +167,7 @@ struct native_offsets {
 	__u32 scope_saved;
 	__u32 scope_name;
 	__u32 scope_inferred;
+	__u32 scope_place;
 	__u32 bytecode_positions;
 	__u32 baseline_data;
 	__u32 code_positions;
@@ -169,6 +176,7 @@ struct native_offsets {
 	__u32 data_literals;
 	__u32 data_number;
 	__u32 data_shared;
+	__u32 data_wrapped;
 	__u32 data_calls;
 	__u32 data_exits;
 	__u32 data_states;
@@ -182,6 +190,11 @@ struct native_offsets {
 #define NATIVE_LENGTH 8 /* in an array, the number of elements, as a number */
 #define NATIVE_ELEMENTS 16 /* in an array or a string, the first element */
 #define NATIVE_HEAD 8 /* in a string, its hash and length */
+#define NATIVE_ENTRY_SHIFT \
+	8 /* lower bits of the number of an entry of the table of code that do not count */
+#define NATIVE_ENTRY_BYTES \
+	16 /* of an entry, of which the second word is, shifted, the address of code */
+#define NATIVE_ENTRY_CODE 16 /* by so many bits */
 
 /**
  * struct native_target - how frames are found in processes that have the same virtual machine
@@ -208,9 +221,16 @@ struct native_offsets {
  * @code_start: offset in an object of machine code of the address of its first instruction; 0: it is
  *	@stream_head bytes behind the object.
  * @code_size: offset in an object of machine code of the number of bytes.
+ * @code_behind: offset of the number of bytes that follow these.
  * @code_flags: offset of four bytes, of which the lower four tell the kind of code.
  * @code_align: a first instruction's address is a multiple of it.
- * @reserved: 0.
+ * @kind_baseline: kind of code of the first compiler.
+ * @kind_middle: that of the compiler between the first and the last one; larger than any: there is none.
+ * @kind_optimized: that of the last compiler.
+ * @registers_at: so far below the frame pointer of a frame of the interpreter lies, below its registers,
+ *	where the code of an instruction returns to.
+ * @table_at: offset in the machine of the address of a table of the code of functions; 0: functions have it
+ *	themselves.
  * @types: see &struct native_types.
  * @at: see &struct native_offsets.
  */
@@ -234,9 +254,14 @@ struct native_target {
 	__u32 stream_head;
 	__u32 code_start;
 	__u32 code_size;
+	__u32 code_behind;
 	__u32 code_flags;
 	__u32 code_align;
-	__u32 reserved;
+	__u32 kind_baseline;
+	__u32 kind_middle;
+	__u32 kind_optimized;
+	__u32 registers_at;
+	__u32 table_at;
 	struct native_types types;
 	struct native_offsets at;
 };

@@ -22,8 +22,6 @@
 #define CHUNK 64 /* words of text that are read at once */
 #define ENTERED 1 /* numbers of the two kinds of frames in which the language was entered */
 #define ENTERED_NEW 2
-#define KIND_BASELINE 11
-#define KIND_OPTIMIZED 13
 
 #define CALL_REGISTER 0xd1ff /* call *%rcx */
 
@@ -68,6 +66,8 @@ struct native_repeat {
  * @scanned: places at which it has looked for the beginning of machine code.
  * @failed: an inlined function is not known.
  * @baseline: the code is of the first compiler.
+ * @middle: it is of the compiler between the first and the last one.
+ * @table: address of the table of the code of functions; 0: there is none.
  * @parts: numbers of the inlined functions.
  * @chunk: a part of a text.
  * @repeats: functions that samples met, by the address of what they share.
@@ -96,6 +96,8 @@ struct native_state {
 	u64 scanned;
 	u64 failed;
 	u64 baseline;
+	u64 middle;
+	u64 table;
 	u64 parts[NATIVE_PARTS];
 	u64 chunk[CHUNK];
 	struct native_repeat repeats[REPEATS];
@@ -143,11 +145,13 @@ static __always_inline u64 type_of(const struct native_target *n, u64 at)
 }
 
 /* Returns the string at @at, or the one that it stands for. Sets its type. */
-static noinline u64 find_string(const struct native_target *n, u64 at, u64 *type)
+VERIFIED_ALONE u64 shstk_find_string(const struct native_target *n, u64 at, u64 *type)
 {
-	u64 next = member(at, n->at.string_next);
-	u64 form;
+	u64 next, form;
 
+	if (!n || !type)
+		return 0;
+	next = member(at, n->at.string_next);
 	*type = type_of(n, at);
 	form = *type & STRING_FORM;
 	if (*type < STRING_TYPES &&
@@ -176,15 +180,16 @@ static noinline bool describe(struct language_run *r, u64 shared, u64 bytecode)
 	w[NATIVE_KIND] = NATIVE_INTERPRETED;
 	w[NATIVE_SCOPE] = scope;
 	w[NATIVE_SCRIPT] = script;
-	w[NATIVE_NAME] = find_string(n, named ? member(at, 0) : 0, &w[NATIVE_NAME_TYPE]);
+	w[NATIVE_NAME] = shstk_find_string(n, named ? member(at, 0) : 0, &w[NATIVE_NAME_TYPE]);
 	at += 16 * (named != 0);
 	inferred = flags >> o->scope_inferred & 1;
 	/* A function without a name of its own has that of the variable that it was made for. */
 	if (inferred && !(peek(w[NATIVE_NAME] + NATIVE_HEAD) >> 32))
-		w[NATIVE_NAME] = find_string(n, member(at, 0), &w[NATIVE_NAME_TYPE]);
+		w[NATIVE_NAME] = shstk_find_string(n, member(at, 0), &w[NATIVE_NAME_TYPE]);
 	at += 8 * inferred;
+	at = o->scope_place ? scope + o->scope_place : at;
 	w[NATIVE_NAME_HEAD] = peek(w[NATIVE_NAME] + NATIVE_HEAD);
-	w[NATIVE_FILE] = find_string(n, member(script, o->script_name), &w[NATIVE_FILE_TYPE]);
+	w[NATIVE_FILE] = shstk_find_string(n, member(script, o->script_name), &w[NATIVE_FILE_TYPE]);
 	w[NATIVE_FILE_HEAD] = peek(w[NATIVE_FILE] + NATIVE_HEAD);
 	w[NATIVE_SCRIPT_ID] = peek(script + o->script_id);
 	w[NATIVE_START] = number(at, 0);
@@ -222,21 +227,19 @@ static __always_inline u64 matches(u64 word, u64 what, bool wide)
 	return ~(((x & low) + low) | x | low) >> (wide ? 15 : 7);
 }
 
-/* Makes one round of bpf_loop() over a text: counts the lines that end in it. */
-static long pass_text(u32 round, struct language_run *r)
+/* Counts the lines that end in the next piece of a text. Returns its bytes, 0: the text ends, or cannot be read. */
+VERIFIED_ALONE u64 shstk_count_lines(struct native_state *s)
 {
-	struct native_state *s = r->s;
-	u64 size = s->text_left < sizeof(s->chunk) ? s->text_left : sizeof(s->chunk);
+	u64 size;
 
-	(void)round;
-	if (!s->text_left)
-		return 1;
-	for (u32 i = 0; i < CHUNK; i++)
-		s->chunk[i] = 0;
+	if (!s || !s->text_left)
+		return 0;
+	size = s->text_left < sizeof(s->chunk) ? s->text_left : sizeof(s->chunk);
+	clear(s->chunk, sizeof(s->chunk));
 	KNOWN(size);
 	if (size > sizeof(s->chunk) || bpf_probe_read_user(s->chunk, size, (void *)s->text)) {
 		s->failed = 1;
-		return 1;
+		return 0;
 	}
 	for (u32 i = 0; i < CHUNK; i++) {
 		u64 word = s->chunk[i];
@@ -254,7 +257,14 @@ static long pass_text(u32 round, struct language_run *r)
 	}
 	s->text += size;
 	s->text_left -= size;
-	return 0;
+	return size;
+}
+
+/* Makes one round of bpf_loop() over a text. */
+static long pass_text(u32 round, struct language_run *r)
+{
+	(void)round;
+	return !shstk_count_lines(r->s);
 }
 
 /*
@@ -266,8 +276,8 @@ static noinline bool find_text_of(struct language_run *r)
 	const struct native_offsets *o = &r->n->at;
 	struct native_state *s = r->s;
 	u64 *w = r->l->words;
-	u64 source = find_string(r->n, member(w[NATIVE_SCRIPT], o->script_source),
-				 &w[NATIVE_SOURCE_TYPE]);
+	u64 source = shstk_find_string(r->n, member(w[NATIVE_SCRIPT], o->script_source),
+				       &w[NATIVE_SOURCE_TYPE]);
 	u64 form = w[NATIVE_SOURCE_TYPE] & STRING_FORM, characters = w[NATIVE_SOURCE_HEAD];
 	u64 at = form == STRING_OUTSIDE ? peek(source + o->string_resource) :
 					  source + NATIVE_ELEMENTS;
@@ -314,7 +324,7 @@ static __always_inline struct language_code *begin_code(struct language_run *r)
 	c->id = new_id(r);
 	c->target = l->moment.target;
 	/* All of them are written, also what is not copied. */
-	clear(c->shorts, sizeof(c->shorts) / 8);
+	clear(c->shorts, sizeof(c->shorts));
 	return c;
 }
 
@@ -367,7 +377,7 @@ static __always_inline void begin_identity(struct language_walk *l, u32 keys, u6
 		l->identity.words[i] = i + 1 < keys ? l->words[i + 1] : 0;
 	for (u32 i = 0; i < LANGUAGE_BEHIND; i++)
 		l->identity.behind[i] = 0;
-	l->identity.tail = sum_bytes(l, tail, length);
+	l->identity.tail = shstk_sum_bytes(l, tail, length);
 }
 
 static __always_inline u64 look_up_function(struct language_run *r, u64 shared, u64 bytecode)
@@ -446,6 +456,7 @@ static noinline bool describe_baseline(struct language_run *r, u64 function_id)
 	w[NATIVE_CODE_INLINED] = 0;
 	w[NATIVE_CODE_CALLS] = 0;
 	w[NATIVE_CODE_EXITS] = 0;
+	w[NATIVE_CODE_MIDDLE] = 0;
 	return type_of(n, bytecode) == n->types.bytecode && type_of(n, table) == n->types.bytes;
 }
 
@@ -458,6 +469,7 @@ static noinline bool describe_code(struct language_run *r, u64 function_id)
 	u64 *w = r->l->words;
 	u64 data = member(s->code, o->code_data), table = member(s->code, o->code_positions);
 	u64 calls = member(data + NATIVE_ELEMENTS, 8 * o->data_calls);
+	u64 shared = member(data + NATIVE_ELEMENTS, 8 * o->data_shared);
 
 	w[NATIVE_OBJECT] = s->code;
 	w[NATIVE_KIND] = NATIVE_MACHINE;
@@ -471,9 +483,10 @@ static noinline bool describe_code(struct language_run *r, u64 function_id)
 	w[NATIVE_CODE_INLINED] = number(data + NATIVE_ELEMENTS, 8 * o->data_inlined);
 	w[NATIVE_CODE_CALLS] = number(calls, NATIVE_LENGTH);
 	w[NATIVE_CODE_EXITS] = number(data + NATIVE_ELEMENTS, 8 * o->data_exits);
+	w[NATIVE_CODE_MIDDLE] = s->middle;
 	s->literals = member(data + NATIVE_ELEMENTS, 8 * o->data_literals);
-	return member(data + NATIVE_ELEMENTS, 8 * o->data_shared) == s->shared &&
-	       type_of(n, table) == n->types.bytes;
+	shared = o->data_wrapped ? member(shared, o->data_wrapped) : shared;
+	return shared == s->shared && type_of(n, table) == n->types.bytes;
 }
 
 /* Reads the words by which the code is known that was found. Returns false if it is not of the frame's function. */
@@ -487,9 +500,9 @@ static __always_inline u64 copy_states(const struct language_run *r, u8 *table, 
 {
 	u64 data = r->l->words[NATIVE_CODE_DATA] + NATIVE_ELEMENTS;
 	u64 states = member(data, 8 * r->n->at.data_states);
-	u64 size = number(states, NATIVE_LENGTH);
+	u64 size = number(states, NATIVE_LENGTH), type = type_of(r->n, states);
 
-	if (type_of(r->n, states) != r->n->types.bytes)
+	if (type != r->n->types.bytes && type != r->n->types.states)
 		return 0;
 	KNOWN(at);
 	if (at <= sizeof(((struct language_code *)0)->table) - NATIVE_STATES)
@@ -522,6 +535,24 @@ static noinline u64 copy_returns(struct language_run *r, u8 *table, u64 at)
 	return at + MASKED(got, NATIVE_STATES);
 }
 
+/*
+ * Copies the instructions of the code that was found, of which a part tells nothing; of code of the middle
+ * compiler the table that follows them. Returns the number of bytes.
+ */
+static noinline u64 copy_code(struct language_run *r, u8 *table)
+{
+	const struct native_state *s = r->s;
+	u64 *w = r->l->words;
+	u64 from = w[NATIVE_CODE_START], size = w[NATIVE_CODE_SIZE];
+
+	if (s->middle) {
+		from += size;
+		size = peek(s->code + r->n->code_behind) & 0xffffffff;
+	}
+	w[NATIVE_CODE_BYTES] = size < NATIVE_CODE ? copy_bytes(table, from, size, NATIVE_CODE) : 0;
+	return MASKED(w[NATIVE_CODE_BYTES], NATIVE_CODE);
+}
+
 /* Tells what machine code is that was not met before. Returns its number, or 0. */
 static __always_inline u64 introduce_code(struct language_run *r, u64 function_id)
 {
@@ -533,7 +564,7 @@ static __always_inline u64 introduce_code(struct language_run *r, u64 function_i
 
 	s->failed = 0;
 	/* All of them are written, also those of which there are none. */
-	clear(s->parts, NATIVE_PARTS);
+	clear(s->parts, sizeof(s->parts));
 	if (w[NATIVE_CODE_INLINED] >= NATIVE_PARTS ||
 	    w[NATIVE_CODE_CALLS] >= NATIVE_PARTS * NATIVE_PART_BYTES)
 		return 0;
@@ -555,12 +586,7 @@ static __always_inline u64 introduce_code(struct language_run *r, u64 function_i
 			 w[NATIVE_CODE_POSITIONS_LENGTH], NATIVE_TABLE);
 	c->got[2] = got;
 	got = MASKED(got, NATIVE_TABLE);
-	/* A part of it tells nothing. */
-	w[NATIVE_CODE_BYTES] = w[NATIVE_CODE_SIZE] < NATIVE_CODE ?
-				       copy_bytes(c->table + got, w[NATIVE_CODE_START],
-						  w[NATIVE_CODE_SIZE], NATIVE_CODE) :
-				       0;
-	got += MASKED(w[NATIVE_CODE_BYTES], NATIVE_CODE);
+	got += MASKED(copy_code(r, c->table + got), NATIVE_CODE);
 	return end_code(r, c, copy_returns(r, c->table, got));
 }
 
@@ -612,15 +638,25 @@ static long pass_place(u32 i, struct language_run *r)
 	return 1;
 }
 
+/* Returns the address of the machine code that the frame's function runs next, or of anything. */
+static noinline u64 next_code(const struct language_run *r)
+{
+	const struct native_state *s = r->s;
+	u64 word = peek(s->function + r->n->at.function_code);
+	u64 entry =
+		s->table + (word & 0xffffffff) / (1u << NATIVE_ENTRY_SHIFT) * NATIVE_ENTRY_BYTES;
+
+	return s->table ? peek(entry + 8) >> NATIVE_ENTRY_CODE & ~1ull : object(word);
+}
+
 /* Finds the machine code in which the frame is: s->code, 0: it is not found. */
 static noinline void find_code(struct language_run *r)
 {
-	const struct native_offsets *o = &r->n->at;
 	struct native_state *s = r->s;
 
 	s->code = 0;
-	if (has_instruction(r, member(s->function, o->function_code), s->pc - s->called) ||
-	    has_instruction(r, member(s->shared, o->data), s->pc - s->called))
+	if (has_instruction(r, next_code(r), s->pc - s->called) ||
+	    has_instruction(r, member(s->shared, r->n->at.data), s->pc - s->called))
 		return;
 	s->code = 0;
 	bpf_loop(SCAN, pass_place, r, 0);
@@ -655,7 +691,8 @@ static noinline u64 find_bytecode(struct language_run *r)
 	u64 registers = peek(bytecode + n->bytecode_frame) & 0xffffffff;
 
 	if (type_of(n, bytecode) != n->types.bytecode || peek(s->fp - 40) & 1 ||
-	    ((s->leaf || s->fast) && !returns_to_interpreter(r, peek(s->fp - 48 - registers))))
+	    ((s->leaf || s->fast) &&
+	     !returns_to_interpreter(r, peek(s->fp - n->registers_at - registers))))
 		return 0;
 	return bytecode;
 }
@@ -663,18 +700,19 @@ static noinline u64 find_bytecode(struct language_run *r)
 /* Fills in an entry whose frame is in machine code. */
 static __always_inline void enter_code(struct language_run *r, struct language_entry *e)
 {
+	const struct native_target *n = r->n;
 	struct native_state *s = r->s;
 	u32 kind;
 	u64 id;
 
 	find_code(r);
-	kind = peek(s->code + r->n->code_flags) & 15;
-	if (!s->code || (kind != KIND_BASELINE && kind != KIND_OPTIMIZED))
+	kind = peek(s->code + n->code_flags) & 15;
+	s->baseline = kind == n->kind_baseline;
+	s->middle = kind == n->kind_middle;
+	if (!s->code || !(s->baseline | s->middle | (kind == n->kind_optimized)))
 		return;
 	e->id = identify_function(r, s->shared, 0);
-	s->baseline = kind == KIND_BASELINE;
-	if (s->baseline && s->code != member(s->shared, r->n->at.data) &&
-	    s->code != member(s->function, r->n->at.function_code))
+	if (s->baseline && s->code != member(s->shared, n->at.data) && s->code != next_code(r))
 		e->id = 0;
 	id = identify_code(r, e->id);
 	/* A sample has room for so many new ones only. A function without its code has no line. */
@@ -808,6 +846,7 @@ static noinline bool begin_native(struct language_run *r, struct task_struct *ta
 	}
 	s->built_in = peek(machine + n->built_in_at);
 	s->built_in_size = peek(machine + n->built_in_size_at) & 0xffffffff;
+	s->table = n->table_at ? peek(machine + n->table_at) : 0;
 	s->read = 0;
 	s->scanned = 0;
 	s->leaf = 1;
@@ -833,7 +872,7 @@ static noinline bool begin_native(struct language_run *r, struct task_struct *ta
 }
 
 /* Writes a record with the frames of the thread. */
-static void read_native(struct language_run *run, struct task_struct *task, u32 of)
+static __always_inline void read_native(struct language_run *run, struct task_struct *task, u32 of)
 {
 	u32 zero = 0;
 	u64 nr;

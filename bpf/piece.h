@@ -7,13 +7,14 @@
  * are saved below it. It does not leave the page. Even so a part of it may be unreadable while the word
  * is not: with arm64's memory tagging each 16 bytes have a tag of their own. Then only the word is read.
  *
- * The including file defines MASKED() and bpf_probe_read_user().
+ * The including file defines MASKED(), VERIFIED_ALONE and bpf_probe_read_user().
  */
 #ifndef BPF_PIECE_H
 #define BPF_PIECE_H
 
-#define PIECE_WORDS 128 /* a power of two */
+#define PIECE_WORDS 256 /* a power of two */
 #define PIECE_BYTES (PIECE_WORDS * 8)
+#define PIECE_FIRST 1024 /* bytes of a walk's first piece, and of one far from the one before it */
 #define PIECE_BELOW 64 /* bytes */
 #define PIECE_PAGE 4096 /* a page of memory is as large or larger */
 
@@ -49,12 +50,12 @@ static __always_inline u64 word_at_place(const struct piece *p, u64 place)
 }
 
 /*
- * Sets @ret to the word that is @words words from the one at @place, which the piece has. @words is
- * negative. Returns false if the piece does not have it.
+ * Sets @ret to the word that is @bytes, which is negative, from @place, up to which the piece has all.
+ * Returns false if the piece does not have it.
  */
-static __always_inline bool word_before(const struct piece *p, u64 place, s16 words, u64 *ret)
+static __always_inline bool word_before(const struct piece *p, u64 place, s64 bytes, u64 *ret)
 {
-	const u64 at = place + ((s64)((u64)words << 48) >> 45);
+	const u64 at = place + bytes;
 
 	/* Before the first word it is a large number. */
 	if (at >= PIECE_BYTES)
@@ -63,17 +64,28 @@ static __always_inline bool word_before(const struct piece *p, u64 place, s16 wo
 	return true;
 }
 
-/* Reads the word at @addr, and the piece around it. Returns false if it cannot be read. */
-static noinline bool read_piece(struct piece *p, u64 addr, u64 *ret)
+/* The same for a register that is saved there. If @bytes is 0 it is not saved, and @ret stays as it is. */
+static __always_inline bool saved_word(const struct piece *p, u64 place, s64 bytes, u64 *ret)
 {
-	u64 page = addr & ~(PIECE_PAGE - 1), start = addr - PIECE_BELOW, size;
+	/* Compilers know no other way to tell whether it is 0. */
+	asm volatile("" : "+r"(bytes));
+	return !bytes || word_before(p, place, bytes, ret);
+}
 
+/* Reads the word at @addr, and the piece around it. Returns false if it cannot be read. */
+VERIFIED_ALONE bool shstk_read_piece(struct piece *p, u64 addr, u64 *ret)
+{
+	u64 page = addr & ~(PIECE_PAGE - 1), start = addr - PIECE_BELOW, size, most;
+
+	if (!p || !ret)
+		return false;
+	most = addr - p->at - p->size < PIECE_FIRST && p->size ? PIECE_BYTES : PIECE_FIRST;
 	p->size = 0;
 	if (start < page || start > addr)
 		start = page;
 	size = page + PIECE_PAGE - start;
-	if (size > sizeof(p->word))
-		size = sizeof(p->word);
+	if (size > most)
+		size = most;
 	if (addr & 7 || bpf_probe_read_user(p->word, size, (void *)start))
 		return !bpf_probe_read_user(ret, sizeof(*ret), (void *)addr);
 	p->at = start;
@@ -86,7 +98,7 @@ static noinline __maybe_unused bool read_missed(struct piece *p)
 {
 	u64 word = 0;
 
-	return p->missed && read_piece(p, p->missed, &word) && p->size;
+	return p->missed && shstk_read_piece(p, p->missed, &word) && p->size;
 }
 
 #endif /* BPF_PIECE_H */

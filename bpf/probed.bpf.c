@@ -12,12 +12,19 @@
 
 char LICENSE[] SEC("license") = "GPL";
 
-/* Takes a state of this CPU that no other thread has. Returns whether there was one. */
+/*
+ * Takes a state of this CPU that no other thread has. Returns whether there was one. It may begin with any of
+ * them: the CPU's number is one that the verifier does not know, so what follows is not looked at for each state.
+ */
 static __always_inline bool take_slot(struct language_run *run)
 {
-	for (run->slot = 0; run->slot < LANGUAGE_SLOTS; run->slot++) {
-		struct language_walk *l = find_walk(run);
+	u32 first = bpf_get_smp_processor_id();
 
+	for (u32 i = 0; i < LANGUAGE_SLOTS; i++) {
+		struct language_walk *l;
+
+		run->slot = MASKED(first + i, LANGUAGE_SLOTS);
+		l = find_walk(run);
 		if (l && !__sync_lock_test_and_set(&l->taken, 1))
 			return true;
 	}

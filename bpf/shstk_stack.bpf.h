@@ -3,8 +3,8 @@
  * shstk_stack.bpf.h - exact user stacks for any BPF program.
  *
  * A program that includes this header, behind vmlinux.h or linux/types.h, is linked with
- * shstk-stack.bpf.o by "bpftool gen object". The tables come from `shstk rules serve --bpf`.
- * bpf.rst in the documentation has an example.
+ * shstk-stack.bpf.o by "bpftool gen object". The tables come from `shstk rules serve --bpf`, which
+ * its loader starts by libshstk-bpf. bpf-stacks.rst in the documentation has an example.
  */
 #ifndef SHSTK_STACK_BPF_H
 #define SHSTK_STACK_BPF_H
@@ -12,7 +12,7 @@
 #define SHSTK_STACK_MAX 127
 
 /**
- * struct shstk_stack - the user stack of a task
+ * struct shstk_bpf_stack - the user stack of a task
  * @nr: number of entries.
  * @whole: 1: the last entry is the outermost frame; 0: there are more, or the rules for the code of
  *	the last one are not there (yet).
@@ -20,7 +20,7 @@
  * @pid: process ID, as whoever serves the tables knows it.
  * @pc: program counter, then return addresses, from the innermost frame on.
  */
-struct shstk_stack {
+struct shstk_bpf_stack {
 	__u32 nr;
 	__u32 whole;
 	__u32 guesses;
@@ -39,6 +39,6 @@ struct shstk_stack {
  * interrupted another walk on the same CPU; -ENODATA (-61): there is no user stack, as in threads of
  * the kernel, or it is not of 64-bit code; -EINVAL (-22): @to is NULL.
  */
-extern int shstk_walk(struct shstk_stack *to);
+extern int shstk_walk(struct shstk_bpf_stack *to);
 
 #endif

@@ -17,7 +17,7 @@
 #define ENODATA 61
 
 static __always_inline void hand_out(const struct walk *w, const struct walk_config *c,
-				     struct shstk_stack *to)
+				     struct shstk_bpf_stack *to)
 {
 	u32 i, nr = w->nr + 1;
 
@@ -30,7 +30,7 @@ static __always_inline void hand_out(const struct walk *w, const struct walk_con
 }
 
 static __always_inline int walk_to(struct walk *w, const struct walk_config *c,
-				   struct shstk_stack *to)
+				   struct shstk_bpf_stack *to)
 {
 	if (!begin_walk(w, c, SHSTK_STACK_MAX))
 		return -ENODATA;
@@ -41,7 +41,7 @@ static __always_inline int walk_to(struct walk *w, const struct walk_config *c,
 	return to->nr;
 }
 
-noinline int shstk_walk(struct shstk_stack *to)
+noinline int shstk_walk(struct shstk_bpf_stack *to)
 {
 	u32 zero = 0;
 	struct walk_config *c = bpf_map_lookup_elem(&MAP(config), &zero);

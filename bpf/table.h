@@ -110,12 +110,15 @@ static __always_inline bool read_rule(void *table, u32 number, u64 *ret)
 		row;                                                                  \
 	})
 
-/* Does the same for rows that lie in several blocks. */
-static noinline u64 bisect_blocks(void *table, u64 first, u64 n, u64 in)
+/* Does the same for rows of table @slot that lie in several blocks. */
+VERIFIED_ALONE u64 shstk_bisect_blocks(u32 slot, u64 first, u64 n, u64 in)
 {
+	void *table = bpf_map_lookup_elem(&MAP(tables), &slot);
 	u64 row = first, end = first + n;
 	int step;
 
+	if (!table)
+		return first;
 	for (step = 1 << MOST_ROWS_SHIFT; step; step >>= 1) {
 		u64 at = row + step;
 		u32 word = 0;
@@ -128,17 +131,17 @@ static noinline u64 bisect_blocks(void *table, u64 first, u64 n, u64 in)
 }
 
 /*
- * Sets @ret to the row that is valid at @in within the page, from the @n rows that begin at word
- * @first. Returns false if the table does not have it.
+ * Sets @ret to the row of table @slot that is valid at @in within the page, from the @n rows that begin at
+ * word @first. Returns false if the table does not have it.
  */
-static __always_inline bool find_row(void *table, u32 first, u32 n, u64 in, u32 *ret)
+static __always_inline bool find_row(void *table, u32 slot, u32 first, u32 n, u64 in, u32 *ret)
 {
 	u32 number = first / BLOCK_WORDS, last = (first + n - 1) / BLOCK_WORDS;
 	u64 at = MASKED(first, BLOCK_WORDS);
 	struct table_block *b;
 
 	if (number != last)
-		return read_word(table, bisect_blocks(table, first, n, in), ret);
+		return read_word(table, shstk_bisect_blocks(slot, first, n, in), ret);
 	b = bpf_map_lookup_elem(table, &number);
 	if (!b)
 		return false;
@@ -159,7 +162,7 @@ static __always_inline u64 look_up_rule(const struct mapping *m, u64 off)
 
 	if (!table || !read_word(table, m->page_at + page, &first) ||
 	    !read_word(table, m->page_at + page + 1, &past) ||
-	    !find_row(table, m->row_at + first, past - first, off % WALK_PAGE, &row) ||
+	    !find_row(table, slot, m->row_at + first, past - first, off % WALK_PAGE, &row) ||
 	    !read_rule(table, row & 0xffff, &rule))
 		return SHSTK_RULE_NONE;
 	return rule;
@@ -247,7 +250,9 @@ static __always_inline void find_rule(struct walk *w, struct remembered *all,
 	}
 	pack_rule(look_up_rule(m, off), &w->rule);
 	w->rule.key = key;
-	*known = w->rule;
+	/* pass_known() does not look whether the stack grows where a rule counts from sp. */
+	if (WALK_LINK_REGISTER || w->rule.cfa)
+		*known = w->rule;
 }
 
 #endif /* BPF_TABLE_H */

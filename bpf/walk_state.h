@@ -25,6 +25,13 @@ typedef __s32 s32;
 typedef __s64 s64;
 
 #define noinline __attribute__((noinline))
+/*
+ * A function that the verifier looks at once, by itself. It looks at any other one again for each state in
+ * which that is called, which is most of what loading a program takes. What is given to it are numbers, and
+ * pointers to whole structs or numbers: the verifier takes them for NULL, too. It returns a number. Its name
+ * begins with "shstk_", since programs that are linked with this one see it.
+ */
+#define VERIFIED_ALONE noinline
 #define __maybe_unused __attribute__((unused))
 /* Newer headers define these, too. */
 #ifndef likely
@@ -71,6 +78,16 @@ static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
 		masked;                                                   \
 	})
 
+/* Has the verifier forget what it knows of a value. @unknown: any value of which it knows nothing. */
+#define FORGET(value, unknown)                                                   \
+	do {                                                                     \
+		const u64 any = (unknown);                                       \
+		u64 forgotten = (value);                                         \
+                                                                                 \
+		asm volatile("%0 ^= %1\n%0 ^= %1" : "+r"(forgotten) : "r"(any)); \
+		(value) = forgotten;                                             \
+	} while (0)
+
 /*
  * 1 if a < b, both below 2^63, else 0. There is no branch, because the verifier would follow both
  * ways of a branch. It also does so if the result of an arithmetic shift is masked.
@@ -86,7 +103,7 @@ static __always_inline struct task_struct *bpf_get_current_task_btf_(void)
 #include "ruled.h"
 
 #define NR_MAPPINGS 8 /* a power of two */
-#define ROUND 16 /* frames that are passed at once if nothing has to be looked up for them */
+#define ROUND 32 /* frames that are passed at once if nothing has to be looked up for them */
 
 /**
  * struct mapping - a range of executable addresses, of a file or of none
@@ -152,10 +169,11 @@ struct stamp {
  * @first: index in @entry of the first of these entries.
  * @signals: number of signal frames passed.
  * @exact: the pc of @frame is a program counter, not a return address.
+ * @careful: rbx is followed, which few walks need.
  * @sp_known: false if the sp of @frame is a lower bound only, after a frame record of arm64.
  * @end: enum walk_end.
  * @chain: head of the record that is written.
- * @entry: entries of the record; they follow @chain. The last ROUND of them are never used.
+ * @entry: entries of the record; they follow @chain. The last ROUND of them are never written to the event.
  */
 struct walk {
 	u64 count[NR_COUNTS];
@@ -178,6 +196,7 @@ struct walk {
 	u32 first;
 	u32 signals;
 	bool exact;
+	bool careful;
 	bool sp_known;
 	u32 end;
 	struct walk_chain chain;
@@ -208,7 +227,7 @@ static __always_inline bool load(struct walk *w, u64 *ret, u64 addr)
 {
 	*ret = 0;
 	return (!(addr & 7) && word_of_piece(&w->piece, addr, ret)) ||
-	       read_piece(&w->piece, addr, ret);
+	       shstk_read_piece(&w->piece, addr, ret);
 }
 
 /* Reads WALK_CALL_BYTES of code. */

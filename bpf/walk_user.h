@@ -20,6 +20,7 @@ enum { RULES_CUT_TABLE, RULES_CUT_RULE, RULES_CUT_KIND };
 #include "kmod/return_probe_read.h"
 #include "kmod/walk_special.h"
 
+#include "plain_rule.h"
 #ifdef WALK_X86
 #include "loop_x86.h"
 #else
@@ -87,6 +88,32 @@ static __always_inline bool may_use_record(const struct walk *w, const struct ma
 	       (w->records == WALK_RECORDS_NO_FILE && !m->file);
 }
 
+/* Begins at the innermost frame. Returns false if its code is not 64-bit. */
+static __always_inline bool begin_frames(struct walk *w)
+{
+	struct task_struct *task = current;
+	const struct uprobe_task *utask = ushstk_own_utask();
+
+	if (!walk_arch_start(&w->frame, (void *)bpf_task_pt_regs((void *)task)))
+		return false;
+	w->instance = utask ? ushstk_returns(utask) : NULL;
+	if (utask)
+		w->frame.pc = ushstk_unstepped(w->frame.pc);
+	w->nr = 0;
+	w->signals = 0;
+	w->exact = true;
+	w->sp_known = true;
+	w->chain.guesses = 0;
+	return true;
+}
+
+/* Begins again: a rule needs rbx, which pass_known() does not follow. */
+static noinline int start_again(struct walk *w)
+{
+	w->careful = true;
+	return begin_frames(w) ? GO_ON : WALK_REFUSED;
+}
+
 /* Passes from a frame to its caller's frame. Returns GO_ON, or how the walk ends. */
 static __always_inline int pass_frame(struct walk *w, struct remembered *all)
 {
@@ -103,11 +130,13 @@ static __always_inline int pass_frame(struct walk *w, struct remembered *all)
 	if (!may_use_record(w, m) && is_unknown(&w->rule))
 		return m->file && !m->table ? WALK_NO_TABLE : WALK_NO_RULE;
 	if (w->rule.cfa & PACKED_SPECIAL)
-		ret = step_special(w, f, m, &w->rule, true);
+		ret = step_special(w, f, m, &w->rule, w->careful);
 	else
 		ret = step_plain(w, f, &w->rule);
 	if (ret >= 0)
 		return ret;
+	if (ret == GO_CAREFULLY && !WALK_LINK_REGISTER)
+		return start_again(w);
 	guesses = w->count[COUNT_RECORD] - records;
 	w->chain.guesses += guesses;
 	if (w->instance && !w->exact)
@@ -121,60 +150,82 @@ struct round {
 	struct remembered *rules;
 };
 
+/* Returns whether a rule is remembered under this key, and says that its frame is the outermost one. */
+static __always_inline bool is_outermost(const struct packed_rule *rule, u64 key)
+{
+	return rule->key == key && rule->cfa & PACKED_SPECIAL &&
+	       packed_kind(rule->cfa) == SHSTK_RULE_END;
+}
+
 /*
  * Passes up to ROUND frames of plain rules that were met before, whose code is in one mapping that is
  * stored, and whose words are in the piece of the stack that was read. Most frames are such ones, and are
  * passed with what is known in registers. Ends before the first one of any other kind. If only the piece
- * ends there, the next one is read. Returns whether to go on in the same way, as behind the mapping's last
- * frame.
+ * ends there, the next one is read. Returns GO_ON if the next frames may be passed in the same way, as behind
+ * the mapping's last frame, GO_SPECIAL if the next one may not, or how the walk ends.
+ *
+ * On x86 rbx is not followed. A return address of 0 is seen behind the loop: no mapping has code there.
  *
  * The loop ends at a constant: Linux 6.1's verifier does not see that it ends where its count is compared
- * with a variable. So there has to be room for a whole round.
+ * with a variable. So a round may make more entries than are wanted, which walk_on() leaves out.
  */
-static noinline bool pass_known(struct walk *w, struct remembered *all)
+static noinline int pass_known(struct walk *w, struct remembered *all)
 {
 	u64 *to = &w->entry[MASKED(w->first + w->nr, WALK_ENTRIES)];
 	const struct mapping *m = find_stored(w, w->frame.pc - !w->exact);
+	const u64 base = w->piece.at, size = w->piece.size;
 	struct frame f = w->frame;
 	u64 at, ruled, key;
 	u32 i;
 
-	if (!m || w->nr + ROUND > w->max || (WALK_LINK_REGISTER && w->exact) || !w->sp_known ||
-	    w->instance || f.sp & 7)
-		return false;
+	if (!m || w->nr > w->max || (WALK_LINK_REGISTER && w->exact) || !w->sp_known ||
+	    w->instance || w->careful || f.sp & 7)
+		return GO_SPECIAL;
 	/* The rule of a return address is that of the call before it. */
 	at = m->ruled.at + 1;
 	ruled = m->ruled.size;
 	key = (u64)m->table << 32 | (u32)(m->ruled.at - m->table_at);
 	w->piece.missed = 0;
 	f.pc += w->exact;
+	f.sp -= base;
 	for (i = 0; i < ROUND; i++) {
 		const struct packed_rule *rule = place_of(all, key + (f.pc - at));
 
 		if (f.pc - at >= ruled || rule->key != key + (f.pc - at) ||
-		    !pass_plain(&w->piece, rule, &f))
+		    !pass_plain(&w->piece, base, size, rule, &f))
 			break;
 		*to++ = f.pc;
-		/* The verifier knows how far it is behind the first one. */
-		asm volatile("" : "+r"(to));
+		/* The verifier knows how far it is behind the first one, and compilers need no copy of the count. */
+		asm volatile("" : "+r"(to), "+r"(i));
 	}
+	/* So what follows is looked at once, and not for each number of frames. */
+	FORGET(i, f.pc);
+	w->nr += i;
 	if (i) {
+		if (!f.pc) {
+			w->nr--;
+			return WALK_ZERO;
+		}
+		f.sp += base;
 		w->frame = f;
-		w->nr += i;
 		w->exact = false;
 	}
 	if (i == ROUND || (i && f.pc - at >= ruled))
-		return true;
-	return read_missed(&w->piece);
+		return GO_ON;
+	if (is_outermost(place_of(all, key + (f.pc - at)), key + (f.pc - at)) && f.pc - at < ruled)
+		return WALK_WHOLE;
+	return read_missed(&w->piece) ? GO_ON : GO_SPECIAL;
 }
 
 /* Makes one round of bpf_loop(). */
 static long pass(u32 i, struct round *r)
 {
 	struct walk *w = r->w;
-	int ret = pass_known(w, r->rules) ? GO_ON : pass_frame(w, r->rules);
+	int ret = pass_known(w, r->rules);
 
 	(void)i;
+	if (ret == GO_SPECIAL)
+		ret = pass_frame(w, r->rules);
 	if (ret == GO_ON)
 		return 0;
 	w->end = ret;
@@ -189,29 +240,16 @@ static __always_inline bool begin_walk(struct walk *w, const struct walk_config 
 {
 	struct task_struct *task = current;
 	struct mm_struct *mm = task->mm;
-	const struct uprobe_task *utask;
-	struct pt_regs *pt;
 
 	w->mm = mm;
-	if (!mm || task->flags & PF_KTHREAD)
+	if (!mm || task->flags & PF_KTHREAD || !begin_frames(w))
 		return false;
-	pt = (void *)bpf_task_pt_regs((void *)task);
-	w->regs = pt;
-	if (!walk_arch_start(&w->frame, (void *)pt))
-		return false;
+	w->regs = (void *)bpf_task_pt_regs((void *)task);
 	w->vdso = (u64)mm->context.vdso;
-	utask = ushstk_own_utask();
-	w->instance = utask ? ushstk_returns(utask) : NULL;
-	if (utask)
-		w->frame.pc = ushstk_unstepped(w->frame.pc);
 	check_stamp(w, mm, c);
 	w->piece.size = 0;
-	w->nr = 0;
-	w->signals = 0;
-	w->exact = true;
-	w->sp_known = true;
+	w->careful = false;
 	w->end = WALK_ROOM;
-	w->chain.guesses = 0;
 	w->records = c->records;
 	w->page = c->page;
 	w->max = max - 1 < WALK_MAX ? max - 1 : WALK_MAX;
@@ -226,6 +264,10 @@ static __always_inline void walk_on(struct walk *w)
 
 	if (r.rules)
 		bpf_loop(ROUNDS, pass, &r, 0);
+	if (w->nr > w->max) {
+		w->nr = w->max;
+		w->end = WALK_ROOM;
+	}
 	walk_count(MASKED(w->end, 16));
 }
 

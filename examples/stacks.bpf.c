@@ -20,7 +20,7 @@ struct {
 SEC("perf_event")
 int sample(void *ctx)
 {
-	struct shstk_stack *stack = bpf_ringbuf_reserve(&stacks, sizeof(*stack), 0);
+	struct shstk_bpf_stack *stack = bpf_ringbuf_reserve(&stacks, sizeof(*stack), 0);
 
 	(void)ctx;
 	if (!stack)

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * stacks.c - samples a running process by a BPF program (stacks.bpf.c), and prints each exact user
- * stack in a line, the outermost frame first, as FILE+OFFSET.
+ * stack in a line, the outermost function first.
  *
  * Build it, after the BPF program:
  *
- *   cc -o stacks stacks.c -lbpf
+ *   cc -o stacks stacks.c $(pkg-config --cflags --libs libshstk-bpf libshstk-symbolize libbpf)
  *
- * Run it as root, while "shstk rules serve --bpf" runs:
+ * Run it as root. The last argument is the path of the command shstk, for one that is not installed:
  *
- *   ./stacks stacks.bpf.o PID SECONDS
+ *   ./stacks stacks.bpf.o PID SECONDS [SHSTK]
  */
 #include <bpf/libbpf.h>
 #include <linux/perf_event.h>
@@ -21,46 +21,31 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <shstk_bpf.h>
 #include <shstk_stack.bpf.h>
+#include <shstk_symbolize.h>
 
 #define FREQ 199 /* samples in a second of CPU time */
 
-/* Prints the file that the process has mapped at @pc, and the offset in it. */
-static void print_place(int pid, unsigned long long pc)
+/* Prints the function that was called at @pc, without what was inlined into it. */
+static void print_function(struct shstk_symbolizer *names, __u64 pc, __u8 mark)
 {
-	unsigned long long start, end, offset;
-	char path[64], line[4096], name[4000];
-	FILE *maps;
+	struct shstk_name at[16];
+	int n = shstk_symbolize(names, pc, mark, at, 16, sizeof(*at));
 
-	snprintf(path, sizeof(path), "/proc/%d/maps", pid);
-	maps = fopen(path, "re");
-	while (maps && fgets(line, sizeof(line), maps)) {
-		*name = '\0';
-		if (sscanf(line, "%llx-%llx %*s %llx %*s %*s %3999s", &start, &end, &offset, name) <
-			    3 ||
-		    pc < start || pc >= end)
-			continue;
-		printf("%s+0x%llx", strrchr(name, '/') ? strrchr(name, '/') + 1 : name,
-		       pc - start + offset);
-		fclose(maps);
-		return;
-	}
-	if (maps)
-		fclose(maps);
-	printf("0x%llx", pc);
+	printf("%s", n > 0 ? at[n < 16 ? n - 1 : 15].function : "?");
 }
 
 static int print_stack(void *arg, void *data, size_t size)
 {
-	const struct shstk_stack *s = data;
+	const struct shstk_bpf_stack *s = data;
 
-	(void)arg;
 	if (size < sizeof(*s))
 		return 0;
 	printf("%s", s->whole ? "" : "[truncated];");
 	for (__u32 i = s->nr; i--;) {
-		/* A return address may be that of the next function: the call is in front of it. */
-		print_place(s->pid, s->pc[i] - (i > 0));
+		/* Only the first address is not a return address, behind a call. */
+		print_function(arg, s->pc[i], i ? 0 : SHSTK_MARK_PC);
 		printf("%s", i ? ";" : "\n");
 	}
 	return 0;
@@ -86,26 +71,45 @@ static struct bpf_link *begin(struct bpf_object *object, int pid)
 	return program ? bpf_program__attach_perf_event(program, fd) : NULL;
 }
 
+/* Prints stacks for so many seconds. Returns 0, or 1 if it ends early. */
+static int print_stacks(struct bpf_object *object, struct shstk_symbolizer *names, int seconds)
+{
+	int fd = bpf_object__find_map_fd_by_name(object, "stacks"), got = 0;
+	struct ring_buffer *ring = ring_buffer__new(fd, print_stack, names, NULL);
+	time_t end = time(NULL) + seconds;
+
+	while (ring && got >= 0 && time(NULL) < end)
+		got = ring_buffer__poll(ring, 100);
+	ring_buffer__free(ring);
+	return !ring || got < 0;
+}
+
 int main(int argc, char **argv)
 {
+	struct shstk_bpf_opts opts = { .size = sizeof(opts) };
+	struct shstk_symbolizer *names;
 	struct bpf_object *object;
-	struct ring_buffer *ring;
-	time_t end;
+	struct shstk_bpf *tables;
+	char why[256];
+	int status;
 
-	if (argc != 4) {
-		fprintf(stderr, "usage: %s stacks.bpf.o PID SECONDS\n", *argv);
+	if (argc < 4) {
+		fprintf(stderr, "usage: %s stacks.bpf.o PID SECONDS [SHSTK]\n", *argv);
 		return 2;
 	}
-	object = bpf_object__open_file(argv[1], NULL);
-	if (!object || bpf_object__load(object) || !begin(object, atoi(argv[2])))
+	setlinebuf(stdout);
+	opts.command = argv[4];
+	if (shstk_bpf_open(&opts, &tables, why, sizeof(why))) {
+		fprintf(stderr, "%s: %s\n", *argv, why);
 		return 1;
-	ring = ring_buffer__new(bpf_object__find_map_fd_by_name(object, "stacks"), print_stack,
-				NULL, NULL);
-	end = time(NULL) + atoi(argv[3]);
-	while (ring && time(NULL) < end)
-		if (ring_buffer__poll(ring, 100) < 0)
-			break;
-	ring_buffer__free(ring);
+	}
+	object = bpf_object__open_file(argv[1], NULL);
+	if (!object || bpf_object__load(object) || !begin(object, atoi(argv[2])) ||
+	    shstk_symbolizer_create(atoi(argv[2]), &names))
+		return 1;
+	status = print_stacks(object, names, atoi(argv[3]));
+	shstk_symbolizer_destroy(names);
 	bpf_object__close(object);
-	return !ring;
+	shstk_bpf_close(&tables);
+	return status;
 }

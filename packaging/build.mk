@@ -44,7 +44,8 @@ INSTALLED = \
 	$(call to_library,libshstk-symbolize.so) \
 	$(call to_library,libshstk-go-symbolize.so) \
 	$(call to_library,libshstk-crash.so) \
-	$(foreach n,libshstk libshstk-symbolize libshstk-crash,\
+	$(call to_library,libshstk-bpf.so) \
+	$(foreach n,libshstk libshstk-symbolize libshstk-crash libshstk-bpf,\
 		$(call to_filled,packaging/$(n).pc.in,$(PKGCONFIGDIR)/$(n).pc)) \
 	$(foreach n,shstk-config shstk-config-version,\
 		$(call to_filled,packaging/$(n).cmake.in,$(CMAKEDIR)/$(n).cmake)) \

@@ -164,7 +164,9 @@ static int make(struct served *s, const struct turn *of)
 {
 	const struct walk_file *file = &of->asked.file;
 	const int fd = of->fd;
-	const struct source from = { .cache = s->cache, .stop = -1, .leaves_go = s->leaves_go };
+	const struct source from = { .cache = s->cache,
+				     .stop = s->stop,
+				     .leaves_go = s->leaves_go };
 	struct compiled_table table;
 	struct stat before, after;
 	int err;
@@ -396,7 +398,7 @@ static int open_files(struct request *r)
 	const struct running files = {
 		.pid = (pid_t)r->asked->pid,
 		.addr = r->asked->addr,
-		.stop = -1,
+		.stop = r->s->stop,
 		.use = take_file,
 		.arg = r,
 		.stuck = &r->user->stuck,
@@ -507,13 +509,18 @@ static void do_next(struct served *s)
 /* Opens files of a process, or makes a table, and hears meanwhile for whom more is to be done. */
 int serve_asked(struct served *s)
 {
-	struct pollfd p = { .fd = s->asked, .events = POLLIN };
+	struct pollfd p[] = {
+		{ .fd = s->asked, .events = POLLIN },
+		{ .fd = s->stop, .events = POLLIN },
+	};
 
 	for (;;) {
 		const int wait = try_again(s);
 
-		if (poll(&p, 1, s->turns.nr ? 0 : wait) < 0 && errno != EINTR)
+		if (poll(p, 2, s->turns.nr ? 0 : wait) < 0 && errno != EINTR)
 			return -errno;
+		if (p[1].revents)
+			return -ECANCELED;
 		ring_read(&s->ring, hear, s);
 		do_next(s);
 	}

@@ -51,6 +51,7 @@ struct served_user {
  * @ring: the ring buffer, mapped.
  * @leaves_go: programs of Go get no table.
  * @cache: folder in which tables are kept (cache_open()), or negative: none are kept.
+ * @stop: a descriptor; when it becomes readable, serving ends. -1 if there is none.
  * @next: slot of the next table.
  * @turns: what is still to be done.
  * @tries: files whose table could not be made yet.
@@ -73,6 +74,7 @@ struct served {
 	struct ring ring;
 	bool leaves_go;
 	int cache;
+	int stop;
 	unsigned int next;
 	struct turns turns;
 	struct tries tries;
@@ -114,7 +116,7 @@ int serve_vdso(struct served *s);
  * serve_asked() - give a table to each file that is asked for, and never return without an error
  * @s: the maps.
  *
- * Return: a negative errno.
+ * Return: a negative errno; -ECANCELED if @s->stop became readable.
  */
 int serve_asked(struct served *s);
 

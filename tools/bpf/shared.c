@@ -2,26 +2,34 @@
 /*
  * shared.c - give tables to all BPF programs that are linked with shstk-stack.bpf.o. They share
  * pinned maps, which stay when this process ends: the next one goes on with them.
+ *
+ * One process serves at a time. One that a program started for itself (libshstk-bpf) waits meanwhile,
+ * and looks now and then whether it is its turn: flock(2) cannot wait for two things at once.
  */
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "tools/rules/daemon.h"
 #include "tools/shstk.h"
 
 #if !__has_include(<bpf/libbpf.h>)
-int rules_serve_bpf(int cache)
+int rules_serve_bpf(int cache, const struct rules_starter *starter)
 {
+	static const char why[] =
+		"serve --bpf is not part of this build: install libbpf-dev and build again";
+
 	(void)cache;
-	complain("serve --bpf is not part of this build: install libbpf-dev and build again");
+	complain("%s", why);
+	rules_starter_failed(starter, -EOPNOTSUPP, why);
 	return EXIT_FAILURE;
 }
 #else
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/types.h>
+#include <poll.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/file.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -29,50 +37,53 @@ int rules_serve_bpf(int cache)
 #include "bpf/shstk_stack.bpf.h"
 #include "tools/bpf/load_object.h"
 #include "tools/bpf/serve_tables.h"
+#include "tools/bpf/starter.h"
 #include "tools/perf/rings.h"
 #include "tools/rules/notify.h"
 
 #define OBJECT "shstk-stack.bpf.o"
 #define FOLDER "/sys/fs/bpf"
+#define WHAT "serving BPF programs"
+#define TURN_MS 200 /* the time between two looks whether the other process that serves has ended */
 
-/* Opens the folder in which maps are pinned. Returns a descriptor, or -1 and sets errno. */
-static int open_folder(void)
+/* Opens the folder in which maps are pinned. Returns a descriptor or a negative errno. */
+static int open_folder(struct reason *why)
 {
-	int fd = open(FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	int fd = open(FOLDER, O_RDONLY | O_DIRECTORY | O_CLOEXEC), err = errno;
 	struct statfs fs;
 
-	if (fd < 0 || (!fstatfs(fd, &fs) && fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC))
+	if (fd < 0 && err != ENOENT) {
+		because(why, "%s: %s: be root", FOLDER, strerror(err));
+		return -err;
+	}
+	if (fd >= 0 && (fstatfs(fd, &fs) || fs.f_type == (typeof(fs.f_type))BPF_FS_MAGIC))
 		return fd;
-	close(fd);
-	errno = ENOENT;
-	return -1;
+	if (fd >= 0)
+		close(fd);
+	because(why, "%s is not there to pin maps: mount -t bpf bpf %s", FOLDER, FOLDER);
+	return -ENODEV;
 }
 
 /*
- * Makes this process the only one that serves the folder's maps, until it ends. Returns false, with
- * a message, if it cannot be. The lock is the folder's own: who may not read that folder cannot hold
- * it, and in whatever other namespaces a process is, it meets the lock where it meets the maps.
+ * Makes this process the only one that serves the folder's maps, until it ends. Returns 0 or a negative
+ * errno: -EBUSY if another one serves. The lock is the folder's own: who may not read that folder cannot
+ * hold it, and in whatever other namespaces a process is, it meets the lock where it meets the maps.
  */
-static bool be_only_one(void)
+static int be_only_one(struct reason *why)
 {
-	int fd = open_folder();
+	int fd = open_folder(why), err;
 
-	if (fd < 0) {
-		if (errno == ENOENT)
-			complain("%s is not there to pin maps: mount -t bpf bpf %s", FOLDER,
-				 FOLDER);
-		else
-			complain("%s: %s: be root", FOLDER, strerror(errno));
-		return false;
-	}
+	if (fd < 0)
+		return fd;
 	if (!flock(fd, LOCK_EX | LOCK_NB))
-		return true;
-	if (errno == EWOULDBLOCK)
-		complain("BPF programs are served already, by another process");
+		return 0;
+	err = errno == EWOULDBLOCK ? EBUSY : errno;
+	if (err == EBUSY)
+		because(why, "BPF programs are served already, by another process");
 	else
-		complain("%s cannot be locked: %s", FOLDER, strerror(errno));
+		because(why, "%s cannot be locked: %s", FOLDER, strerror(err));
 	close(fd);
-	return false;
+	return -err;
 }
 
 /* Returns the first slot that no table has. Slots are given in their order. */
@@ -148,11 +159,85 @@ static int begin(const struct bpf_loaded *l, struct served *s, unsigned int *nr_
 	return serve_config(s);
 }
 
-int rules_serve_bpf(int cache)
+/* Loads the programs' maps: those that are pinned, or new ones. Returns 0 or a negative errno. */
+static int load(struct bpf_loaded *ret, struct reason *why)
 {
-	struct served *s = calloc(1, sizeof(*s));
+	int err = bpf_loaded_open(WHAT, OBJECT, NULL, ret, why);
+
+	if (err && strstr(why->text, "parameter mismatch")) {
+		because(why, "the maps %s/shstk_* are of another version of shstk: remove them",
+			FOLDER);
+		err = -EPROTO;
+	}
+	return err;
+}
+
+/* Sets @ret to whether the process that serves has told the programs their settings. */
+static int look_at_maps(bool *ret, struct reason *why)
+{
+	struct walk_config config = { 0 };
+	const __u32 zero = 0;
+	struct bpf_loaded loaded;
+	int err = load(&loaded, why);
+
+	*ret = !err && !bpf_loaded_get(&loaded, "shstk_config", &zero, &config) && config.page;
+	bpf_loaded_close(&loaded);
+	return err;
+}
+
+/*
+ * Waits until no other process serves. The starter is served from the first moment on. Returns 0 or a
+ * negative errno: -ECANCELED if the starter ended.
+ */
+static int await_turn(const struct rules_starter *starter, int stop, struct reason *why)
+{
+	struct pollfd p = { .fd = stop, .events = POLLIN };
+	bool told = false, served;
+	int err;
+
+	while ((err = be_only_one(why)) == -EBUSY && stop >= 0) {
+		if (!told) {
+			err = look_at_maps(&served, why);
+			if (err)
+				return err;
+			if (served)
+				starter_tell(starter, "READY=1");
+			told = served;
+		}
+		if (poll(&p, 1, TURN_MS) > 0)
+			return -ECANCELED;
+	}
+	return err;
+}
+
+/* Serves until the starter ends. Returns a negative errno. */
+static int serve(struct served *s, const struct rules_starter *starter, struct reason *why)
+{
 	unsigned int nr_waiting = 0;
 	struct bpf_loaded loaded;
+	int err = await_turn(starter, s->stop, why);
+
+	if (err)
+		return err;
+	err = load(&loaded, why);
+	if (!err) {
+		err = begin(&loaded, s, &nr_waiting);
+		because(why, "%s: %s", WHAT, strerror(-err));
+	}
+	if (!err) {
+		complain("%s by the maps %s/shstk_*", WHAT, FOLDER);
+		notify_state("READY=1\n");
+		starter_tell(starter, "READY=1");
+		err = serve_asked(s);
+		because(why, "%s: %s", WHAT, strerror(-err));
+	}
+	bpf_loaded_close(&loaded);
+	return err;
+}
+
+int rules_serve_bpf(int cache, const struct rules_starter *starter)
+{
+	struct served *s = calloc(1, sizeof(*s));
 	struct reason why;
 	int err;
 
@@ -161,20 +246,13 @@ int rules_serve_bpf(int cache)
 	s->cache = cache;
 	/* A file that waits for its table is open. */
 	perf_more_files();
-	if (!be_only_one())
-		return EXIT_FAILURE;
-	if (bpf_loaded_open("serving BPF programs", OBJECT, NULL, &loaded, &why)) {
-		complain("%s", why.text);
-		return EXIT_FAILURE;
-	}
-	err = begin(&loaded, s, &nr_waiting);
-	if (!err) {
-		complain("serving BPF programs by the maps %s/shstk_*", FOLDER);
-		notify_state("READY=1\n");
-		err = serve_asked(s);
-	}
-	complain("serving BPF programs: %s", strerror(-err));
-	bpf_loaded_close(&loaded);
+	err = starter_watch(starter, &s->stop, &why);
+	if (!err)
+		err = serve(s, starter, &why);
+	if (err == -ECANCELED)
+		return EXIT_SUCCESS;
+	complain("%s", why.text);
+	rules_starter_failed(starter, err, why.text);
 	return EXIT_FAILURE;
 }
 #endif

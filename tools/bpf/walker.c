@@ -214,6 +214,7 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 	w->served.next = 1;
 	/* The recorder needs copies of Go's stacks, which lead to goroutines and their labels. */
 	w->served.leaves_go = true;
+	w->served.stop = -1;
 	w->served.most_bytes = opts->lent ? LENT_BYTES : 0;
 	w->served.cache = opts->cache ? cache_open(opts->cache) : -1;
 	w->served.told = (struct walk_config){

@@ -83,6 +83,7 @@ struct language_line {
  * @line: line at which it begins.
  * @first: offset of its first instruction that belongs to the source, in bytes.
  * @frame_size: bytes of its frame.
+ * @address: address of its machine code, if frames of it are LANGUAGE_NATIVE.
  * @native: it is written in another language, as part of the interpreter.
  * @lines: the lines of its instructions, in the order of these.
  * @nr_lines: number of elements of @lines.
@@ -95,6 +96,7 @@ struct language_function {
 	unsigned int line;
 	int first;
 	uint64_t frame_size;
+	uint64_t address;
 	bool native;
 	struct language_line *lines;
 	size_t nr_lines;
@@ -108,6 +110,8 @@ enum language_kind {
 	LANGUAGE_ENTRY = 2, /* it lies on the native stack, where the interpreter was entered */
 	LANGUAGE_LAST =
 		4, /* the interpreter was entered for it; the next mark or call is the place */
+	LANGUAGE_NATIVE =
+		8, /* it is a call of a function that has a native frame, where it is shown if that is found */
 };
 
 /*

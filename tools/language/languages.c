@@ -621,11 +621,16 @@ static int find(struct languages *all, const struct language_module *module)
 		memset(&it, 0, sizeof(it));
 		it.language = known[i];
 		err = it.language->recognise(module, &it.found, &why);
-		if (!err && is_served(it.language, module->fd, &why))
-			return number_of(all, &it);
-		if (err == -EAGAIN)
-			return err;
-		if (err == -ENOENT || all->refused)
+		if (err == -ENOENT)
+			continue;
+		/* What was found out about code of another machine may be anything. */
+		if (is_served(it.language, module->fd, &why)) {
+			if (!err)
+				return number_of(all, &it);
+			if (err == -EAGAIN)
+				return err;
+		}
+		if (all->refused)
 			continue;
 		all->refused = true;
 		all->why = why;
@@ -1001,6 +1006,14 @@ bool languages_function(void *arg, uint64_t pc, struct shstk_symframe *ret, cons
 		.start_line = f->line,
 	};
 	return true;
+}
+
+uint64_t languages_position(struct languages *all, uint64_t id, int at)
+{
+	struct seen_function *f;
+
+	HASH_FIND(hh, all->functions, &id, sizeof(id), f);
+	return f ? position_of(all, f, f->language->line(&f->it, at)) : 0;
 }
 
 /* ---- Functions that callers found ---- */

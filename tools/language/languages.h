@@ -105,6 +105,12 @@ const struct language_target *languages_target(const struct languages *all, int 
 /* Returns whether the function with that number is known. */
 bool languages_known(const struct languages *all, uint64_t id);
 
+/*
+ * Returns the address that stands for an instruction of the function with that number, at an offset as in &struct
+ * language_entry; 0: it is not known, or there is no room for it.
+ */
+uint64_t languages_position(struct languages *all, uint64_t id, int at);
+
 /* Returns about how many bytes the functions that are known, and their lines, take. */
 size_t languages_bytes(const struct languages *all);
 

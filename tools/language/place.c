@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* place.c - puts an interpreter's frames among those of its native stack. See place.h. */
+#include <string.h>
+
 #include "libshstk/shstk.h"
 #include "tools/language/place.h"
+
+#define MAX_CALLS 32 /* functions with native frames of their own in a window that are placed */
+#define MAX_WINDOW 512 /* native entries of a window that are looked at for them */
+
+/* A frame whose function has a native frame of its own: the indices of both. */
+struct native_call {
+	unsigned int frame;
+	unsigned int native;
+};
 
 /**
  * struct placing - the state of placing
@@ -13,6 +24,10 @@
  * @nr: number of @order.
  * @next: index of the first frame that has no place yet.
  * @mark: index of the first mark that has no place yet.
+ * @calls: the calls of native functions in this window: between two rows, inside of all, or outside of all.
+ * @nr_calls: number of @calls.
+ * @next_call: index of the first of them that is not in the order yet.
+ * @window_end: index of the first native entry behind the window.
  */
 struct placing {
 	const struct native_stack *native;
@@ -23,6 +38,10 @@ struct placing {
 	unsigned int nr;
 	unsigned int next;
 	unsigned int mark;
+	struct native_call calls[MAX_CALLS];
+	unsigned int nr_calls;
+	unsigned int next_call;
+	unsigned int window_end;
 };
 
 /* Returns whether an address lies between the innermost and the outermost known native frame. */
@@ -120,6 +139,126 @@ static bool is_place(const struct placing *p, unsigned int i, uint64_t at)
 	return i + 1 < p->native->nr && at >= sps[i] && at < sps[i + 1];
 }
 
+/* ---- Functions with native frames of their own ---- */
+
+/* Returns the address of the native function of frame @i; 0: it has none. */
+static uint64_t native_function_of(const struct placing *p, unsigned int i)
+{
+	return kind_of(p, i) & LANGUAGE_NATIVE ? p->frames->frames[i].function->address : 0;
+}
+
+/* Returns whether a frame ends the window that begins at frame @p->next: it belongs to a row. */
+static bool ends_window(const struct placing *p, unsigned int i)
+{
+	return i == p->frames->nr || kind_of(p, i) & (LANGUAGE_SHOWN | LANGUAGE_LAST);
+}
+
+/*
+ * Finds the frames in the window that have native functions. Returns false if there are none, or too many;
+ * or if they are copies, in the middle of a deep stack, of which functions may differ.
+ */
+static bool list_calls(struct placing *p)
+{
+	p->nr_calls = p->next_call = 0;
+	for (unsigned int i = p->next; !ends_window(p, i); i++) {
+		if (!p->frames->frames[i].entry->addr)
+			return false;
+		if (!native_function_of(p, i))
+			continue;
+		if (p->nr_calls == MAX_CALLS)
+			return false;
+		p->calls[p->nr_calls++].frame = i;
+	}
+	return p->nr_calls;
+}
+
+/* Returns where the function of native entry @i begins; 0: it is not known. */
+static uint64_t begin_of(const struct native_stack *native, unsigned int i)
+{
+	return native->function(native->arg, native->pcs[i] - !(native->marks[i] & SHSTK_MARK_PC));
+}
+
+/* Returns how many calls in the window from number @from on are of that function. */
+static unsigned int count_calls(const struct placing *p, unsigned int from, uint64_t function)
+{
+	unsigned int ret = 0;
+
+	for (unsigned int k = from; k < p->nr_calls; k++)
+		ret += native_function_of(p, p->calls[k].frame) == function;
+	return ret;
+}
+
+/*
+ * Finds the native frame of call @k among @nr native frames, of which @begins tells where their functions
+ * begin. A native function may also be called as any other one: so a call counts only if there are as many
+ * frames as native frames of its function. Returns false if it does not.
+ */
+static bool find_native_frame(const struct placing *p, unsigned int k, const uint64_t *begins,
+			      unsigned int nr, unsigned int *ret)
+{
+	const uint64_t function = native_function_of(p, p->calls[k].frame);
+	/* As many of the same function lie inside of it as frames do. */
+	const unsigned int inside = count_calls(p, 0, function) - count_calls(p, k, function);
+	unsigned int found = 0;
+
+	for (unsigned int i = 0; i < nr; i++)
+		if (begins[i] == function && found++ == inside)
+			*ret = i;
+	return found == count_calls(p, 0, function);
+}
+
+/*
+ * Finds the native frames of all calls in the window, which begins at native entry @begin. Removes calls
+ * that have none. Returns false if they are not in the same order.
+ */
+static bool find_native_frames(struct placing *p, unsigned int begin)
+{
+	const unsigned int nr_natives = p->window_end - begin;
+	uint64_t begins[MAX_WINDOW];
+	struct native_call found[MAX_CALLS];
+	unsigned int nr = 0, at = 0;
+
+	for (unsigned int i = 0; i < nr_natives; i++)
+		begins[i] = begin_of(p->native, begin + i);
+	for (unsigned int k = 0; k < p->nr_calls; k++) {
+		if (!find_native_frame(p, k, begins, nr_natives, &at))
+			continue;
+		if (nr && begin + at <= found[nr - 1].native)
+			return false;
+		found[nr++] = (struct native_call){ p->calls[k].frame, begin + at };
+	}
+	memcpy(p->calls, found, nr * sizeof(*found));
+	p->nr_calls = nr;
+	return true;
+}
+
+/* Begins the window of native entries that begins with entry @i. */
+static void begin_window(struct placing *p, unsigned int i)
+{
+	if (!p->native->function || !list_calls(p)) {
+		p->nr_calls = 0;
+		return;
+	}
+	for (p->window_end = i; p->window_end < p->native->nr && !in_run(p, p->window_end);)
+		p->window_end++;
+	if (p->window_end - i > MAX_WINDOW || !find_native_frames(p, i))
+		p->nr_calls = 0;
+}
+
+/* Adds native entry @i, and behind it the function whose frame it is. */
+static void add_native(struct placing *p, unsigned int i)
+{
+	const struct native_call *call = &p->calls[p->next_call];
+
+	p->order[p->nr++] = (int)i;
+	if (p->next_call == p->nr_calls || call->native != i)
+		return;
+	p->order[p->nr++] = ~(int)call->frame;
+	p->next_call++;
+}
+
+/* ---- Rows ---- */
+
 /*
  * Returns whether the interpreter may have run in the next native entry without a row of frames: inside
  * the innermost row, where it may have been entered just now; and outside the outermost one, where a
@@ -139,12 +278,13 @@ static bool place_entry(struct placing *p, unsigned int i)
 	unsigned int end = 0;
 
 	if (!is_place(p, i, next_row(p, &end))) {
-		p->order[p->nr++] = (int)i;
+		add_native(p, i);
 		return may_lack_row(p) || !in_run(p, i);
 	}
 	if (!mark_fits(p) || !add_row(p, end))
 		return false;
 	p->mark++;
+	begin_window(p, i + 1);
 	return true;
 }
 
@@ -167,7 +307,7 @@ static bool all_placed(const struct placing *p)
 {
 	unsigned int i = p->next;
 
-	while (p->found->counted && i < p->frames->nr && !kind_of(p, i))
+	while (p->found->counted && i < p->frames->nr && !(kind_of(p, i) & ~LANGUAGE_NATIVE))
 		i++;
 	return i == p->frames->nr;
 }
@@ -191,6 +331,7 @@ unsigned int place_frames(const struct native_stack *native, const struct langua
 	frames->outer_sp = native->sps[native->nr - 1];
 	if (!language->sound(found->version, frames))
 		return 0;
+	begin_window(&p, 0);
 	for (unsigned int i = 0; i < native->nr; i++)
 		if (!place_entry(&p, i))
 			return 0;

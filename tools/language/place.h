@@ -16,6 +16,9 @@
  * @sps: the stack pointer of each entry.
  * @nr: number of entries.
  * @complete: it was seen to its end.
+ * @function: returns the address at which the function with an address begins, 0: it is not known. NULL: it
+ *	never is.
+ * @arg: first argument of @function.
  */
 struct native_stack {
 	const uint64_t *pcs;
@@ -23,6 +26,8 @@ struct native_stack {
 	const uint64_t *sps;
 	unsigned int nr;
 	bool complete;
+	uint64_t (*function)(void *arg, uint64_t pc);
+	void *arg;
 };
 
 /**
@@ -37,8 +42,9 @@ struct native_stack {
  *
  * The native frame in which the interpreter ran a row of frames is replaced by these. Each row has
  * something on the native stack that was put there when the interpreter was entered: a frame of its
- * own, or a mark. Its address tells the native frame. If all frames lie on the native stack, those
- * beyond where unwinding ended follow at the end.
+ * own, or a mark. Its address tells the native frame. A function that has a native frame of its own
+ * (LANGUAGE_NATIVE) follows that frame in @order, as its caller, if it is known which one that is. If all
+ * frames lie on the native stack, those beyond where unwinding ended follow at the end.
  *
  * Return: number of entries in @order; 0 if not every frame has its place, or anything else tells
  * that frames and stack are not of one moment.

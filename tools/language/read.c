@@ -170,23 +170,67 @@ static uint64_t object_of(const struct language_reading *r, uint64_t code)
 	return (word(r, code) & h->mask) == h->type ? word(r, code + h->offset) : 0;
 }
 
-/* Returns the number of the function whose object is at @code; 0: it cannot be told. */
-static uint64_t identify(struct language_reading *r, uint64_t code)
+/* Returns element @i of the list at @at, 0: it is none. */
+static uint64_t list_element(const struct language_reading *r, uint64_t at, uint64_t i)
+{
+	const struct language_lists *lists = &r->t->numbered.lists;
+	const uint64_t head = word(r, at);
+
+	if ((head & r->t->strings.kind_mask) != lists->type)
+		return 0;
+	at = head & lists->inside ? at + lists->inside_at : word(r, at + lists->address_at);
+	return word(r, at + 8 * i);
+}
+
+/* Returns the address of the name with a number, or 0. */
+static uint64_t find_name(const struct language_reading *r, uint64_t number)
+{
+	const struct language_numbered *n = &r->t->numbered;
+	uint64_t list;
+
+	if (number > n->last_plain)
+		number = (uint32_t)(number >> n->shift);
+	list = list_element(r, word(r, n->names), number / n->per_list);
+	return list_element(r, list, 2 * (number % n->per_list));
+}
+
+/*
+ * Finds the definition of the function of a frame that has no object; @at: address of the frame's flags.
+ * Returns its address, or 0.
+ */
+static uint64_t find_definition(const struct language_reading *r, uint64_t at)
+{
+	const struct language_numbered *n = &r->t->numbered;
+	uint64_t entry = word(r, at - n->entry_before), head = word(r, entry), definition;
+
+	if ((head & n->mask) == n->holder) {
+		entry = word(r, entry + n->entry_at);
+		head = word(r, entry);
+	}
+	definition = word(r, entry + n->definition_at);
+	if ((head & n->mask) != n->entry || (word(r, definition) & n->type_mask) != n->type)
+		return 0;
+	return definition;
+}
+
+/* Writes what that function is known by in place of the words of an object. Returns false if it has no name. */
+static bool read_numbered(struct language_reading *r, uint64_t definition)
+{
+	const struct language_numbered *n = &r->t->numbered;
+	const uint64_t name = find_name(r, word(r, definition + n->number_at));
+
+	memset(r->code.words, 0, sizeof(r->code.words));
+	r->code.words[n->address_word] = word(r, definition + n->address_at);
+	r->code.words[r->t->texts[0].word] = name;
+	return name;
+}
+
+/* Tells of a function, of which the words are read. Returns its number; 0: it cannot be told. */
+static uint64_t introduce(struct language_reading *r, uint64_t id)
 {
 	const struct language_target *t = r->t;
 	struct language_code *c = &r->code;
-	uint64_t id = (uint64_t)r->thread->stop << STOP_SHIFT | code, at;
 
-	if (!code)
-		return LANGUAGE_NO_FUNCTION;
-	if (code >> STOP_SHIFT)
-		return 0;
-	if (languages_known(r->all, id))
-		return id;
-	at = object_of(r, code);
-	if (!at || !read_bytes(r, at + t->code_from, c->words, sizeof(c->words)) ||
-	    (c->words[t->type_word] & t->type_mask) != t->type)
-		return 0;
 	c->kind = LANGUAGE_CODE;
 	c->id = id;
 	c->target = r->moment.target;
@@ -195,6 +239,45 @@ static uint64_t identify(struct language_reading *r, uint64_t code)
 	c->got[LANGUAGE_TEXTS - 1] =
 		copy_text(r, &t->texts[LANGUAGE_TEXTS - 1], c->table, LANGUAGE_LONG);
 	return keep(r) && languages_known(r->all, id) ? id : 0;
+}
+
+/* Returns the number that a function at @code has in this stop of the process; 0: nothing is there. */
+static uint64_t number_of(const struct language_reading *r, uint64_t code)
+{
+	return code >> STOP_SHIFT ? 0 : (uint64_t)r->thread->stop << STOP_SHIFT | code;
+}
+
+/*
+ * Returns the number of the function that find_definition() finds, LANGUAGE_NO_FUNCTION: it is not known. Its name
+ * is looked for once in a stop.
+ */
+static uint64_t identify_numbered(struct language_reading *r, uint64_t at)
+{
+	const uint64_t definition = find_definition(r, at);
+	uint64_t id = definition ? number_of(r, definition) : 0;
+
+	if (id && !languages_known(r->all, id))
+		id = read_numbered(r, definition) ? introduce(r, id) : 0;
+	return id ? id : LANGUAGE_NO_FUNCTION;
+}
+
+/* Returns the number of the function whose object is at @code; 0: it cannot be told. */
+static uint64_t identify(struct language_reading *r, uint64_t code)
+{
+	const struct language_target *t = r->t;
+	struct language_code *c = &r->code;
+	const uint64_t id = number_of(r, code);
+	uint64_t at;
+
+	if (!code)
+		return LANGUAGE_NO_FUNCTION;
+	if (!id || languages_known(r->all, id))
+		return id;
+	at = object_of(r, code);
+	if (!at || !read_bytes(r, at + t->code_from, c->words, sizeof(c->words)) ||
+	    (c->words[t->type_word] & t->type_mask) != t->type)
+		return 0;
+	return introduce(r, id);
 }
 
 /* Returns the word with that index of the function's object at @code. */
@@ -286,6 +369,17 @@ static uint32_t flags_of(const struct language_reading *r, const uint8_t *frame)
 	return (uint32_t)(r->t->flags_behind ? word(r, flags) : flags);
 }
 
+/* Returns the number of the function of a frame, which has an object at @code, or 0 there. */
+static uint64_t function_of(struct language_reading *r, const uint8_t *frame, uint32_t flags,
+			    uint64_t code)
+{
+	const struct language_numbered *n = &r->t->numbered;
+
+	if (n->kind_mask && (flags & n->kind_mask) == n->kind)
+		return identify_numbered(r, member(frame, r->t->flags_at));
+	return identify(r, code);
+}
+
 /* Returns the address of the frame behind the one at @at, or 0. */
 static uint64_t frame_behind(const struct language_reading *r, uint64_t at, const uint8_t *frame)
 {
@@ -314,11 +408,12 @@ static bool read_frame(struct language_reading *r, uint64_t at, struct language_
 	if (e->flags & t->no_function)
 		code = 0;
 	instruction = instruction_of(r, at, frame);
-	e->id = identify(r, code);
+	e->id = function_of(r, frame, e->flags, code);
 	e->at = (int32_t)(instruction - code - t->instructions);
 	if (t->lines.unit)
-		e->at = e->id > LANGUAGE_NO_FUNCTION ? line_of(r, object_of(r, code), instruction) :
-						       0;
+		e->at = code && e->id > LANGUAGE_NO_FUNCTION ?
+				line_of(r, object_of(r, code), instruction) :
+				0;
 	*next = frame_behind(r, at, frame);
 	return true;
 }
@@ -356,19 +451,59 @@ static void read_frames(struct language_reading *r, uint64_t at)
 		read_outer_end(r, at);
 }
 
-static int read_thread(struct languages *all, int number, const struct language_thread *thread)
+struct language_reading *language_reading_create(struct languages *all, int number,
+						 const struct language_thread *thread)
 {
 	struct language_reading *r = calloc(1, sizeof(*r));
-	uint64_t base;
-	int err = 0;
 
 	if (!r)
-		return -ENOMEM;
+		return NULL;
 	r->all = all;
 	r->t = languages_target(all, number);
 	r->thread = thread;
 	r->moment.kind = LANGUAGE_MOMENT;
 	r->moment.target = number;
+	return r;
+}
+
+void language_reading_destroy(struct language_reading *r)
+{
+	free(r);
+}
+
+/* Returns why a function cannot be told: its object cannot be read, or is none; or there is no room for it. */
+static int why_unknown(struct language_reading *r, uint64_t code)
+{
+	const struct language_target *t = r->t;
+	struct language_code *c = &r->code;
+	const uint64_t at = number_of(r, code) ? object_of(r, code) : 0;
+	int err;
+
+	if (!code)
+		return -EAGAIN;
+	err = at ? r->thread->read(r->thread->arg, at + t->code_from, c->words, sizeof(c->words)) :
+		   -EFAULT;
+	if (err)
+		return err == -ETIMEDOUT ? err : -EFAULT;
+	return (c->words[t->type_word] & t->type_mask) == t->type ? -ENOMEM : -EAGAIN;
+}
+
+int language_reading_place(struct language_reading *r, uint64_t code, int at, uint64_t *ret)
+{
+	const uint64_t id = identify(r, code);
+
+	*ret = id > LANGUAGE_NO_FUNCTION ? languages_position(r->all, id, at) : 0;
+	return *ret ? 0 : why_unknown(r, code);
+}
+
+static int read_thread(struct languages *all, int number, const struct language_thread *thread)
+{
+	struct language_reading *r = language_reading_create(all, number, thread);
+	uint64_t base;
+	int err = 0;
+
+	if (!r)
+		return -ENOMEM;
 	r->moment.pc = thread->pc;
 	r->moment.sp = thread->sp;
 	base = find_base(r);
@@ -381,7 +516,7 @@ static int read_thread(struct languages *all, int number, const struct language_
 		err = languages_take(all, thread->tid, 0, &r->moment,
 				     sizeof(r->moment) + sizeof(r->entries));
 	}
-	free(r);
+	language_reading_destroy(r);
 	return err;
 }
 

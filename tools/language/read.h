@@ -39,4 +39,19 @@ struct language_thread {
  */
 int language_read(struct languages *all, int number, const struct language_thread *thread);
 
+/*
+ * Begins to read functions of a process, which no thread needs to run. @thread: a thread of it, of which @read,
+ * @arg, @account and @stop count; it must stay. Returns NULL without memory.
+ */
+struct language_reading *language_reading_create(struct languages *all, int number,
+						 const struct language_thread *thread);
+void language_reading_destroy(struct language_reading *r);
+
+/*
+ * Finds the address that stands for an instruction, at an offset from the first one, of the function whose
+ * object is at @code. Returns 0; -EFAULT: the object cannot be read; -ETIMEDOUT: reading it returned that;
+ * -EAGAIN: it is none of a function; -ENOMEM: there is no room for the function.
+ */
+int language_reading_place(struct language_reading *r, uint64_t code, int at, uint64_t *ret);
+
 #endif

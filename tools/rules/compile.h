@@ -17,7 +17,7 @@
  * @functions: number of functions that are described.
  * @code: size of the executable segments in bytes.
  * @described: bytes of code that have a rule.
- * @cut: bytes of code whose rule is SHSTK_RULE_CUT, because no kind can express it.
+ * @cut: bytes of code that no kind of rule can express.
  */
 struct compiled_table {
 	struct shstk_rules_header *header;

@@ -13,12 +13,16 @@ static uint64_t rule_at(const struct gopclntab *g, enum go_role role, uint64_t v
 {
 	struct cfi_row row;
 	const struct described d = { g->img, NULL, &row };
+	uint64_t rule = SHSTK_RULE_CUT;
 
 	if (gorule_row(g, vaddr, &row))
 		return SHSTK_RULE_NONE;
 	if (role == GO_OUTERMOST)
 		return SHSTK_RULE_END;
-	return role == GO_ORDINARY ? kernel_rule(&d, vaddr) : SHSTK_RULE_CUT;
+	if (role == GO_ORDINARY)
+		rule = kernel_rule(&d, vaddr);
+	/* Each frame of Go's has a record, whose place its table does not say. */
+	return rule == LOST_RULE(g->img->m) ? SHSTK_RULE_CUT : rule;
 }
 
 /* Reads the rules of one function. The bytes behind the end of its sp table are padding. */

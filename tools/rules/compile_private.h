@@ -25,10 +25,15 @@ struct described {
 };
 
 /*
- * Returns the rule for a row that is valid from @vaddr on, or SHSTK_RULE_CUT if no kind can express
- * it.
+ * Returns the rule for a row that is valid from @vaddr on. If no kind can express it, that is
+ * SHSTK_RULE_CUT, or LOST_RULE() if the frame has no record.
  */
 uint64_t kernel_rule(const struct described *d, uint64_t vaddr);
+
+/* The rule of a frame that no kind can express, and that has no frame record; see the format. */
+#define LOST_RULE(machine)                                      \
+	((uint64_t)SHSTK_RULE_CFA_MAX << SHSTK_RULE_CFA_SHIFT | \
+	 ((machine)->arch == SHSTK_ARCH_X86 ? SHSTK_RULE_REG : SHSTK_RULE_RETURN))
 
 /* Adds the rules of the functions of a Go program, if it is one. */
 void read_go(struct rows *rows);

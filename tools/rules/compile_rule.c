@@ -302,6 +302,41 @@ static uint64_t signal_rule(const struct described *d, uint64_t vaddr)
 	return SHSTK_RULE_CUT;
 }
 
+/*
+ * Returns whether the frame has a record, of the caller's frame pointer and the return address above it.
+ * Where it has none, the frame pointer leads to the record of another frame, so that the caller would be
+ * missing. So it is with the end of longjmp(), which describes the frame that it returns to by the buffer.
+ */
+static bool has_record(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+
+	if (row->type[m->ra] != REG_AT_CFA || row->val[m->ra] >= 0)
+		return false;
+	return fp_at_fp(d) ||
+	       (row->type[m->fp] == REG_AT_CFA && row->val[m->fp] == row->val[m->ra] - 8);
+}
+
+/* Makes a rule for an ordinary frame. Returns SHSTK_RULE_CUT if no kind can express it. */
+static uint64_t frame_rule(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	const struct cfi_row *row = d->row;
+	uint64_t rule;
+
+	if (row->cfa_load)
+		return load_rule(d, row->cfa_reg, row->cfa_off);
+	if (!row->cfa_expr)
+		return plain_rule(m, row);
+	rule = plt_rule(d);
+	if (rule == SHSTK_RULE_CUT)
+		rule = load_expression(d);
+	if (rule == SHSTK_RULE_CUT)
+		rule = stack_expression(d);
+	return rule == SHSTK_RULE_CUT ? index_expression(d) : rule;
+}
+
 uint64_t kernel_rule(const struct described *d, uint64_t vaddr)
 {
 	const struct machine *m = d->img->m;
@@ -314,14 +349,6 @@ uint64_t kernel_rule(const struct described *d, uint64_t vaddr)
 		return signal_rule(d, vaddr);
 	if (row->ra != m->ra)
 		return SHSTK_RULE_CUT;
-	if (row->cfa_load)
-		return load_rule(d, row->cfa_reg, row->cfa_off);
-	if (!row->cfa_expr)
-		return plain_rule(m, row);
-	rule = plt_rule(d);
-	if (rule == SHSTK_RULE_CUT)
-		rule = load_expression(d);
-	if (rule == SHSTK_RULE_CUT)
-		rule = stack_expression(d);
-	return rule == SHSTK_RULE_CUT ? index_expression(d) : rule;
+	rule = frame_rule(d);
+	return rule == SHSTK_RULE_CUT && !has_record(d) ? LOST_RULE(m) : rule;
 }

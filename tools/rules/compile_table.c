@@ -86,7 +86,7 @@ static void account(struct compiled_table *t, const struct elf_image *img, const
 			end = l->offset + l->filesz;
 	}
 	t->described += end - row->offset;
-	if (row->rule == SHSTK_RULE_CUT)
+	if (row->rule == SHSTK_RULE_CUT || row->rule == LOST_RULE(img->m))
 		t->cut += end - row->offset;
 }
 

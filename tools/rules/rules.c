@@ -12,6 +12,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "tools/reason.h"
 #include "tools/rules/cache.h"
 #include "tools/rules/compile.h"
 #include "tools/rules/device.h"
@@ -38,6 +39,7 @@
  * @packages: all programs and libraries (compile).
  * @output: file for the table (compile), or NULL.
  * @folder: directory of the cache; NULL if none is named.
+ * @starter: descriptors of the program that started this one (serve --bpf).
  * @device: open device, or -1.
  * @cache: open directory of the cache, or -1.
  * @done: number of files that were done.
@@ -48,6 +50,7 @@ struct options {
 	bool all, vdso, quiet, packages, bpf;
 	pid_t pid;
 	const char *output, *folder;
+	struct rules_starter starter;
 	int device, cache;
 	unsigned int done, cached;
 	bool failed;
@@ -57,6 +60,8 @@ enum {
 	OPT_PACKAGES = 256,
 	OPT_CACHE,
 	OPT_BPF,
+	OPT_TELL,
+	OPT_UNTIL,
 };
 
 static const struct argp_option option_table[] = {
@@ -70,6 +75,11 @@ static const struct argp_option option_table[] = {
 	{ "output", 'o', "FILE", 0, "compile: write the table of one file to FILE", 0 },
 	{ "pid", 'p', "PID", 0, "load: the files of a running process", 0 },
 	{ "quiet", 'q', NULL, 0, "print failures only", 0 },
+	{ "tell", OPT_TELL, "FD", 0,
+	  "serve --bpf: send READY=1, or a failure, to this socket, and end when its other end is closed",
+	  0 },
+	{ "until", OPT_UNTIL, "FD", 0,
+	  "serve --bpf: end when this descriptor is readable, or its other end is closed", 0 },
 	{ "vdso", 'v', NULL, 0, "compile, load, drop: the vdso too", 0 },
 	{ 0 }
 };
@@ -100,6 +110,12 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case 'q':
 		o->quiet = true;
 		return 0;
+	case OPT_TELL:
+		o->starter.tell = (int)parse_number(state, "descriptor", arg, 0, 0x7fffffff);
+		return 0;
+	case OPT_UNTIL:
+		o->starter.until = (int)parse_number(state, "descriptor", arg, 0, 0x7fffffff);
+		return 0;
 	case 'v':
 		o->vdso = true;
 		return 0;
@@ -111,9 +127,10 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 const struct argp rules_argp = {
 	.options = option_table,
 	.parser = parse,
-	.args_doc = "compile [-v] [-o FILE] FILE...\n"
-		    "compile --all-packages|--cache=DIR [FILE...]\nload [-av] [-p PID] [FILE...]\n"
-		    "serve [--bpf] [--cache=DIR]\nlist\ndrop [-av] [FILE...]\nstatus",
+	.args_doc =
+		"compile [-v] [-o FILE] FILE...\n"
+		"compile --all-packages|--cache=DIR [FILE...]\nload [-av] [-p PID] [FILE...]\n"
+		"serve [--cache=DIR]\nserve --bpf [--tell=FD] [--until=FD]\nlist\ndrop [-av] [FILE...]\nstatus",
 	.doc = "Callchains of perf and BPF for programs without shadow stacks, by the unwind "
 	       "rules of their files, in the kernel.\v"
 	       "Exit status: 0 done, 1 something failed, 2 wrong options.",
@@ -281,12 +298,17 @@ static int usage_error(const char *text)
 static int open_cache(struct options *o)
 {
 	const char *folder = o->folder ? o->folder : CACHE_FOLDER;
+	struct reason why;
 
 	o->cache = cache_open(folder);
 	if (o->cache >= 0)
 		return 0;
-	complain("%s: %s", folder,
-		 o->cache == -EPERM ? "others may write to it" : strerror(-o->cache));
+	because(&why, "%s: %s", folder,
+		o->cache == -EPERM ? "others may write to it" : strerror(-o->cache));
+	complain("%s", why.text);
+	/* Without the folder of its choice, a program is not served. */
+	if (o->folder)
+		rules_starter_failed(&o->starter, o->cache, why.text);
 	return -1;
 }
 
@@ -341,9 +363,13 @@ static int fill_cache(struct options *o, char **files)
 static int action_serve(struct options *o, char **files)
 {
 	if (*files || o->output || o->pid || o->all || o->vdso || o->packages)
-		return usage_error("serve takes no files, and no option but --bpf and --cache");
+		return usage_error(
+			"serve takes no files, and no option but --bpf, --cache, --tell and --until");
+	if (!o->bpf && (o->starter.tell >= 0 || o->starter.until >= 0))
+		return usage_error("--tell and --until go with --bpf");
 	if (o->bpf)
-		return open_cache(o) && o->folder ? EXIT_FAILED : rules_serve_bpf(o->cache);
+		return open_cache(o) && o->folder ? EXIT_FAILED :
+						    rules_serve_bpf(o->cache, &o->starter);
 	o->device = rules_device();
 	/* Tables are made without a cache, too. Only a directory that the user named must open. */
 	return o->device < 0 || (open_cache(o) && o->folder) ? EXIT_FAILED :
@@ -493,7 +519,7 @@ static const struct {
 
 int cmd_rules(int argc, char **argv)
 {
-	struct options o = { .device = -1, .cache = -1 };
+	struct options o = { .device = -1, .cache = -1, .starter = { .tell = -1, .until = -1 } };
 	int next = command_parse(&rules_argp, argc, argv, &o), ret;
 	char **action = argv + next;
 

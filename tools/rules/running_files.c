@@ -7,6 +7,8 @@
  * serves and does not give. So a process of its own asks everything and hands over the files. If it
  * says nothing for a while it is killed, and another one continues behind the process at which it
  * was. Then the other processes of that user are skipped, because each of them would take as long.
+ * The same happens when all processes of a user together have taken too long: a user may have any
+ * number of processes that each take a little less than one may.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -30,24 +32,40 @@
 #include "libshstk/regular.h"
 #include "tools/proc/maps.h"
 #include "tools/proc/tasks.h"
+#include "tools/rules/confine.h"
 #include "tools/rules/mounts.h"
 #include "tools/rules/running_files.h"
 #include "tools/shstk.h"
 
 /*
- * How long the searching process may be silent, how long it may look at one process, and how long to
- * wait for its end, in ms.
+ * How long the searching process may be silent, how long it may look at one process and at all processes
+ * of a user other than root, and how long to wait for its end, in ms.
  */
 #define SILENCE_MS 1000
 #define PROCESS_MS 5000
+#define USER_MS 30000
 #define END_MS 100
-#define SPARED 60000000000 /* ns after which what the caller takes counts for the process, too */
+/* What the caller takes counts for the process and for its user, too, after this many ns. */
+#define SPARED 60000000000
+#define SPARED_USER 120000000000
 /* After this many skipped processes, whose users made it wait, the search ends. */
 #define MAX_PASSED 16
 
 struct seen_file {
 	dev_t dev;
 	ino_t ino;
+};
+
+/**
+ * struct searched_user - a user whose processes are looked at
+ * @uid: the user.
+ * @took: ns for which the processes were looked at that were left.
+ * @spared: ns that the caller took for files of all the user's processes.
+ */
+struct searched_user {
+	uid_t uid;
+	uint64_t took;
+	uint64_t spared;
 };
 
 /**
@@ -61,7 +79,8 @@ struct seen_file {
  * @at: process that the searching process looks at.
  * @began: CLOCK_MONOTONIC in ns, when it began to, later by what the caller took meanwhile.
  * @spared: ns that the caller took for its files.
- * @uid: user of that process.
+ * @uid: user for whom that process counts, see user_of(); 0: root, or not known yet.
+ * @users: all users but root who were met, a tree of struct searched_user.
  * @after: processes with a number up to this one are skipped.
  * @addr: an address at which the process is to execute a file, or 0.
  * @passed: processes of these users are skipped; @nr_passed of them.
@@ -77,6 +96,7 @@ struct file_search {
 	uint64_t began;
 	uint64_t spared;
 	uid_t uid;
+	void *users;
 	pid_t after;
 	uint64_t addr;
 	uid_t passed[MAX_PASSED];
@@ -87,7 +107,7 @@ struct file_search {
  * struct search_message - a message of the searching process: that it comes to a process or, with a
  * descriptor, that it has found a file of that process; the last message has @pid 0
  * @pid: the process; 0 at the end of the search.
- * @uid: user of the process.
+ * @uid: user for whom the process counts; 0 until the second message about it.
  * @err: at the end of the search: 0 or a negative errno.
  * @path: name of the file.
  */
@@ -122,6 +142,44 @@ static bool is_new(struct file_search *s, const struct stat *st)
 	return false;
 }
 
+/* ---- Users ---- */
+
+static int compare_users(const void *a, const void *b)
+{
+	const struct searched_user *x = a, *y = b;
+
+	return x->uid < y->uid ? -1 : x->uid > y->uid;
+}
+
+/* Returns the user for whom the process at @s->at counts; NULL if that is root, or memory runs out. */
+static struct searched_user *user_at(struct file_search *s)
+{
+	struct searched_user wanted = { .uid = s->uid }, *new, **found;
+
+	if (!s->uid)
+		return NULL;
+	found = tfind(&wanted, &s->users, compare_users);
+	if (found)
+		return *found;
+	new = malloc(sizeof(*new));
+	if (!new)
+		return NULL;
+	*new = wanted;
+	if (tsearch(new, &s->users, compare_users))
+		return new;
+	free(new);
+	return NULL;
+}
+
+/* Counts for its user how long the process was looked at that is left now. */
+static void leave_process(struct file_search *s)
+{
+	struct searched_user *user = user_at(s);
+
+	if (user)
+		user->took += now_ns(CLOCK_MONOTONIC) - s->began;
+}
+
 /* ---- Messages of the searching process ---- */
 
 union rights {
@@ -145,14 +203,22 @@ static void tell(int to, struct search_message *f, int fd)
 		_exit(1);
 }
 
-/* Returns for how many ms the next message of the searching process is waited for. */
-static int patience(const struct file_search *s)
+/* Returns how many ms of @most are left when @ns have passed. */
+static int left_of(uint64_t most, uint64_t ns)
 {
-	const uint64_t looked = (now_ns(CLOCK_MONOTONIC) - s->began) / 1000000;
+	return ns / 1000000 < most ? (int)(most - ns / 1000000) : 0;
+}
 
-	if (looked >= PROCESS_MS)
-		return 0;
-	return PROCESS_MS - looked < SILENCE_MS ? (int)(PROCESS_MS - looked) : SILENCE_MS;
+/* Returns for how many ms the next message of the searching process is waited for. */
+static int patience(struct file_search *s)
+{
+	const uint64_t looked = now_ns(CLOCK_MONOTONIC) - s->began;
+	const struct searched_user *user = user_at(s);
+	const int process = left_of(PROCESS_MS, looked);
+	const int all = user ? left_of(USER_MS, looked + user->took) : PROCESS_MS;
+	const int left = process < all ? process : all;
+
+	return left < SILENCE_MS ? left : SILENCE_MS;
 }
 
 /*
@@ -352,7 +418,7 @@ static void use_mapping(struct file_search *s, pid_t pid, const struct mapping *
 }
 
 /* Returns the user who started the process, whatever rights it has and shows now. */
-static uid_t user_of(pid_t pid)
+static uid_t started_by(pid_t pid)
 {
 	char path[64], line[256];
 	unsigned int uid = 0;
@@ -366,6 +432,44 @@ static uid_t user_of(pid_t pid)
 		;
 	fclose(f);
 	return uid;
+}
+
+/*
+ * Returns the user who created the outermost user namespace below this process's own in which another
+ * process is; 0 if that is root, or there is none. Namespaces can be nested 32 deep.
+ */
+static uid_t namespace_owner(pid_t pid)
+{
+	const ino_t own = namespace_of(0, "user");
+	uid_t ret = 0, owner;
+	struct stat st;
+	char path[64];
+	int at, up;
+
+	snprintf(path, sizeof(path), "/proc/%d/ns/user", pid);
+	at = open(path, O_RDONLY | O_CLOEXEC);
+	while (at >= 0) {
+		if (fstat(at, &st) || st.st_ino == own || ioctl(at, NS_GET_OWNER_UID, &owner))
+			break;
+		ret = owner;
+		up = ioctl(at, NS_GET_PARENT);
+		close(at);
+		at = up;
+	}
+	if (at >= 0)
+		close(at);
+	return ret;
+}
+
+/*
+ * Returns the user for whom the process counts. All subordinate ids of a user namespace count as the user
+ * who created it, unless that was root.
+ */
+static uid_t user_of(pid_t pid)
+{
+	const uid_t owner = namespace_owner(pid);
+
+	return owner ? owner : started_by(pid);
 }
 
 /* Returns whether a file is executed at an address, as far as one mapping tells. */
@@ -426,6 +530,8 @@ static void search(struct file_search *s, pid_t pid)
 	struct search_message end = { 0 };
 
 	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	/* It may outlive its parent, of which nothing is to stay open or locked then. */
+	sandbox_close_others(&s->to, 1);
 	mounts_read(0, &s->own);
 	end.err = pid ? search_process(s, pid) : search_all(s);
 	tell(s->to, &end, -1);
@@ -473,24 +579,34 @@ static pid_t start(struct file_search *s, pid_t pid, int *from)
 }
 
 /*
+ * What the caller took for a file is no time for which the process was looked at, unless the process or
+ * its user has so many files that others would wait for them.
+ */
+static void spare(struct file_search *s, uint64_t took)
+{
+	struct searched_user *user = user_at(s);
+
+	if (s->spared < SPARED && (!user || user->spared < SPARED_USER))
+		s->began += took;
+	s->spared += took;
+	if (user)
+		user->spared += took;
+}
+
+/*
  * Gives a file that was handed over to the caller. The next searching process also knows it as
- * seen. What the caller takes is no time for which the process was looked at, unless the process has so
- * many files that others would wait for it.
+ * seen.
  */
 static void use_file(struct file_search *s, const struct running *r, int fd, const char *path)
 {
 	const uint64_t began = now_ns(CLOCK_MONOTONIC);
-	uint64_t took;
 	struct stat st;
 
 	if (fstat(fd, &st) || !is_new(s, &st))
 		close(fd);
 	else
 		r->use(r->arg, fd, path);
-	took = now_ns(CLOCK_MONOTONIC) - began;
-	if (s->spared < SPARED)
-		s->began += took;
-	s->spared += took;
+	spare(s, now_ns(CLOCK_MONOTONIC) - began);
 }
 
 /*
@@ -511,6 +627,7 @@ static int listen_to(struct file_search *s, const struct running *r, int from)
 		if (!f.pid)
 			return f.err;
 		if (s->at != f.pid) {
+			leave_process(s);
 			s->began = now_ns(CLOCK_MONOTONIC);
 			s->spared = 0;
 		}
@@ -533,6 +650,7 @@ static int search_once(struct file_search *s, const struct running *r)
 	if (child < 0)
 		return -errno;
 	s->at = 0;
+	s->uid = 0;
 	s->began = now_ns(CLOCK_MONOTONIC);
 	s->spared = 0;
 	err = listen_to(s, r, from);
@@ -563,6 +681,12 @@ static void forget(struct file_search *s)
 
 		tdelete(seen, &s->seen, compare);
 		free(seen);
+	}
+	while (s->users) {
+		struct searched_user *user = *(struct searched_user **)s->users;
+
+		tdelete(user, &s->users, compare_users);
+		free(user);
 	}
 }
 

@@ -35,8 +35,9 @@ struct running {
  * skipped are files of FUSE, whose server may not answer, files of overlays that an ordinary user
  * mounted in a namespace of the user's, since these may lie over FUSE, and files of file systems that
  * are not mounted any more. So nobody can have @use wait for a file. Processes are skipped about which
- * the kernel tells nothing for a second, or not all within five. Of what @use takes for a process, the first
- * minute is not part of that.
+ * the kernel tells nothing for a second, or not all within five, or about all of a user's within half a minute;
+ * this does not hold for root. Of what @use takes for a process, the first minute is not part of that, nor are
+ * the first two minutes for a user. Processes in a user namespace count for the user who created it.
  *
  * The caller must have only one thread.
  *

@@ -28,6 +28,7 @@
 #include "tools/trace/interpreted.h"
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
+#include "tools/trace/waiting_tasks.h"
 
 #define MAX_IMAGES (1ull << 30) /* bytes of all modules that are put together */
 #define MAX_VDSO (1u << 20)
@@ -666,7 +667,7 @@ static bool take_thread(struct dump *d, const struct core_thread *from, struct t
 	if (trace_take(d->opts, d->space, t, read_memory, d) ||
 	    (d->jit && trace_name_made(d->jit, d->proc, t)))
 		return false;
-	interpreted_place(&d->interpreted, d->opts, t, read_memory, d);
+	interpreted_place(&d->interpreted, d->opts, d->space, t, read_memory, d);
 	*used += trim(&t->hardware) + trim(&t->unwound);
 	return true;
 }
@@ -762,6 +763,60 @@ static bool print_goroutines(struct dump *d)
 	return ok;
 }
 
+/* Finds where the program kept its tasks. Returns false after a message if that is not known. */
+static bool find_tasks(struct dump *d, struct waiting_tasks *ret)
+{
+	struct reason why;
+
+	for (size_t i = 0; i < d->core->nr_maps; i++) {
+		const struct core_map *m = &d->core->maps[i];
+		struct language_module module = {
+			.start = m->start,
+			.offset = m->offset,
+			.read = read_memory,
+			.arg = d,
+			.account = core_account(d),
+		};
+
+		if (!d->files[i] || !waiting_tasks_may_be(m->path) || !is_code(d, m, d->files[i]))
+			continue;
+		module.fd = d->files[i]->fd;
+		waiting_tasks_look(ret, m->path, &module);
+	}
+	if (waiting_tasks_known(ret, &d->interpreted, &why))
+		return true;
+	complain("core file %s: %s", d->core->path, why.text);
+	return false;
+}
+
+/* Prints all tasks. Returns false if there are none that are known, or if they cannot be read. */
+static bool print_tasks(struct dump *d)
+{
+	struct waiting_tasks tasks = { .refused = false };
+	char whose[PATH_MAX + 32];
+	bool ok = false;
+	int err;
+
+	if (!find_tasks(d, &tasks))
+		return false;
+	err = waiting_tasks_take(&tasks, &d->interpreted);
+	snprintf(whose, sizeof(whose), "core file %s", d->core->path);
+	if (err)
+		waiting_tasks_complain(whose, err);
+	else
+		ok = waiting_tasks_print(&tasks, d->opts, d->proc);
+	waiting_tasks_deinit(&tasks);
+	return ok;
+}
+
+/* Prints what was asked for. Returns false if it is not whole. */
+static bool print_asked(struct dump *d)
+{
+	if (d->opts->goroutines)
+		return print_goroutines(d);
+	return d->opts->tasks ? print_tasks(d) : print_threads(d);
+}
+
 int trace_core_threads(const struct trace_opts *opts, struct core *core,
 		       const struct core_output *out)
 {
@@ -773,7 +828,7 @@ int trace_core_threads(const struct trace_opts *opts, struct core *core,
 	err = prepare(&d);
 	if (!err) {
 		out->head(core, opts->json);
-		if (!(opts->goroutines ? print_goroutines(&d) : print_threads(&d))) {
+		if (!print_asked(&d)) {
 			complain("core file %s: not every stack could be taken as asked, see above",
 				 core->path);
 			err = -ENODATA;

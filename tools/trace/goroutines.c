@@ -4,7 +4,7 @@
  *
  * A goroutine that runs has the registers of its thread. The others continue with the registers
  * that the runtime saved. Their stacks may lie anywhere, so memory is read page by page, and pages
- * are kept while the program stands still.
+ * are kept (kept_pages.h) while the program stands still.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -15,9 +15,8 @@
 #include "libshstk/go/goroutine.h"
 #include "tools/shstk.h"
 #include "tools/trace/goroutines.h"
+#include "tools/trace/kept_pages.h"
 
-#define PAGE 4096ull
-#define PAGES 256 /* number of pages that are kept */
 #define IDS_SHOWN 8
 
 struct label {
@@ -33,41 +32,16 @@ struct goroutine {
 	bool failed; /* out of memory */
 };
 
-struct memory_page {
-	uint64_t addr; /* the page's address plus 1 if @data is valid, or 0 */
-	uint8_t data[PAGE];
-};
-
 struct goroutines {
 	const struct goroutine_source *from;
 	struct shstk_goruntime rt;
-	struct memory_page *pages;
+	struct kept_pages pages;
 	uint64_t *pcs; /* of one stack, as are the two below */
 	uint64_t *sps;
 	uint8_t *marks;
 	struct goroutine **list;
 	size_t nr, room;
 };
-
-/* ---- Memory ---- */
-
-static int read_kept(void *arg, uint64_t addr, void *buf, size_t len)
-{
-	struct goroutines *all = arg;
-	uint64_t base = addr & -PAGE;
-	struct memory_page *p = &all->pages[base / PAGE % PAGES];
-
-	if (addr - base + len > PAGE)
-		return all->from->read(all->from->arg, addr, buf, len);
-	if (p->addr != (base | 1)) {
-		p->addr = 0;
-		if (all->from->read(all->from->arg, base, p->data, PAGE))
-			return all->from->read(all->from->arg, addr, buf, len);
-		p->addr = base | 1;
-	}
-	memcpy(buf, p->data + (addr - base), len);
-	return 0;
-}
 
 int goroutines_find(const struct goroutine_source *from, struct goroutines **ret)
 {
@@ -77,11 +51,11 @@ int goroutines_find(const struct goroutine_source *from, struct goroutines **ret
 	if (!all)
 		return -ENOMEM;
 	all->from = from;
-	all->pages = calloc(PAGES, sizeof(*all->pages));
 	all->pcs = calloc(from->opts->depth, sizeof(*all->pcs));
 	all->sps = calloc(from->opts->depth, sizeof(*all->sps));
 	all->marks = calloc(from->opts->depth, 1);
-	if (!all->pages || !all->pcs || !all->sps || !all->marks) {
+	if (kept_pages_init(&all->pages, from->read, from->arg) || !all->pcs || !all->sps ||
+	    !all->marks) {
 		goroutines_destroy(all);
 		return -ENOMEM;
 	}
@@ -90,8 +64,8 @@ int goroutines_find(const struct goroutine_source *from, struct goroutines **ret
 		goroutines_destroy(all);
 		return err;
 	}
-	all->rt.read = read_kept;
-	all->rt.arg = all;
+	all->rt.read = kept_pages_read;
+	all->rt.arg = &all->pages;
 	*ret = all;
 	return 0;
 }
@@ -128,7 +102,7 @@ static int unwind(struct goroutines *all, struct goroutine *g, const struct shst
 
 	memset(all->marks, 0, all->from->opts->depth);
 	s->info = (struct shstk_info){ .size = sizeof(s->info) };
-	s->nr = shstk_unwind(all->from->space, regs, read_kept, all, all->pcs,
+	s->nr = shstk_unwind(all->from->space, regs, kept_pages_read, &all->pages, all->pcs,
 			     all->from->opts->depth, &opts, &s->info);
 	if (s->nr < 0)
 		return s->nr;
@@ -229,8 +203,7 @@ static int take_one(void *arg, const struct shstk_goroutine *from)
 
 int goroutines_take(struct goroutines *all)
 {
-	for (size_t i = 0; i < PAGES; i++)
-		all->pages[i].addr = 0;
+	kept_pages_forget(&all->pages);
 	return shstk_goruntime_each(&all->rt, take_one, all);
 }
 
@@ -246,7 +219,7 @@ void goroutines_destroy(struct goroutines *all)
 	for (size_t i = 0; i < all->nr; i++)
 		goroutine_free(all->list[i]);
 	free(all->list);
-	free(all->pages);
+	kept_pages_deinit(&all->pages);
 	free(all->pcs);
 	free(all->sps);
 	free(all->marks);

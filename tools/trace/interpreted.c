@@ -6,6 +6,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "libshstk/address_space.h"
 #include "libshstk/symbol/budget.h"
 #include "tools/convert/living_files.h"
 #include "tools/java/methods.h"
@@ -17,6 +18,7 @@
 #include "tools/trace/fold.h"
 #include "tools/trace/interpreted.h"
 
+#define ASKED_HOLD_MS 2000 /* as STOP_HOLD_MS, for what the user asked for by name */
 #define NS_PER_MS 1000000ull
 
 /* Begins to know languages. Returns 0 or -ENOMEM. */
@@ -115,15 +117,21 @@ void interpreted_stop(struct interpreted *i)
 	i->until = now_ns(CLOCK_MONOTONIC) + STOP_HOLD_MS * NS_PER_MS;
 }
 
-/*
- * Reads memory for as long as threads may be held. A process can have lists as long as it likes; what
- * is read of a core file is bounded by its account.
- */
-static int read_in_time(void *arg, uint64_t addr, void *buf, size_t size)
+void interpreted_hold(struct interpreted *i)
+{
+	i->until = now_ns(CLOCK_MONOTONIC) + ASKED_HOLD_MS * NS_PER_MS;
+}
+
+bool interpreted_in_time(const struct interpreted *i)
+{
+	return !i->until || now_ns(CLOCK_MONOTONIC) <= i->until;
+}
+
+int interpreted_read_memory(void *arg, uint64_t addr, void *buf, size_t size)
 {
 	const struct interpreted *i = arg;
 
-	if (i->until && now_ns(CLOCK_MONOTONIC) > i->until)
+	if (!interpreted_in_time(i))
 		return -ETIMEDOUT;
 	return i->read(i->arg, addr, buf, size);
 }
@@ -131,7 +139,7 @@ static int read_in_time(void *arg, uint64_t addr, void *buf, size_t size)
 void interpreted_read(const struct interpreted *i, const struct trace_thread *t)
 {
 	struct language_thread thread = {
-		.read = read_in_time,
+		.read = interpreted_read_memory,
 		.arg = (void *)i,
 		.account = i->account,
 		.stop = i->stop,
@@ -194,8 +202,14 @@ static unsigned int place_methods(const struct interpreted *i, const struct trac
 	return i->jit && java_place(i->methods, i->jit, i->all, &stack, i->room) ? i->room->nr : 0;
 }
 
+static uint64_t function_at(void *space, uint64_t pc)
+{
+	return shstk_space_function(space, pc);
+}
+
 void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
-		       struct trace_thread *t, shstk_read_fn read, void *arg)
+		       struct shstk_space *space, struct trace_thread *t, shstk_read_fn read,
+		       void *arg)
 {
 	struct trace_stack *s = &t->unwound;
 	const struct native_stack native = {
@@ -203,6 +217,8 @@ void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
 		.marks = s->marks,
 		.sps = s->sps,
 		.nr = s->nr > 0 ? s->nr : 0,
+		.function = function_at,
+		.arg = space,
 	};
 	struct language_counts before, after;
 	unsigned int nr;

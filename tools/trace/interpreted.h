@@ -61,14 +61,27 @@ void interpreted_deinit(struct interpreted *i);
 /* Begins a stop, in which memory does not change. Frames are read for STOP_HOLD_MS from now on. */
 void interpreted_stop(struct interpreted *i);
 
+/* Holds threads for longer, two seconds from now on: for what was asked for by name. */
+void interpreted_hold(struct interpreted *i);
+
+/* Returns whether threads may still be held. */
+bool interpreted_in_time(const struct interpreted *i);
+
+/*
+ * Reads memory for as long as threads may be held. A process can have lists as long as it likes; what
+ * is read of a core file is bounded by its account. @arg: a struct interpreted.
+ */
+int interpreted_read_memory(void *arg, uint64_t addr, void *buf, size_t size);
+
 /* Reads the frames of a thread that is stopped, or whose process has left a core file. */
 void interpreted_read(const struct interpreted *i, const struct trace_thread *t);
 
 /*
- * Puts the functions of a thread into its stack, once it is unwound. @read reads the stack that was
+ * Puts the functions of a thread into its stack, once it is unwound in @space. @read reads the stack that was
  * unwound, with @arg.
  */
 void interpreted_place(const struct interpreted *i, const struct trace_opts *o,
-		       struct trace_thread *t, shstk_read_fn read, void *arg);
+		       struct shstk_space *space, struct trace_thread *t, shstk_read_fn read,
+		       void *arg);
 
 #endif

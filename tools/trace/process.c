@@ -52,12 +52,14 @@
 #include "tools/trace/interpreted.h"
 #include "tools/trace/mutex.h"
 #include "tools/trace/trace.h"
+#include "tools/trace/waiting_tasks.h"
 
 #define MAX_THREADS 32768
 #define MAX_COPY (1u << 20) /* bytes of one stack */
 #define MAX_WHOLE (16u << 20) /* bytes of one stack of a thread that is stopped alone */
 #define MAX_SHADOW (64u << 10) /* bytes of one shadow stack */
 #define MS 1000000ull /* ns */
+#define TASK_TRIES 20 /* to stop the process while it does not change its tasks */
 #define TOUCHED 16384 /* bytes of each copy that are faulted in beforehand */
 
 #if defined(__x86_64__)
@@ -110,6 +112,7 @@ struct trace {
 	struct interpreted interpreted;
 	struct goroutine_source source;
 	struct goroutines *goroutines;
+	struct waiting_tasks tasks;
 	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID */
 	uint64_t pause; /* ns */
 	int err; /* result of the thread that traces */
@@ -495,7 +498,7 @@ static void take_one(struct trace *t, struct traced_thread *thread)
 		reader.until = 0;
 		trace_take(t->opts, t->space, &thread->trace, read_memory, &reader);
 	}
-	interpreted_place(&t->interpreted, t->opts, &thread->trace, read_memory, &reader);
+	interpreted_place(&t->interpreted, t->opts, t->space, &thread->trace, read_memory, &reader);
 	if (reader.whole.data)
 		munmap(reader.whole.data, MAX_WHOLE);
 }
@@ -578,7 +581,8 @@ static int take_copied(struct trace *t, bool stopped)
 			continue;
 		if (trace_take(t->opts, t->space, &thread->trace, read_memory, &reader))
 			return -ENOMEM;
-		interpreted_place(&t->interpreted, t->opts, &thread->trace, read_memory, &reader);
+		interpreted_place(&t->interpreted, t->opts, t->space, &thread->trace, read_memory,
+				  &reader);
 	}
 	return 0;
 }
@@ -636,29 +640,55 @@ static void stop_all(struct trace *t)
 	}
 }
 
+/* Returns whether the process has no thread that was not stopped: one may have begun meanwhile. */
+static bool all_stopped(struct trace *t)
+{
+	DIR *dir = tasks_open(t->pid);
+	bool ret = dir != NULL;
+	pid_t tid;
+
+	while (ret && (tid = tasks_next(dir))) {
+		const struct traced_thread *thread = find_thread(t, tid);
+
+		ret = thread ? thread->stopped || !thread->seized : is_zombie(t->pid, tid);
+	}
+	if (dir)
+		closedir(dir);
+	return ret;
+}
+
+/* Takes what is read while all threads stand still. */
+static int take_still(struct trace *t)
+{
+	if (t->goroutines)
+		return goroutines_take(t->goroutines);
+	if (t->opts->tasks) {
+		interpreted_hold(&t->interpreted);
+		return all_stopped(t) ? waiting_tasks_take(&t->tasks, &t->interpreted) : -EBUSY;
+	}
+	return shstk_space_has_go(t->space) ? take_copied(t, true) : 0;
+}
+
 /*
  * Stops, copies and releases. Only during this function the process does not run, except for single
  * threads later.
  */
 static int stop_and_copy(struct trace *t)
 {
-	bool go = shstk_space_has_go(t->space);
-	int err = 0;
+	const bool still = t->goroutines || t->opts->tasks || shstk_space_has_go(t->space);
 	uint64_t at = now_ns(CLOCK_MONOTONIC);
+	int err;
 
 	stop_all(t);
 	copy_memory(t);
 	interpreted_stop(&t->interpreted);
-	for (unsigned int i = 0; i < t->nr; i++)
+	for (unsigned int i = 0; i < t->nr && !t->opts->tasks; i++)
 		interpreted_read(&t->interpreted, &t->threads[i].trace);
-	if (t->goroutines)
-		err = goroutines_take(t->goroutines);
-	else if (go)
-		err = take_copied(t, true);
+	err = take_still(t);
 	for (unsigned int i = 0; i < t->nr; i++)
 		release(&t->threads[i]);
 	t->pause = now_ns(CLOCK_MONOTONIC) - at;
-	return err || go || t->goroutines ? err : take_copied(t, false);
+	return err || still ? err : take_copied(t, false);
 }
 
 /* Does everything that only a tracer can do. */
@@ -672,6 +702,8 @@ static int take_all(struct trace *t)
 		err = stop_and_copy(t);
 	if (err)
 		return err;
+	if (t->opts->tasks)
+		return 0;
 	take_late(t);
 	take_cut_short(t);
 	return 0;
@@ -710,6 +742,41 @@ static int find_goroutines(struct trace *t)
 	if (err == -ENOENT)
 		complain("process %d has no runtime of Go that is known", t->pid);
 	return err;
+}
+
+/* Finds where the process keeps its tasks. Returns 0, or -ENOENT after a message. */
+static int find_tasks(struct trace *t)
+{
+	struct reason why;
+	struct mapping m;
+	struct maps maps;
+
+	if (!t->opts->tasks)
+		return 0;
+	if (maps_open(t->number, "maps", &maps))
+		return -EPERM;
+	while (maps_next(&maps, &m)) {
+		const struct mappings_map map = live_map(&m);
+		struct language_module module = {
+			.start = m.start,
+			.offset = m.offset,
+			.read = read_live,
+			.arg = t,
+			.account = shstk_symbols_process_account(t->symbols, t->number),
+		};
+
+		if (!m.exec || !waiting_tasks_may_be(m.path))
+			continue;
+		module.fd = live_open(t->symbols, t->number, &map);
+		if (module.fd >= 0)
+			waiting_tasks_look(&t->tasks, m.path, &module);
+		close(module.fd);
+	}
+	maps_close(&maps);
+	if (waiting_tasks_known(&t->tasks, &t->interpreted, &why))
+		return 0;
+	complain("process %d: %s", t->pid, why.text);
+	return -ENOENT;
 }
 
 static bool print_threads(const struct trace *t)
@@ -773,9 +840,14 @@ static bool print_all(const struct trace *t)
 		       t->nr == 1 ? "thread" : "threads");
 		if (t->goroutines)
 			printf("%zu goroutines, ", goroutines_count(t->goroutines));
+		if (t->tasks.all)
+			printf("%zu %s, ", t->tasks.all->nr,
+			       t->tasks.all->nr == 1 ? "task" : "tasks");
 		printf("stopped for %.3f ms\n", t->pause / 1e6);
 	}
-	ok = t->goroutines ? goroutines_print(t->goroutines, t->proc) : print_threads(t);
+	ok = t->goroutines ? goroutines_print(t->goroutines, t->proc) :
+	     t->tasks.all  ? waiting_tasks_print(&t->tasks, t->opts, t->proc) :
+			     print_threads(t);
 	trace_put_missing(t->opts, t->symbols);
 	if (json)
 		shstk_json_close(json);
@@ -925,6 +997,7 @@ static void cleanup(struct trace *t)
 	for (unsigned int i = 0; i < t->nr; i++)
 		trace_deinit(&t->threads[i].trace);
 	goroutines_destroy(t->goroutines);
+	waiting_tasks_deinit(&t->tasks);
 	interpreted_deinit(&t->interpreted);
 	free(t->threads);
 	free(t->waiters);
@@ -936,18 +1009,33 @@ static void cleanup(struct trace *t)
 	jit_destroy(t->jit);
 }
 
-int trace_process(const struct trace_opts *opts)
+/*
+ * Says why the process could not be traced, unless that was said. Returns false if another try may do, which
+ * @last excludes.
+ */
+static bool say_why(const struct trace *t, int err, bool last)
+{
+	const bool again = t->opts->tasks && (err == -EAGAIN || err == -EBUSY || err == -EFAULT);
+	char whose[32];
+
+	if (again && !last)
+		return false;
+	if (again || (t->opts->tasks && (err == -E2BIG || err == -ETIMEDOUT))) {
+		snprintf(whose, sizeof(whose), "process %d", t->pid);
+		waiting_tasks_complain(whose, err);
+	} else if (err != -ENOENT || (!t->opts->goroutines && !t->opts->tasks)) {
+		refuse(t, err);
+	}
+	return true;
+}
+
+/* Traces the process. Returns an exit status, or a negative number: another try may do, unless this is the @last. */
+static int try_process(const struct trace_opts *opts, bool last)
 {
 	struct trace t = { .opts = opts, .pid = opts->pid };
 	int status = EXIT_FAILED;
 	int err;
 
-	if (!OWN_ARCH) {
-		complain("this CPU is not supported: only x86-64 and arm64 are");
-		return EXIT_FAILED;
-	}
-	if (trace_check(t.pid))
-		return EXIT_FAILED;
 	t.number = tasks_living(t.pid);
 	t.interpreted.arch = OWN_ARCH;
 	t.interpreted.read = read_live;
@@ -956,17 +1044,34 @@ int trace_process(const struct trace_opts *opts)
 	if (!err)
 		err = find_goroutines(&t);
 	if (!err)
+		err = find_tasks(&t);
+	if (!err)
 		err = take_by_tracer(&t);
 	if (!err)
 		err = name_made(&t);
 	if (!err)
 		err = find_mutexes(&t);
-	if (err && !(t.opts->goroutines && err == -ENOENT))
-		refuse(&t, err);
+	if (err && !say_why(&t, err, last))
+		status = -1;
 	else if (!err && print_all(&t))
 		status = EXIT_OK;
 	else if (!err)
 		complain("process %d: not every stack could be taken as asked, see above", t.pid);
 	cleanup(&t);
+	return status;
+}
+
+int trace_process(const struct trace_opts *opts)
+{
+	int status = -1;
+
+	if (!OWN_ARCH) {
+		complain("this CPU is not supported: only x86-64 and arm64 are");
+		return EXIT_FAILED;
+	}
+	if (trace_check(opts->pid))
+		return EXIT_FAILED;
+	for (int i = 1; status < 0; i++)
+		status = try_process(opts, i == TASK_TRIES);
 	return status;
 }

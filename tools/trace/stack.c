@@ -265,34 +265,49 @@ static const char *mark_text(const struct shstk_symframe *f, uint8_t mark)
 	return mark & SHSTK_MARK_GUESS ? " [guess]" : "";
 }
 
+/*
+ * Prints function @i of an entry, and where it is. @used: columns of the line that are in use already, or
+ * will be.
+ */
+static void print_one(const struct trace_opts *o, const struct shstk_symbol *sym, unsigned int i,
+		      size_t used)
+{
+	const size_t room = o->full_names ? SIZE_MAX : SHSTK_LABEL_ROOM;
+	const struct shstk_symframe *f = &sym->frames[i];
+	char label[SHSTK_LABEL_MAX], place[SHSTK_LABEL_MAX + 32], offset[32] = "";
+
+	if (!f->inlined && sym->start)
+		snprintf(offset, sizeof(offset), "+0x%llx", (unsigned long long)sym->offset);
+	format_place(sym, f, place, sizeof(place));
+	if (columns(o))
+		print_names(f->function, offset, place, columns(o) > used ? columns(o) - used : 0);
+	else
+		printf("%s%s%s", shstk_label(f->function, room, label, sizeof(label)), offset,
+		       place);
+}
+
 static void print_frame(const struct trace_opts *o, struct shstk_symproc *proc, int *number,
 			uint64_t pc, uint8_t mark)
 {
 	const struct shstk_symbol *sym = shstk_symproc_lookup(proc, pc, how_to_name(mark));
-	const size_t room = o->full_names ? SIZE_MAX : SHSTK_LABEL_ROOM;
-	char label[SHSTK_LABEL_MAX], place[SHSTK_LABEL_MAX + 32];
 
 	for (unsigned int i = 0; i < sym->nr; i++) {
-		const struct shstk_symframe *f = &sym->frames[i];
-		const char *what = mark_text(f, mark);
-		char offset[32] = "";
+		const char *what = mark_text(&sym->frames[i], mark);
 		size_t used = strlen(what);
 
 		used += printf("  #%-3d ", (*number)++);
 		if (o->addresses)
 			used += printf("0x%016llx ", (unsigned long long)address_of(sym, pc));
-		if (!f->inlined && sym->start)
-			snprintf(offset, sizeof(offset), "+0x%llx",
-				 (unsigned long long)sym->offset);
-		format_place(sym, f, place, sizeof(place));
-		if (columns(o))
-			print_names(f->function, offset, place,
-				    columns(o) > used ? columns(o) - used : 0);
-		else
-			printf("%s%s%s", shstk_label(f->function, room, label, sizeof(label)),
-			       offset, place);
+		print_one(o, sym, i, used);
 		puts(what);
 	}
+}
+
+void trace_print_function(const struct trace_opts *o, struct shstk_symproc *proc, uint64_t pc,
+			  size_t used)
+{
+	print_one(o, shstk_symproc_lookup(proc, pc, SHSTK_SYMADDR_PC), 0, used);
+	putchar('\n');
 }
 
 /*

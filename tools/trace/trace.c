@@ -20,6 +20,7 @@ enum {
 	OPT_COMPARE,
 	OPT_NO_STOP,
 	OPT_GOROUTINES,
+	OPT_TASKS,
 	OPT_FULL_NAMES,
 	OPT_EACH_THREAD,
 };
@@ -48,6 +49,9 @@ static const struct argp_option options[] = {
 	READ_LIMIT_OPTION,
 	{ "goroutines", OPT_GOROUTINES, NULL, 0,
 	  "of a Go program: all goroutines, those that do not run too, instead of threads", 0 },
+	{ "tasks", OPT_TASKS, NULL, 0,
+	  "of a Python program (3.14): all tasks of asyncio, and who waits for whom, instead of threads",
+	  0 },
 	{ 0 },
 };
 
@@ -116,6 +120,9 @@ static error_t parse(int key, char *arg, struct argp_state *state)
 	case OPT_GOROUTINES:
 		o->goroutines = true;
 		return 0;
+	case OPT_TASKS:
+		o->tasks = true;
+		return 0;
 	default:
 		return ARGP_ERR_UNKNOWN;
 	}
@@ -163,6 +170,8 @@ static const char *contradiction(const struct trace_opts *o)
 		return "--no-stop reads shadow stacks only: nothing can be unwound while it runs";
 	if (o->goroutines && (o->compare || o->no_stop || o->source == TRACE_HARDWARE))
 		return "--goroutines unwinds: there are no shadow stacks of goroutines, and the process has to be stopped";
+	if (o->tasks && (o->compare || o->no_stop || o->goroutines || o->source != TRACE_AUTO))
+		return "--tasks reads tasks of Python while the process is stopped: it excludes --compare, --no-stop, --goroutines and --source";
 	return NULL;
 }
 

@@ -44,6 +44,7 @@ enum trace_source {
  * @compare: take both sources, and print where they differ.
  * @no_stop: do not stop the process.
  * @goroutines: show all goroutines of a Go program instead of the threads.
+ * @tasks: show all tasks of asyncio of a Python program instead of the threads.
  * @each_thread: print threads with equal stacks one by one.
  * @first_apart: of a core file: the first thread, which received the signal, is not among others
  *	with equal stacks.
@@ -63,6 +64,7 @@ struct trace_opts {
 	bool compare;
 	bool no_stop;
 	bool goroutines;
+	bool tasks;
 	bool each_thread;
 	bool first_apart;
 	struct json *json;
@@ -195,6 +197,10 @@ bool trace_print(const struct trace_opts *opts, struct shstk_symproc *proc,
  */
 void trace_print_stack(const struct trace_opts *opts, struct shstk_symproc *proc,
 		       const struct trace_stack *stack);
+
+/* Prints the function for which an address stands, and its line, behind @used columns. */
+void trace_print_function(const struct trace_opts *o, struct shstk_symproc *proc, uint64_t pc,
+			  size_t used);
 
 /**
  * trace_put_frames() - write the frames of a stack as a JSON value "frames"

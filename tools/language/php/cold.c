@@ -67,7 +67,7 @@ static bool find_table(Elf *elf, struct table *ret)
 
 static uint64_t begin_of(const struct table *t, size_t i)
 {
-	return t->base + (uint64_t)(int64_t)(int32_t)get32(t->entries + i * ENTRY);
+	return get_relative(t->entries + i * ENTRY, t->base);
 }
 
 /* Returns the index of the entry of the code at @addr, or t->nr. */
@@ -112,8 +112,7 @@ static bool next_jump(struct leaving *l, uint64_t *to)
 	while (l->at + JUMP_BYTES <= l->size) {
 		const uint8_t *code = l->code + l->at++;
 
-		*to = l->start + l->at - 1 + JUMP_BYTES +
-		      (uint64_t)(int64_t)(int32_t)get32(code + 2);
+		*to = get_relative(code + 2, l->start + l->at - 1 + JUMP_BYTES);
 		if (is_jump(code) && *to - l->start >= l->size)
 			return true;
 	}

@@ -54,11 +54,7 @@ static uint32_t character(const uint8_t *at, unsigned int kind)
 	return c;
 }
 
-/*
- * Returns the text of a str object of which @size bytes were copied, malloc'ed. It ends in "..." if
- * it was not copied whole. NULL: it is no such object, or there is no memory.
- */
-static char *make_text(const struct python_version *v, const uint8_t *object, size_t size)
+char *python_text(const struct python_version *v, const uint8_t *object, size_t size)
 {
 	uint32_t state, kind, at;
 	uint64_t length, most;
@@ -97,7 +93,7 @@ static bool is_given(const char *name)
 
 size_t python_task(const void *version, const uint8_t *name, size_t size, char *buf, size_t max)
 {
-	char *text = make_text(version, name, size);
+	char *text = python_text(version, name, size);
 	size_t length = text ? strlen(text) + 1 : 0;
 
 	if (length > max || (text && (!*text || !is_given(text))))
@@ -279,8 +275,8 @@ int python_function(const void *version, const struct language_code *code, size_
 	ret->line = member(code, v->first_line);
 	ret->frame_size = frame_size(v, code);
 	ret->first = 2 * (int)(member(code, v->first_traceable) & 0xffffff);
-	ret->name = make_text(v, code->shorts[PYTHON_TEXT_NAME], code->got[PYTHON_TEXT_NAME]);
-	ret->file = make_text(v, code->shorts[PYTHON_TEXT_FILE], code->got[PYTHON_TEXT_FILE]);
+	ret->name = python_text(v, code->shorts[PYTHON_TEXT_NAME], code->got[PYTHON_TEXT_NAME]);
+	ret->file = python_text(v, code->shorts[PYTHON_TEXT_FILE], code->got[PYTHON_TEXT_FILE]);
 	if (!ret->name || !ret->file)
 		return -EINVAL;
 	return add_file(ret) ? read_lines(code, size, ret) : -ENOMEM;

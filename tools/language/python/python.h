@@ -26,6 +26,12 @@ unsigned int python_kind(const void *version, const struct language_frame *frame
 bool python_sound(const void *version, const struct language_frames *frames);
 size_t python_task(const void *version, const uint8_t *name, size_t size, char *buf, size_t max);
 
+/*
+ * Returns the text of a str object of which @size bytes were copied, malloc'ed. It ends in "..." if
+ * it was not copied whole. NULL: it is no such object, or there is no memory.
+ */
+char *python_text(const struct python_version *v, const uint8_t *object, size_t size);
+
 #define PYTHON_SELF_CODE 4 /* instructions of pthread_self() that are looked at */
 
 /*

@@ -13,16 +13,18 @@ static bool is_outermost(const struct language_frame *frame)
 }
 
 /*
- * A function that is written in C runs in its own native frame. The place of that among the frames of
- * the interpreter is not known if C code called it, so its frame is not shown.
+ * A function that is written in C runs in a native frame of its own. Nothing that Ruby has says which one that
+ * is; place.c finds it by the address of the function's machine code.
  */
 unsigned int ruby_kind(const void *version, const struct language_frame *frame)
 {
 	const uint32_t flags = frame->entry->flags;
 
 	(void)version;
-	if (flags & RUBY_FRAME_C || is_outermost(frame))
+	if (is_outermost(frame))
 		return 0;
+	if (flags & RUBY_FRAME_C)
+		return frame->function && frame->function->address ? LANGUAGE_NATIVE : 0;
 	return LANGUAGE_SHOWN | (flags & RUBY_FRAME_FINISH ? LANGUAGE_LAST : 0);
 }
 

@@ -53,7 +53,11 @@ int ruby_function(const void *version, const struct language_code *code, size_t 
 	free(label);
 	if (!ret->name)
 		return -ENOMEM;
-	ret->line = (uint32_t)(code->words[v->first_line] >> !v->plain_line);
+	/* One in C has no instructions: there it has its address. */
+	if (!code->words[v->instructions])
+		ret->address = code->words[v->first_line];
+	else
+		ret->line = (uint32_t)(code->words[v->first_line] >> !v->plain_line);
 	return 0;
 }
 

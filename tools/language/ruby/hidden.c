@@ -17,6 +17,7 @@
 #include "libshstk/cfi.h"
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/elf_file.h"
+#include "libshstk/unaligned.h"
 #include "tools/language/ruby/hidden.h"
 
 #define CODE_BYTES 48
@@ -57,11 +58,8 @@ static bool pass(struct code *c, const void *bytes, size_t size)
 /* Passes the distance from what follows it. Returns the address to which it leads. */
 static uint64_t pass_distance(struct code *c)
 {
-	int32_t distance;
-
-	memcpy(&distance, c->bytes + c->at, sizeof(distance));
-	c->at += sizeof(distance);
-	return c->addr + c->at + (int64_t)distance;
+	c->at += 4;
+	return get_relative(c->bytes + c->at - 4, c->addr + c->at);
 }
 
 /* Reads the beginning of a function, and passes what may stand there for branches. */

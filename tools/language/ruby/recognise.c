@@ -16,6 +16,7 @@
 #include "tools/convert/context_variable.h"
 #include "tools/elf/symbols.h"
 #include "tools/language/ruby/hidden.h"
+#include "tools/language/ruby/names.h"
 #include "tools/language/ruby/ruby.h"
 
 #define CONTEXT "ruby_current_ec" /* thread-local */
@@ -30,6 +31,7 @@
  * @run_size: its size.
  * @has_context: there is a thread-local variable with the thread's execution context.
  * @bias: what is added to addresses in the file.
+ * @id2str: the function that finds the name that has a number.
  * @hidden: what tells of the rest where it is not exported.
  * @context: where the execution context is, then.
  */
@@ -40,6 +42,7 @@ struct ruby_symbols {
 	uint64_t run_size;
 	bool has_context;
 	uint64_t bias;
+	uint64_t id2str;
 	struct ruby_hidden hidden;
 	struct context_variable context;
 };
@@ -59,12 +62,15 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 	if (sym->st_shndx == SHN_UNDEF)
 		return 0;
 	if (!strcmp(name, "ruby_version")) {
-		f->version = sym->st_value;
+		/* A program that has to do with Ruby may have a function of that name. */
+		f->version = GELF_ST_TYPE(sym->st_info) == STT_OBJECT ? sym->st_value : 0;
 	} else if (!strcmp(name, "ruby_current_vm_ptr")) {
 		f->machine = sym->st_value;
 	} else if (!strcmp(name, "rb_vm_exec")) {
 		f->run = sym->st_value;
 		f->run_size = sym->st_size;
+	} else if (!strcmp(name, "rb_id2str")) {
+		f->id2str = sym->st_value;
 	} else if (!strcmp(name, CONTEXT)) {
 		f->has_context = GELF_ST_TYPE(sym->st_info) == STT_TLS;
 	} else {
@@ -95,6 +101,7 @@ static bool find_symbols(const struct language_module *m, struct ruby_symbols *f
 	f->version += bias;
 	f->machine += f->machine ? bias : 0;
 	f->run += f->run ? bias : 0;
+	f->id2str += f->id2str ? bias : 0;
 	f->bias = bias;
 	for (int i = 0; i < RUBY_HIDDEN; i++)
 		f->hidden.values[i] += f->hidden.values[i] ? bias : 0;
@@ -245,6 +252,8 @@ int ruby_recognise(const struct language_module *m, struct language_found *ret, 
 	err = find_version(m, &f, &v, why);
 	if (!err)
 		err = check_frames(m, v, &f, why);
+	if (!err)
+		err = ruby_names_find(m, v, f.id2str, &ret->target.numbered);
 	if (err)
 		return err;
 	ret->target.variable = f.context;

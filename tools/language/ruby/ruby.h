@@ -65,10 +65,17 @@ struct ruby_version {
 #define RUBY_FRAME_VARIABLES 32 /* the address of its flags, behind its variables */
 #define RUBY_FUNCTION_BODY 16
 #define RUBY_BODY_CODE 8 /* in the body of a function: the address of its instructions */
+#define RUBY_FRAME_ENTRY 16 /* bytes from the address of a frame's method to its flags */
+#define RUBY_HOLDER_ENTRY 8 /* in an object that stands for a method: its address */
+#define RUBY_ENTRY_DEFINITION 16 /* in a method: the address of its definition */
+#define RUBY_DEFINITION_ADDRESS 8 /* in the definition of one in C: the address of the function */
+#define RUBY_DEFINITION_NUMBER 32 /* in a definition: the number of the method's name */
+#define RUBY_LIST_ADDRESS 32 /* in an array: the address of its elements */
 #define RUBY_BODY_COUNT 4 /* in the body of a function: the number of its words of instructions */
 
 /* Bits of a frame's flags. */
 #define RUBY_FRAME_KIND 0x7fff0001u /* what it is */
+#define RUBY_FRAME_FUNCTION_IN_C 0x55550001u /* it is that of a method in C */
 #define RUBY_FRAME_OUTERMOST 0x79990001u /* it stands behind all others */
 #define RUBY_FRAME_FINISH 0x20u /* the interpreter was entered for it */
 #define RUBY_FRAME_C 0x80u /* it is that of a C function, or of none */
@@ -76,6 +83,17 @@ struct ruby_version {
 /* The first word of an object that is a function. */
 #define RUBY_FUNCTION_MASK 0xf01full
 #define RUBY_FUNCTION_TYPE 0x701aull
+
+/* The same of one that is a method, and of one that may stand for it. */
+#define RUBY_ENTRY_TYPE 0x601aull
+#define RUBY_ENTRY_HOLDER 0x201aull
+
+/* Bits of the first word of a definition: what kind of method it is. */
+#define RUBY_DEFINITION_MASK 15ull
+#define RUBY_DEFINITION_IN_C 1ull
+
+#define RUBY_LIST_INSIDE \
+	(1ull << 13) /* bit of an array's first word: it has its elements in itself */
 
 /* Returns the table of a version, such as "3.1.2", or NULL. */
 const struct ruby_version *ruby_version(const char *version);

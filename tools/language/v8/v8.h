@@ -16,18 +16,60 @@ enum v8_state_flags {
 };
 
 /**
+ * struct v8_scope - where a scope (ScopeInfo) has what
+ * @flags: offset of a word whose upper half is its flags.
+ * @first: offset of the name of the first variable.
+ * @place: offset of where its text begins and ends; 0: that comes behind the names.
+ */
+struct v8_scope {
+	uint32_t flags;
+	uint32_t first;
+	uint32_t place;
+};
+
+/**
+ * struct v8_data - indices in what machine code needs to go back to the interpreter (DeoptimizationData)
+ * @literals: of an array that begins with the functions that are inlined.
+ * @number: of a number that no other machine code has; its function and the table of inlined calls follow, and
+ *	what the code that goes back is and has.
+ * @wrapped: the function is in another object, at this offset; 0: it is not.
+ */
+struct v8_data {
+	uint32_t literals;
+	uint32_t number;
+	uint32_t wrapped;
+};
+
+/**
  * struct v8_version - a version of V8 on x86-64 whose pointers are not compressed
  * @major: major version.
  * @minor: minor version.
  * @entry_fp: offset in the virtual machine (Isolate) of the frame pointer of the last call into native
  *	code (ThreadLocalTop::c_entry_fp_).
  * @fast_fp: offset of that of a call without a frame (IsolateData::fast_c_call_caller_fp_).
+ * @fast_pc: offset of its place (fast_c_call_caller_pc_).
+ * @outermost: offset of the stack pointer of the outermost frame (ThreadLocalTop::js_entry_sp_).
+ * @state: offset of the state (ThreadLocalTop::current_vm_state_).
+ * @table: offset of the address of the table of the code of functions (external reference
+ *	js_dispatch_table_address); 0: functions have it themselves.
  * @stream_head: bytes before the instructions of machine code.
  * @code_start: offset in machine code of the address of the first instruction; 0: these are part of
  *	the object.
  * @code_size: offset in machine code of the number of bytes.
+ * @code_behind: offset of the number of bytes that follow these.
  * @code_flags: offset in machine code of its flags.
+ * @code_data: offset in machine code of what it needs to go back to the interpreter; the table of positions
+ *	follows.
+ * @code_align: a first instruction's address is a multiple of it.
+ * @middle: the compiler between the first and the last one (Maglev) is known.
  * @bytecode_head: bytes of bytecode before the first instruction.
+ * @bytecode_positions: offset in bytecode of its table of positions.
+ * @bytecode_frame: offset of the bytes that its frame has for registers.
+ * @registers: so far below the frame pointer of a frame of the interpreter lies, below its registers, where the
+ *	code of an instruction returns to.
+ * @function_code: offset in a function of its code, or of the number of that in the table.
+ * @scope: where a scope has what.
+ * @data: indices in what machine code needs to go back to the interpreter.
  * @states: the instructions of states (enum v8_state_flags).
  * @nr_states: number of these.
  * @signed_names: their numbers are written as operands with a sign are, and no state takes any from another.
@@ -39,11 +81,25 @@ struct v8_version {
 	int32_t minor;
 	uint32_t entry_fp;
 	uint32_t fast_fp;
+	uint32_t fast_pc;
+	uint32_t outermost;
+	uint32_t state;
+	uint32_t table;
 	uint32_t stream_head;
 	uint32_t code_start;
 	uint32_t code_size;
+	uint32_t code_behind;
 	uint32_t code_flags;
+	uint32_t code_data;
+	uint32_t code_align;
+	bool middle;
 	uint32_t bytecode_head;
+	uint32_t bytecode_positions;
+	uint32_t bytecode_frame;
+	uint32_t registers;
+	uint32_t function_code;
+	struct v8_scope scope;
+	struct v8_data data;
 	const uint8_t *states;
 	uint8_t nr_states;
 	bool signed_names;
@@ -215,10 +271,51 @@ size_t v8_returns(const struct v8_copied_states *c, struct v8_return *returns,
 		  struct v8_frame *frames);
 
 /*
+ * Finds out where calls of code of the middle compiler return to: what was copied of them (&struct v8_return)
+ * has instead where the interpreter is to go on. @bytes: what follows the code, a table of all calls. @checks: so many
+ * places go back by themselves.
+ */
+void v8_take_calls(struct v8_code *c, const uint8_t *bytes, size_t size, uint64_t checks);
+
+/*
  * Returns the place to which a call returns at an offset, or NULL. @left: not if that is where the
  * interpreter is to go on, as that may be under way.
  */
 const struct v8_return *v8_find_return(const struct v8_code *c, int64_t at, bool left);
+
+/**
+ * struct v8_symbols - addresses of functions of V8 that only return something; 0: there is none
+ * @current: v8::Isolate::GetCurrent(), which returns the thread's virtual machine.
+ * @try_current: v8::Isolate::TryGetCurrent(), which returns the same.
+ * @blob: Isolate::embedded_blob_code(), which returns the address of code that was made beforehand.
+ * @blob_size: Isolate::embedded_blob_code_size(), which returns its size.
+ * @range: v8::Isolate::GetEmbeddedCodeRange(), which calls functions that lie behind these two.
+ */
+struct v8_symbols {
+	uint64_t current;
+	uint64_t try_current;
+	uint64_t blob;
+	uint64_t blob_size;
+	uint64_t range;
+};
+
+/**
+ * v8_find_current() - find the thread-local variable that has the address of the virtual machine, by code that reads it
+ * @module: the file, and the memory of the process.
+ * @s: the functions.
+ * @ret: receives where it is.
+ *
+ * Return: 0; -ENOENT: the code is not as it is known, or the functions differ; -EAGAIN: it cannot be read, or was not prepared yet.
+ */
+int v8_find_current(const struct language_module *module, const struct v8_symbols *s,
+		    struct context_variable *ret);
+
+/*
+ * Finds where the virtual machine has the address and the size of code that was made beforehand. Returns whether
+ * that is known.
+ */
+bool v8_find_built_in(const struct language_module *module, const struct v8_symbols *s,
+		      struct native_target *ret);
 
 /* The functions of struct language. */
 bool v8_may_be(const char *path);
