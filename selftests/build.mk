@@ -43,7 +43,7 @@ CHECK_GUESTS := check-guest check-arm64 check-x86 check-riscv
 CHECK_ENTRIES := check check-elsewhere $(CHECK_GUESTS)
 CHECK_GOALS := $(filter run-check%,$(MAKECMDGOALS))
 CHECK_MAKE = $(MAKE) --no-print-directory $(if $(findstring -j,$(MAKEFLAGS)),,-j2)
-CHECK_NATIVE_PARTS := trixie source user otlp
+CHECK_NATIVE_PARTS := trixie source user otlp python
 
 # Prints a line about one of the four stages. $(1) is its number, $(2) what is done, $(3) how long
 # it takes on two idle cores when nothing is there yet.

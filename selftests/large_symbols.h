@@ -27,13 +27,13 @@ static inline int make_large_symbols(const char *name)
 		.e_phentsize = sizeof(Elf64_Phdr),
 		.e_phnum = 1,
 		.e_shentsize = sizeof(Elf64_Shdr),
-		.e_shnum = 3,
-		.e_shstrndx = 2,
+		.e_shnum = 4,
+		.e_shstrndx = 3,
 	};
 	Elf64_Phdr ph = {
 		.p_type = PT_LOAD, .p_flags = PF_R | PF_X, .p_filesz = 4096, .p_memsz = 4096
 	};
-	Elf64_Shdr sh[3] = {
+	Elf64_Shdr sh[4] = {
 		{ .sh_type = SHT_NULL },
 		{ .sh_type = SHT_DYNSYM,
 		  .sh_offset = mib,
@@ -41,6 +41,8 @@ static inline int make_large_symbols(const char *name)
 		  .sh_link = 2,
 		  .sh_entsize = sizeof(Elf64_Sym) },
 		{ .sh_type = SHT_STRTAB, .sh_offset = mib + symbols, .sh_size = names },
+		/* A file with so large names of sections is refused before. */
+		{ .sh_type = SHT_STRTAB, .sh_offset = mib - 1, .sh_size = 1 },
 	};
 
 	memcpy(eh.e_ident, "\177ELF\2\1\1", 7);

@@ -16,6 +16,7 @@
 #   make bench-flood    measure what it takes where mappings of code change all the time
 #   make bench-bpf      measure what the walk of stacks in BPF costs; BENCH_BPF names parts
 #   make bench-shares   measure how far shares of samples are from the truth
+#   make bench-threads  measure the same of what threads of 1 to 20 ms do
 #   make bench-instr    count the instructions of captures and of recording allocations,
 #                       under valgrind
 
@@ -102,7 +103,7 @@ USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 
 # Packages are installed first, because a fresh machine could not compile without them.
 bench bench-bpf bench-crowd bench-flood bench-heap bench-instr bench-languages bench-names bench-rate bench-record bench-shares \
-		bench-versus:
+		bench-threads bench-versus:
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
 
@@ -151,8 +152,11 @@ run-bench-languages: all
 run-bench-shares: all $(B)/selftests/record/sums
 	$(Q)selftests/bench/shares $(B)
 
+run-bench-threads: all $(B)/selftests/record/sums
+	$(Q)selftests/bench/threads $(B)
+
 run-bench-versus: $(BENCH)/bench all
 	$(Q)selftests/bench/versus $< $(if $(OLD),$(OLD),$(error OLD=LIB is missing)) $(B)/libshstk.so
 
-.PHONY: bench-record bench-bpf run-bench-bpf bench-crowd run-bench-crowd bench-flood run-bench-flood bench-languages run-bench-languages bench-heap bench-instr bench-names bench-rate bench-shares bench-versus \
-	run-bench run-bench-names run-bench-rate run-bench-record run-bench-heap run-bench-instr run-bench-shares run-bench-versus
+.PHONY: bench-record bench-bpf run-bench-bpf bench-crowd run-bench-crowd bench-flood run-bench-flood bench-languages run-bench-languages bench-heap bench-instr bench-names bench-rate bench-shares bench-threads bench-versus \
+	run-bench run-bench-names run-bench-rate run-bench-record run-bench-heap run-bench-instr run-bench-shares run-bench-threads run-bench-versus

@@ -170,7 +170,7 @@ static bool serve(const struct walk_asked *asked, int nr)
 
 	if (pipe(ready) || write(ready[1], "", 1) != 1)
 		exit(1);
-	s->lib = &lib, s->asked = ready[0], s->ring = ring, s->cache = -1;
+	s->lib = &lib, s->asked = ready[0], s->ring = ring, s->cache = -1, s->stop = -1;
 	s->tables = TABLES, s->files = KNOWN, s->config = CONFIG;
 	s->next += !s->next;
 	s->nr_waiting = &shared->waiting;

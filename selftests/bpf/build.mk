@@ -53,7 +53,7 @@ CHECK += selftests/bpf/depth_test.py
 # These have a part of the walk as it is; piece_test has a memory of its own.
 $(addprefix $(BPF_B)/,piece_test ruled_test): $(BPF_B)/%_test: selftests/bpf/%_test.c bpf/%.h
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -I. $(OPT) -o $@ $<
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -I. -Iuapi $(OPT) -fno-strict-aliasing -MMD -MP -o $@ $<
 
 CHECK += $(BPF_B)/piece_test $(BPF_B)/ruled_test
 
@@ -112,9 +112,10 @@ $(BPF_B)/auto_test.sh: selftests/bpf/auto_test.sh $(BPF_B)/record_test.sh $(BPF_
 CHECK += $(BPF_B)/record_test.sh $(BPF_B)/auto_test.sh
 
 # The example, which is linked in the test. It needs libbpf's headers.
-$(BPF_B)/stacks: examples/stacks.c bpf/shstk_stack.bpf.h
+$(BPF_B)/stacks: examples/stacks.c bpf/shstk_stack.bpf.h $(B)/libshstk-bpf.so $(B)/libshstk-symbolize.so
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(WARN) -Ibpf -O2 -o $@ $< -lbpf
+	$(call say,CC,$@)$(CC) $(WARN) -Ibpf -Ilibshstk -O2 -o $@ $< -L$(B) -lshstk-bpf -lshstk-symbolize \
+		-lbpf -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 
 $(BPF_B)/forge: selftests/bpf/forge.c bpf/walk.h
 	@mkdir -p $(@D)
@@ -127,3 +128,21 @@ $(BPF_B)/stack_test.sh: selftests/bpf/stack_test.sh $(addprefix $(BPF_B)/,spin s
 	$(Q)cp $< $@
 
 CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),$(BPF_B)/stack_test.sh)
+
+# The library as any loader has it. In guests it lies beside the test.
+$(BPF_B)/library_test: selftests/bpf/library_test.c libshstk/shstk_bpf.h $(B)/libshstk-bpf.so
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -Ilibshstk -O1 -g -o $@ $< -L$(B) -lshstk-bpf \
+		-pthread -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
+
+$(BPF_B)/library_test.sh: selftests/bpf/library_test.sh $(BPF_B)/library_test | all
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
+
+# For guests, where no program can be linked.
+$(BPF_B)/stacks.bpf.o: $(BPF_B)/stacks.bpf.c $(BPF_B)/shstk_stack.bpf.h $(BPF_B)/shstk-stack.bpf.o
+	$(Q)$(CLANG) -target bpf -O2 -g -I$(BPF_B) -I/usr/include/$(MULTIARCH) -c -o $(@:.o=.own.o) $<
+	$(Q)bpftool gen object $@ $(@:.o=.own.o) $(BPF_B)/shstk-stack.bpf.o
+
+selftests/bpf/starter_test.py: | all
+CHECK += $(if $(wildcard /usr/include/bpf/libbpf.h),selftests/bpf/starter_test.py $(BPF_B)/library_test.sh)

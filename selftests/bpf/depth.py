@@ -66,8 +66,13 @@ class Object:
             yield at, Instruction(code, registers & 15, registers >> 4, offset, value)
 
     def called(self, section, at, i):
-        """The section and place of the function that an instruction calls or has the address of, or None."""
+        """The section and place of the function that an instruction calls or has the address of, or None.
+
+        A function of the kernel takes none of the program's stack.
+        """
         symbol = self.targets.get((section, at))
+        if symbol and not symbol.section:
+            return None
         if i.code == CALL and i.of == 1:
             return (symbol.section, symbol.value + 8 * (i.value + 1)) if symbol \
                 else (section, at + 8 * (i.value + 1))
@@ -118,9 +123,9 @@ class Stack:
             self.depth = max(self.depth, -self.pointers[register] - offset)
 
 
-def deepest(path, unit):
-    """The path of calls that takes the most stack, as [(function, bytes)]. Each function takes
-    full units."""
+def most(path, unit, measure):
+    """The path of calls that has the most by a measure, as [(function, bytes of stack)]. Each function
+    takes full units."""
     functions = Object(path).functions()
     known = {}
 
@@ -128,10 +133,20 @@ def deepest(path, unit):
         if place not in known:
             function = functions[place]
             taken = -(-max(function.stack, 1) // unit) * unit
-            below = max((way(called) for called in function.calls), key=total, default=[])
+            below = max((way(called) for called in function.calls), key=measure, default=[])
             known[place] = [(function.name, taken)] + below
         return known[place]
-    return max((way(place) for place in functions), key=total)
+    return max((way(place) for place in functions), key=measure)
+
+
+def deepest(path, unit):
+    """The path of calls that takes the most stack."""
+    return most(path, unit, total)
+
+
+def longest(path):
+    """The path of the most calls, as the functions' names."""
+    return [function for function, _ in most(path, 1, len)]
 
 
 def total(way):

@@ -22,7 +22,14 @@ BPF_FILES_x86 := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selft
 BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains shstk judge shstk-walk.bpf.o) \
 	$(B)/selftests/kmod/arm64/input.i
 BPF_STEPS_arm64 = $(BPF_CONTEXT) $(BPF_LANGUAGE_arm64)
-BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE_x86) $(BPF_LENT)
+BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE_x86) $(BPF_LENT) $(BPF_LIBRARY)
+# libshstk-bpf and what it starts.
+BPF_LIBRARY_NEEDS := $(addprefix $(B)/,shstk shstk-stack.bpf.o libshstk-bpf.so.0 libshstk-symbolize.so.0 \
+	selftests/loader/libprotobuf-c.so.1)
+BPF_LIBRARY_STACKS := $(addprefix $(BPF_B)/,stacks stacks.bpf.o spin) selftests/loader/cases.sh
+BPF_LIBRARY = $(BPF_B)/library_test $(BPF_LIBRARY_STACKS) $(BPF_LIBRARY_NEEDS)
+$(B)/libshstk-bpf.so.0: $(B)/libshstk-bpf.so
+$(B)/libshstk-symbolize.so.0: $(B)/libshstk-symbolize.so
 # What the broker lends: tests, the command and its programs.
 BPF_LENT_NEEDS := $(addprefix $(B)/,shstk shstk-lend.bpf.o shstk-lend_native.bpf.o shstk-walk.bpf.o \
 	selftests/loader/libprotobuf-c.so.1)
@@ -62,6 +69,8 @@ BPF_CONTEXT := $(addprefix selftests/,harness.py pprof.py context/context_test.p
 # Writes the steps that only guests of an architecture have. $(1) is the architecture.
 define bpf_steps_x86
 echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
+echo "	'bpf:library=$(BPF_B)/library_test $(BPF_LIBRARY_NEEDS)' \\"; \
+echo "	'bpf:stacks=selftests/bpf/library.sh $(BPF_LIBRARY_STACKS) $(BPF_LIBRARY_NEEDS)' \\"; \
 echo "	'broker:walk=selftests/broker/walk.sh $(B)/selftests/broker/walk_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'broker:frames=selftests/broker/walk.sh $(B)/selftests/broker/frames_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'broker:native=selftests/broker/walk.sh $(B)/selftests/broker/native_frames_test $(BPF_LENT_NEEDS)' \\"; \

@@ -3,7 +3,8 @@
  * hostile_test.c - the BPF walk on stacks that are none: it ends, and makes nothing up.
  *
  * A child spins with a stack pointer that it has no right to, or on a stack that it has forged;
- * each sample that is taken meanwhile is walked.
+ * each sample that is taken meanwhile is walked. So is one on its own stack, below a frame that is found by
+ * rbx, which a function below that frame has changed.
  */
 #include <errno.h>
 #include <linux/magic.h>
@@ -71,6 +72,8 @@ static void point(bool good, const char *name, const char *what)
 
 /* ---- what the child does ---- */
 
+#define OWN_STACK 1 /* for spin(): the stack pointer stays as it is */
+
 extern const char spin_begin[], spin_end[];
 
 /*
@@ -79,6 +82,8 @@ extern const char spin_begin[], spin_end[];
  */
 static __attribute__((noinline)) void spin(uint64_t sp)
 {
+	if (sp == OWN_STACK)
+		__asm__ volatile("mov %%rsp, %0" : "=r"(sp));
 	__asm__ volatile("mov %%rsp, %%r12\n\t"
 			 "mov %0, %%rsp\n"
 			 ".globl spin_begin\nspin_begin:\n"
@@ -201,6 +206,41 @@ static void kernel_words(void)
 	spin(bottom());
 }
 
+/* Calls a function from a frame whose CFA is in rbx. */
+void through_rbx(void (*fn)(void));
+__asm__(".text\n"
+	"through_rbx:\n"
+	"	.cfi_startproc\n"
+	"	push %rbx\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset %rbx, -16\n"
+	"	mov %rsp, %rbx\n"
+	"	.cfi_def_cfa_register %rbx\n"
+	"	sub $200, %rsp\n"
+	"	and $-64, %rsp\n"
+	"	call *%rdi\n"
+	"	mov %rbx, %rsp\n"
+	"	.cfi_def_cfa_register %rsp\n"
+	"	pop %rbx\n"
+	"	.cfi_restore %rbx\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"	ret\n"
+	"	.cfi_endproc\n");
+
+static void changes_rbx(void)
+{
+	__asm__ volatile("xor %%ebx, %%ebx" : : : "rbx");
+	spin(OWN_STACK);
+	/* So that it is no tail call. */
+	__asm__ volatile("");
+}
+
+static void below_rbx(void)
+{
+	through_rbx(changes_rbx);
+	__asm__ volatile("");
+}
+
 /* ---- the samples ---- */
 
 static bool is_code(uint64_t addr)
@@ -276,6 +316,7 @@ static const struct forged forged[] = {
 	{ "a stack of random words", at_random, ~0u, 0 },
 	{ "signal frames that lead to themselves", signal_frames, ~END(WHOLE), 0 },
 	{ "return addresses in the kernel", kernel_words, END(NO_CODE), 0 },
+	{ "a frame that is found by rbx", below_rbx, END(WHOLE), 7 },
 };
 
 static pid_t start(const struct forged *f)

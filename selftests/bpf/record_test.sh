@@ -27,7 +27,7 @@ record()
 # when it is made.
 record_walked()
 {
-	tries=30
+	tries=200
 	until record "$@" && [ "$walked" -gt 0 ]; do
 		tries=$((tries - 1))
 		[ $tries -gt 0 ] || return 1

@@ -18,7 +18,9 @@
 #define WORDS 16 /* of an object */
 #define PARTS 40 /* functions that are inlined */
 #define STRING 8 /* a type, which all objects have */
-#define OPTIMIZED 13 /* kind of code */
+#define BASELINE 11 /* kinds of code */
+#define MIDDLE 12
+#define OPTIMIZED 13
 #define ENTERED 2 /* mark of the frame in which the language was entered */
 #define NR_FRAMES 2 /* of the language */
 
@@ -27,11 +29,23 @@ struct heap {
 	uint64_t types[WORDS];
 	uint64_t function[WORDS], shared[WORDS], scope[WORDS], script[WORDS], bytecode[WORDS];
 	uint64_t code[WORDS], data[WORDS], literals[2 + PARTS], name[WORDS], text[WORDS];
+	uint64_t table[2][2]; /* of the code of functions */
 	uint8_t instructions[64];
 };
 
 /* Indices of words of the virtual machine. */
-enum { NOTHING, ENTRY, FAST, FAST_PC, OUTERMOST, STATE, BUILT_IN, BUILT_IN_SIZE, MACHINE_WORDS };
+enum {
+	NOTHING,
+	ENTRY,
+	FAST,
+	FAST_PC,
+	OUTERMOST,
+	STATE,
+	BUILT_IN,
+	BUILT_IN_SIZE,
+	TABLE,
+	MACHINE_WORDS
+};
 
 /* The outermost frame, in which the language was entered, and two of it: machine code, and the interpreter. */
 typedef uint64_t all_frames[NR_FRAMES + 1][FRAME_WORDS];
@@ -68,7 +82,8 @@ static void make_heap(const char *called, int parts)
 	for (size_t i = 0; i < sizeof(objects) / sizeof(*objects); i++)
 		objects[i][0] = tagged(heap.types);
 	heap.function[1] = tagged(heap.shared);
-	heap.function[2] = tagged(heap.code);
+	heap.function[2] = 1 << NATIVE_ENTRY_SHIFT;
+	heap.table[1][1] = tagged(heap.code) << NATIVE_ENTRY_CODE;
 	heap.shared[1] = heap.bytecode[3] = tagged(heap.bytecode);
 	heap.shared[2] = tagged(heap.scope);
 	heap.shared[3] = tagged(heap.script);
@@ -107,6 +122,7 @@ static void make_frames(all_frames frames)
 	}
 	fp[0][1] = (uintptr_t)&heap.instructions[8];
 	fp[NR_FRAMES][-1] = ENTERED;
+	machine[TABLE] = (uintptr_t)heap.table;
 	machine[ENTRY] = (uintptr_t)fp[0];
 	machine[OUTERMOST] = 1;
 	machine[BUILT_IN_SIZE] = 4096; /* has the place of the innermost frame, which is 0 */
@@ -136,7 +152,12 @@ static struct lent_process true_process(void)
 			.code_size = 16,
 			.code_flags = 24,
 			.code_align = 1,
-			.types = { STRING, STRING, STRING, STRING, STRING, STRING, STRING },
+			.kind_baseline = BASELINE,
+			.kind_middle = MIDDLE,
+			.kind_optimized = OPTIMIZED,
+			.registers_at = 48,
+			.table_at = 8 * TABLE,
+			.types = { STRING, STRING, STRING, STRING, STRING, STRING, STRING, STRING },
 			.at = {
 				.map_type = 8,
 				.function_shared = 8,

@@ -24,11 +24,13 @@ sys.path.insert(0, 'packaging')         # tests run at the top of the tree
 from harness import BUILD, LIMIT, TMP, Skip, check, main, test      # noqa: E402
 import licences                                                     # noqa: E402
 
-LIBRARIES = ('libshstk', 'libshstk-symbolize', 'libshstk-go-symbolize', 'libshstk-crash')
+LIBRARIES = ('libshstk', 'libshstk-symbolize', 'libshstk-go-symbolize', 'libshstk-crash',
+             'libshstk-bpf')
 MAPS = {'libshstk0': 'libshstk/libshstk.map',
         'libshstk-symbolize0': 'libshstk/symbolize/libshstk-symbolize.map',
         'libshstk-go-symbolize0': 'libshstk/go/symbolize/libshstk-go-symbolize.map',
-        'libshstk-crash0': 'libshstk/crash/libshstk-crash.map'}
+        'libshstk-crash0': 'libshstk/crash/libshstk-crash.map',
+        'libshstk-bpf0': 'libshstk/bpf/libshstk-bpf.map'}
 
 
 def need(*commands):
@@ -268,6 +270,11 @@ def library_environment():
         PKG_CONFIG_ALLOW_SYSTEM_CFLAGS='1', PKG_CONFIG_ALLOW_SYSTEM_LIBS='1')
 
 
+def has_tables_made(program, env):
+    """Check that a program with libshstk-bpf runs, and says what is missing."""
+    check('/nonexistent: No such file' in run(program, '/nonexistent', ok=False, env=env), program)
+
+
 @test
 def cmake_finds_it():
     """CMake: find_package(shstk) gives targets, with which programs build and run"""
@@ -277,6 +284,7 @@ def cmake_finds_it():
     run('cmake', '--build', f'{folder}/out', env=env)
     check('main' in run(f'{folder}/out/consumer', env=env).splitlines(), 'main is no name')
     run(f'{folder}/out/consumer-static')
+    has_tables_made(f'{folder}/out/bpf', env)
     reports_its_crash(f'{folder}/out/crash', env)
 
 
@@ -302,6 +310,7 @@ def meson_finds_it():
     run('meson', 'setup', f'{folder}/out', folder, env=env)
     run('ninja', '-C', f'{folder}/out', env=env)
     check('main' in run(f'{folder}/out/consumer', env=env).splitlines(), 'main is no name')
+    has_tables_made(f'{folder}/out/bpf', env)
     reports_its_crash(f'{folder}/out/crash', env)
 
 

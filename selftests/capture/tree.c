@@ -141,3 +141,18 @@ noinline void tree_call(struct tree *t, int level)
 	NO_TAIL_CALL();
 	TRUTH_LEAVE();
 }
+
+int noinline truth_recurse(int depth, void (*leaf)(void))
+{
+	volatile int pad[2];
+
+	TRUTH_ENTER();
+	pad[0] = depth;
+	if (depth)
+		truth_recurse(depth - 1, leaf);
+	else
+		leaf();
+	NO_TAIL_CALL();
+	TRUTH_LEAVE();
+	return pad[0];
+}

@@ -75,20 +75,7 @@ static inline int truth_equal(const uint64_t *pcs, int n, int first)
 	return 1;
 }
 
-/* Calls @leaf below @depth frames of this function. */
-static noinline __attribute__((unused)) int truth_recurse(int depth, void (*leaf)(void))
-{
-	volatile int pad[2];
-
-	TRUTH_ENTER();
-	pad[0] = depth;
-	if (depth)
-		truth_recurse(depth - 1, leaf);
-	else
-		leaf();
-	NO_TAIL_CALL();
-	TRUTH_LEAVE();
-	return pad[0];
-}
+/* Calls @leaf below @depth frames of this function. It is in tree.c. */
+int truth_recurse(int depth, void (*leaf)(void));
 
 #endif

@@ -219,6 +219,19 @@ def kept(run):
 
 
 @test
+def status_of_a_process_that_has_ended():
+    """status says of a process that has ended and was not waited for that it is a zombie"""
+    pid = os.fork()
+    if not pid:
+        os._exit(0)
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    run = shstk('status', str(pid))
+    os.waitpid(pid, 0)
+    equal((run.returncode, run.stdout), (1, ''), 'status and output')
+    check(f'process {pid}: it is a zombie: it has ended' in run.stderr, run.stderr)
+
+
+@test
 def full_disk_loses_nothing():
     """what cannot be written is kept in $TMPDIR or elsewhere, and said where"""
     spare = tempfile.mkdtemp(dir=TMP)

@@ -48,7 +48,7 @@ selftests/crash/caught_test.py: | $(CRASH_B)/crasher $(CRASH_B)/catcher all
 
 CHECK	+= selftests/crash/caught_test.py
 
-$(CRASH_B)/arm64/libshstk-crash-preload.so: $(CRASH_PRELOAD_SRC) libshstk/crash/crash.c \
+$(CRASH_B)/arm64/libshstk-crash-preload.so: $(CRASH_PRELOAD_SRC) $(wildcard libshstk/crash/*.c) \
 		$(B)/lib/arm64/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(arm64_CC) $(LIB_CFLAGS) $(arm64_FLAGS) -Ilibshstk/arch/arm64 \

@@ -25,7 +25,7 @@ $(EVERY)/scale_plugin.so: selftests/everywhere/scale_plugin.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) $(EVERY_CFLAGS) -fPIC -shared -nostdlib -o $@ $<
 
-EVERY_WRAP := malloc calloc reallocarray strdup free fopen fclose __getdelim mmap munmap
+EVERY_WRAP := malloc calloc reallocarray strdup free fopen fclose __getdelim getline mmap munmap
 $(EVERY)/fail_test: EVERY_LIBS := $(EVERY_WRAP:%=-Wl,--wrap=%)
 
 $(EVERY)/arm64/fail_test: selftests/everywhere/fail_test.c $(B)/lib/arm64/libshstk.a

@@ -153,6 +153,13 @@ ssize_t __wrap___getdelim(char **line, size_t *room, int end, FILE *f)
 	return n;
 }
 
+/* Without optimisation the C library's header does not make __getdelim() of it. */
+ssize_t __wrap_getline(char **line, size_t *room, FILE *f);
+ssize_t __wrap_getline(char **line, size_t *room, FILE *f)
+{
+	return __wrap___getdelim(line, room, '\n', f);
+}
+
 void *__real_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off);
 void *__wrap_mmap(void *at, size_t len, int prot, int flags, int fd, off_t off)

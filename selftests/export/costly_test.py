@@ -36,6 +36,11 @@ abbrevs:
 	.uleb128 3, 0x0b
 	.byte 0
 	.uleb128 {block}0, 0
+	.uleb128 4, 0x2e
+	.byte 0
+	.uleb128 0x55, 0x17
+	.fill {attributes}, 2, 0x0b03
+	.byte 0, 0
 	.byte 0
 	.section .debug_info, "", @progbits
 	.long 3f - 2f
@@ -49,7 +54,12 @@ abbrevs:
 	.quad _start, end - _start
 	.asciz "big"
 	.fill {blocks}, 1, 3
-	.byte 0, 0
+	.byte 0
+	.rept {lists}
+	.byte 4
+	.long 0
+	.endr
+	.byte 0
 3:
 	.rept {units}
 	.long 8
@@ -57,6 +67,11 @@ abbrevs:
 	.long 0
 	.byte 8, 0
 	.endr
+	.section .debug_ranges, "", @progbits
+	.rept {bases}
+	.quad -1, 0
+	.endr
+	.quad 0, 0
 	.section .debug_line, "", @progbits
 	.long 9f - 4f
 4:	.value 4
@@ -76,14 +91,17 @@ abbrevs:
 '''
 
 
-def build(folder, name='prog', blocks=1, block='', units=0, rows=4, opcode=33, strings=0):
+def build(folder, name='prog', blocks=1, block='', units=0, rows=4, opcode=33, strings=0,
+          lists=0, bases=0, attributes=0):
     """Builds a program. @rows: rows of its line table. @opcode: opcode of the line table that is
     repeated; 33 adds a row for each byte. @blocks: blocks in its function. @block: more attributes
-    of blocks. @units: empty units. @strings: bytes of its strings."""
+    of blocks. @units: empty units. @strings: bytes of its strings. @lists: functions with the same
+    list of ranges. @bases: base addresses in that, which has no ranges. @attributes: more attributes
+    of these functions."""
     path = f'{folder}/{name}'
     with open(f'{path}.s', 'w', encoding='ascii') as file:
         file.write(PROGRAM.format(blocks=blocks, block=block, units=units, rows=rows,
-                                  opcode=opcode))
+                                  opcode=opcode, lists=lists, bases=bases, attributes=attributes))
     run('gcc', '-nostdlib', '-static', '-Wl,--build-id=none', '-o', path, f'{path}.s')
     if strings:
         add_strings(path, strings)
@@ -219,6 +237,28 @@ def attributes(variant, folder):
     named(driver, elf)
     assert driver.cpu() < 10, driver.cpu()
     driver.close()
+
+
+def ends_in_time(variant, elf):
+    """Names are read for a second, and it is said that there was no more time."""
+    driver = begin(variant, time=10 ** 9)
+    elf.map(driver, 'p')
+    named(driver, elf)
+    assert driver.cpu() < 5, driver.cpu()
+    equal(excess(driver), {elf.path: TIME})
+    driver.close()
+
+
+@case
+def ranges(variant, folder):
+    """lists without a range: functions of which each has a long one are not gone through"""
+    ends_in_time(variant, build(folder, lists=20000, bases=1 << 16))
+
+
+@case
+def abbreviations(variant, folder):
+    """an abbreviation of megabytes: it is not gone through for each of many units"""
+    ends_in_time(variant, build(folder, units=1000, attributes=2 * MIB))
 
 
 @case

@@ -25,7 +25,7 @@ volatile int sink;
 static __attribute__((noipa)) void hidden(int x) { sink += x; }
 int main(void) { hidden(2); return 0; }
 '''
-PATIENCE = 120      # seconds, for a server that has to start on a busy machine
+PATIENCE = 450      # seconds, for a server that has to start on a busy machine
 
 
 def make_program(folder):

@@ -26,10 +26,14 @@ $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/symbol/fuzz/libshstk-symbol.a \
 		$(B)/lib/fuzz/libshstk.a $(SYMBOL_LIBS)
 
-# elf_fuzz starts from a small program with all kinds of tables.
+# elf_fuzz starts from a small program with all kinds of tables, and from a library with PLT stubs.
 $(FUZZ_B)/elf_seed: selftests/fuzz/elf_seed.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -O2 -g -gz=none -nostdlib -static -Wl,--build-id,--eh-frame-hdr -o $@ $<
+
+$(FUZZ_B)/elf_seed-plt: selftests/fuzz/elf_seed.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -O2 -nostdlib -shared -fPIC -Wl,-z,separate-code -s -o $@ $<
 
 # remote_fuzz starts from an image of the same program in memory.
 $(FUZZ_B)/remote_seed: $(FUZZ_B)/elf_seed
@@ -41,8 +45,8 @@ $(FUZZ_B)/dwarf.stamp: selftests/fuzz/dwarf_seed.py
 	$(call say,GEN,$@)$< $(FUZZ_B)/dwarf_seed
 	$(Q)touch $@
 
-selftests/fuzz/run: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed $(FUZZ_B)/remote_seed \
-	$(FUZZ_B)/dwarf.stamp
+selftests/fuzz/run: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed $(FUZZ_B)/elf_seed-plt \
+	$(FUZZ_B)/remote_seed $(FUZZ_B)/dwarf.stamp
 
 # The parsers of the capture library, fuzzed.
 fuzz_ARCH := $(ARCH)
@@ -131,7 +135,7 @@ fuzz selftests/fuzz/run: | $(FUZZ_LANGUAGES:%=$(FUZZ_B)/%_fuzz) $(FUZZ_LANGUAGES
 
 # v8_fuzz gets the same of functions of V8, and of its machine code.
 $(FUZZ_B)/v8_fuzz: selftests/fuzz/v8_fuzz.c $(patsubst %,tools/language/v8/%.c,baseline calls frame function positions \
-		states versions) selftests/fuzz/function_fuzz.h $(B)/lib/fuzz/libshstk.a
+		safepoints states versions) selftests/fuzz/function_fuzz.h $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^)
@@ -141,6 +145,19 @@ $(FUZZ_B)/v8_seed: selftests/fuzz/v8_seed.py
 	$(Q)$< $@ $@-machine $@-baseline
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/v8_fuzz $(FUZZ_B)/v8_seed
+
+# awaits_fuzz gets the memory of a Python that has tasks.
+$(FUZZ_B)/awaits_fuzz: selftests/fuzz/awaits_fuzz.c $(patsubst %,tools/language/python/%.c,awaits function versions) \
+		$(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/awaits_seed: selftests/fuzz/awaits_seed.py
+	@mkdir -p $(@D)
+	$(Q)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/awaits_fuzz $(FUZZ_B)/awaits_seed
 
 # context_fuzz gets what programs publish for readers outside, variable_fuzz the files in which their
 # variable may be.

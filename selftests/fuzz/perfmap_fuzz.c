@@ -9,61 +9,93 @@
 
 #include "symbol/perfmap.h"
 
+#define MOST_LINES 12
+#define MOST_ADDRESSES (2 + 4 * MOST_LINES)
+
 /*
- * Returns the newest line that covers the address, in the simplest way: it reads each line by
- * itself; the last one that covers wins.
+ * struct expected - what a search for an address is to find
+ * @addr: the address.
+ * @name: the name in the newest line that covers it, or NULL if none does.
+ * @start: where that line begins.
+ * @end: where that line ends.
  */
-static const char *newest(const char *text, size_t size, uint64_t addr, size_t *len)
+struct expected {
+	uint64_t addr;
+	char *name;
+	uint64_t start;
+	uint64_t end;
+};
+
+/* Takes the addresses that this line covers, as it is newer than those before it. */
+static void expect_line(struct expected *expected, int n, const char *line, size_t len)
 {
-	const char *end = text + size, *stop, *found = NULL;
-	struct shstk_perfmap *one;
+	struct shstk_perfmap *one = shstk_perfmap_create();
 	const struct shstk_perfmap_entry *entry;
 
-	for (; (stop = memchr(text, '\n', end - text)); text = stop + 1) {
-		one = shstk_perfmap_create();
-		if (!one || shstk_perfmap_parse(one, text, stop + 1 - text))
-			abort();
-		entry = shstk_perfmap_find(one, addr);
-		if (entry) {
-			found = text;
-			*len = stop + 1 - text;
-		}
-		shstk_perfmap_destroy(one);
-	}
-	return found;
-}
-
-static void check(struct shstk_perfmap *map, const char *text, size_t size, uint64_t addr)
-{
-	const struct shstk_perfmap_entry *entry, *want;
-	struct shstk_perfmap *one;
-	const char *line;
-	size_t len;
-
-	entry = shstk_perfmap_find(map, addr);
-	line = newest(text, size, addr, &len);
-	if (!line != !entry)
-		abort();
-	if (!entry)
-		return;
-	one = shstk_perfmap_create();
 	if (!one || shstk_perfmap_parse(one, line, len))
 		abort();
-	want = shstk_perfmap_find(one, addr);
-	if (!want || want->start != entry->start || want->end != entry->end ||
-	    strcmp(want->name, entry->name))
-		abort();
+	for (int i = 0; i < n; i++) {
+		entry = shstk_perfmap_find(one, expected[i].addr);
+		if (!entry)
+			continue;
+		free(expected[i].name);
+		expected[i].name = strdup(entry->name);
+		expected[i].start = entry->start;
+		expected[i].end = entry->end;
+	}
 	shstk_perfmap_destroy(one);
+}
+
+/* Fills in what is found, in the simplest way: each line is read by itself; the last one wins. */
+static void expect(struct expected *expected, int n, const char *text, size_t size)
+{
+	const char *end = text + size, *stop;
+
+	for (; (stop = memchr(text, '\n', end - text)); text = stop + 1)
+		expect_line(expected, n, text, stop + 1 - text);
+}
+
+static void check(struct shstk_perfmap *map, struct expected *want)
+{
+	const struct shstk_perfmap_entry *entry = shstk_perfmap_find(map, want->addr);
+
+	if (!entry != !want->name)
+		abort();
+	if (entry && (want->start != entry->start || want->end != entry->end ||
+		      strcmp(want->name, entry->name)))
+		abort();
+	free(want->name);
+}
+
+/* Chooses addresses: two small ones, and both edges of the first lines. Returns their number. */
+static int choose(struct expected *expected, char *text)
+{
+	char *line = text, *end;
+	uint64_t start, stop;
+	int n = 0;
+
+	expected[n++].addr = 0;
+	expected[n++].addr = 16;
+	for (int i = 0; line && i < MOST_LINES; i++, line = strchr(line, '\n')) {
+		line += *line == '\n';
+		start = strtoull(line, &end, 16);
+		stop = start + strtoull(end, NULL, 16);
+		expected[n++].addr = start - 1;
+		expected[n++].addr = start;
+		expected[n++].addr = stop - 1;
+		expected[n++].addr = stop;
+	}
+	return n;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	struct expected expected[MOST_ADDRESSES] = { 0 };
 	struct shstk_perfmap *map = shstk_perfmap_create();
-	char *text = malloc(size + 1), *line, *end;
-	uint64_t start;
-	int n = 0;
+	char *text = malloc(size + 1);
+	int n;
 
 	if (!map || !text)
 		abort();
@@ -71,18 +103,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	text[size] = '\0';
 	if (shstk_perfmap_parse(map, text, size))
 		abort();
-	check(map, text, size, 0);
-	check(map, text, size, 16);
-	/* Check both edges of the first lines. */
-	for (line = text; line && n < 12; n++, line = strchr(line, '\n')) {
-		line += *line == '\n';
-		start = strtoull(line, &end, 16);
-		check(map, text, size, start - 1);
-		check(map, text, size, start);
-		start += strtoull(end, NULL, 16);
-		check(map, text, size, start - 1);
-		check(map, text, size, start);
-	}
+	n = choose(expected, text);
+	expect(expected, n, text, size);
+	for (int i = 0; i < n; i++)
+		check(map, &expected[i]);
 	shstk_perfmap_destroy(map);
 	free(text);
 	return 0;

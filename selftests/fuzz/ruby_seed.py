@@ -11,7 +11,7 @@ import sys
 
 def main():
     label, path = b'block in <main>', b'/srv/www/index.rb'
-    words = [0] * 11 + [6 << 1 | 1] + [0] * 12
+    words = [0, 1] + [0] * 9 + [6 << 1 | 1] + [0] * 12
     head = struct.pack('<2IQ4I', 0, 0x101, 1, 1, len(label), len(path), 0)
     with open(sys.argv[1], 'wb') as out:
         out.write(b'\0' + struct.pack('<i', 6) + head + struct.pack('<24Q', *words)

@@ -14,7 +14,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static const void *version(uint8_t chosen)
 {
-	return chosen % 2 ? v8_version(10, 2) : v8_version(11, 3);
+	static const int32_t versions[][2] = { { 11, 3 }, { 10, 2 }, { 12, 4 }, { 13, 6 } };
+
+	return v8_version(versions[chosen % 4][0], versions[chosen % 4][1]);
 }
 
 static void judge(const struct language_function *f, int at)

@@ -15,7 +15,7 @@ from harness import BUILD as B, SHSTK, TOP, Skip, check, run_tests  # noqa: E402
 WHERE = os.path.join(B, 'selftests', 'go')
 CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
 
-PATIENCE = 300      # seconds that a command may take at most
+PATIENCE = 450      # seconds that a command may take at most
 
 # The ways to build a program: (link flags, build mode, cgo).
 VARIANTS = {

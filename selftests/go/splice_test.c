@@ -22,14 +22,19 @@ enum {
 	RUN,
 	SYSTEMSTACK,
 	GOEXIT,
+	NANOTIME,
 };
 
 #define PC(f) (PROGRAM + SMALL_CODE + SMALL_FUNC_SIZE * (f) + 8)
 
 static const struct small_func program[] = {
-	{ "main.leaf", { 0 }, 0, 0 },	   { "main.work", { 0 }, FRAME, 4 },
-	{ "main.run", { 0 }, FRAME, 4 },   { "runtime.systemstack", { 0 }, FRAME, 4 },
-	{ "runtime.goexit", { 0 }, 0, 0 }, { NULL, { 0 }, 0, 0 },
+	{ "main.leaf", { 0 }, 0, 0 },
+	{ "main.work", { 0 }, FRAME, 4 },
+	{ "main.run", { 0 }, FRAME, 4 },
+	{ "runtime.systemstack", { 0 }, FRAME, 4 },
+	{ "runtime.goexit", { 0 }, 0, 0 },
+	{ "runtime.nanotime1", { 0 }, FRAME, 4 },
+	{ NULL, { 0 }, 0, 0 },
 };
 
 static int add(void *arg, pid_t pid, struct shstk_space *space, const struct mappings_map *map)
@@ -173,6 +178,31 @@ TEST_F(splice, the_callchain_leads_to_the_goroutines_stack)
 	EXPECT_FALSE(
 		splice_stack(self->mappings, &(struct callchain){ ips, 3, 127 }, &self->stack));
 	EXPECT_EQ(self->stack.end, SHSTK_END_BAD_STACK);
+}
+
+static bool in_vdso(FIXTURE_DATA(splice) * self, uint64_t inner, uint64_t next, uint8_t mark)
+{
+	self->stack.nr = 2;
+	self->pcs[0] = inner;
+	self->pcs[1] = next;
+	self->marks[0] = SHSTK_MARK_PC;
+	self->marks[1] = mark;
+	return splice_in_vdso(self->mappings, &self->stack);
+}
+
+/* A register has the goroutine's stack pointer then only. */
+TEST_F(splice, the_vdso_is_called_by_the_innermost_function_of_go)
+{
+	const uint64_t vdso = STACK;
+
+	ASSERT_EQ(unwind(self, 0), 0); /* this makes the library read the program */
+	EXPECT_TRUE(in_vdso(self, vdso, PC(NANOTIME), 0));
+	EXPECT_TRUE(in_vdso(self, PC(NANOTIME), PC(RUN), 0));
+	EXPECT_FALSE(in_vdso(self, PC(LEAF), PC(NANOTIME), 0));
+	EXPECT_FALSE(in_vdso(self, vdso, PC(SYSTEMSTACK), 0));
+	/* A signal handler has interrupted it. */
+	EXPECT_FALSE(in_vdso(self, vdso, PC(NANOTIME), SHSTK_MARK_PC));
+	EXPECT_FALSE(in_vdso(self, vdso, vdso, 0));
 }
 
 TEST_HARNESS_MAIN

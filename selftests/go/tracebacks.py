@@ -8,7 +8,7 @@ import subprocess
 
 import common
 
-PATIENCE = 400      # seconds that a command may take at most
+PATIENCE = 450      # seconds that a command may take at most
 LIBRARY = os.path.abspath(common.B)
 
 

@@ -82,8 +82,49 @@ for limit in 4 8 16 32 64; do
 	[ ! -s "$work/left" ] || break
 done
 expect "a hang is a failure within its limit" says "$work/out" \
-	"hung: no end within $limit s" '^1 passed, 1 failed, 0 skipped$' '^exit 1$'
+	"hung: nothing printed for $limit s" '^1 passed, 1 failed, 0 skipped$' '^exit 1$'
 expect "nothing of it is left" gone "$(cat "$work/left")"
+
+program slow <<'END'
+echo 1..3
+for i in 1 2 3; do
+	sleep "$(cat pause)"
+	echo "ok $i done"
+done
+END
+# Two lines may lie further apart on a busy machine.
+for limit in 4 8 16 32 64; do
+	echo $((limit / 2)) >"$work/pause"
+	count $limit ./slow
+	says "$work/out" '^exit 1$' || break
+done
+expect "a program that goes on is not hung" says "$work/out" '^3 passed, 0 failed, 0 skipped$'
+
+program talk <<'END'
+echo 1..2
+while :; do
+	echo "# and so on"
+	sleep 0.2
+done
+END
+for limit in 1 2 4 8 16 32; do
+	count $limit ./talk
+	says "$work/out" "nothing printed" || break
+done
+expect "it may not go on for ever" says "$work/out" "hung: no end within $((4 * limit)) s" \
+	'^0 passed, 1 failed, 0 skipped$' '^exit 1$'
+
+cp "$work/talk" "$work/more"
+for limit in 4 8 16 32 64; do
+	CHECK_UNTIL=$(($(date +%s) + limit))
+	export CHECK_UNTIL
+	count 200 ./talk ./more ./slow
+	unset CHECK_UNTIL
+	[ "$(grep -c 'hung: no end when' "$work/out")" = 2 ] && break
+done
+expect "a whole run ends in time, and says what has not ended" says "$work/out" \
+	'hung: no end when the whole run had to end' 'not ok slow # not run: ' \
+	'^0 passed, 3 failed, 0 skipped$' '^exit 1$'
 
 program short <<'END'
 echo 1..3

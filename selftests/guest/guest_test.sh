@@ -71,6 +71,20 @@ expect "a good test passes" says "$work/log" \
 expect "results.tap holds the same" says "$work/out/results.tap" '^ok 1 good.sh: runs$'
 expect "the wall time is printed" says "$work/log" '[0-9.]* s wall time, [0-9.]* s CPU, 1 boot$'
 
+# The kernel goes on after it has left out files for which there is no room.
+truncate -s 300M "$work/large"
+cat >"$work/whole.sh" <<'END'
+echo 1..1
+[ "$(stat -c %s /root/large)" = 314572800 ] || printf 'not '
+echo "ok 1 all is there"
+END
+guest --memory 256 --add "$work/large:/root/large" "sh $work/good.sh"
+expect "files that do not fit are an error" says "$work/log" \
+	'cannot unpack all files in the guest (No space left on device): see --memory' '^exit 1$'
+guest --add "$work/large:/root/large" "sh $work/whole.sh"
+expect "without a size, the guest has memory for all" says "$work/log" '^ok 1 .*all is there$' '^exit 0$'
+rm "$work/large"
+
 guest --timeout 12 "sh $work/broken.sh" "sh $work/crash.sh" "sh $work/hang.sh" \
 	"sh $work/slow.sh" "sh $work/forge.sh" "$warn" "sh $work/panic.sh" "sh $work/good.sh"
 expect "a broken expectation fails and is named" says "$work/log" \

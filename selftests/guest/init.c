@@ -65,7 +65,7 @@ static long long now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
-static void write_all(int fd, const char *p, size_t n)
+static bool write_all(int fd, const char *p, size_t n)
 {
 	while (n) {
 		ssize_t got = write(fd, p, n);
@@ -73,10 +73,11 @@ static void write_all(int fd, const char *p, size_t n)
 		if (got < 0 && errno == EINTR)
 			continue;
 		if (got <= 0)
-			return;
+			return false;
 		p += got;
 		n -= got;
 	}
+	return true;
 }
 
 __attribute__((format(printf, 1, 2))) static void report(const char *fmt, ...)
@@ -500,18 +501,21 @@ static unsigned long hex8(const char *p)
 	return strtoul(buf, NULL, 16);
 }
 
-static void copy_out(int in, int out, size_t n)
+/* Copies n bytes, or reads over them: returns why they cannot be written, or 0. */
+static int copy_out(int in, int out, size_t n)
 {
+	int error = out < 0 ? errno : 0;
 	static char buf[1 << 16];
 
 	while (n) {
 		size_t part = n < sizeof(buf) ? n : sizeof(buf);
 
 		read_all(in, buf, part);
-		if (out >= 0)
-			write_all(out, buf, part);
+		if (!error && !write_all(out, buf, part))
+			error = errno;
 		n -= part;
 	}
+	return error;
 }
 
 /* Unpacks a newc archive: files, directories and symbolic links. */
@@ -527,7 +531,7 @@ static void unpack(const char *path)
 	for (;;) {
 		unsigned long mode, size, namesize;
 		char to[PATH_MAX];
-		int out;
+		int out, error;
 
 		read_all(in, head, sizeof(head));
 		if (memcmp(head, "070701", 6)) {
@@ -558,7 +562,9 @@ static void unpack(const char *path)
 		} else {
 			unlink(to);
 			out = open(to, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, mode & 07777);
-			copy_out(in, out, size);
+			error = copy_out(in, out, size);
+			if (error)
+				report("E 0 error %d 0", error);
 			if (out >= 0)
 				close(out);
 		}
@@ -612,6 +618,7 @@ int main(void)
 {
 	struct utsname un;
 	char value[256];
+	bool complete;
 
 	mount_all();
 	open_console();
@@ -628,7 +635,10 @@ int main(void)
 	put_file("/proc/sys/kernel/kptr_restrict", "0");
 	put_file("/proc/sys/debug/exception-trace", "1");
 
+	complete = !unlink("/complete");
 	if (setting("shell", value, sizeof(value))) {
+		if (!complete)
+			printf("init: not all files fit into the guest's memory: see --memory\n");
 		give_shell();
 		sync();
 		reboot(RB_POWER_OFF);
@@ -649,6 +659,8 @@ int main(void)
 	uname(&un);
 	report("hello %s %lld", un.release, now_ms());
 	report_kmsg();
+	if (!complete)
+		report("E 0 error %d 0", ENOSPC);
 	if (setting("payload", value, sizeof(value))) {
 		unpack(value);
 		report("hello %s %lld", un.release, now_ms());

@@ -8,6 +8,7 @@ dynamic loader, so neither root nor chroot is needed once the cache is there.
 import gzip
 import hashlib
 import json
+import math
 import os
 import pty
 import re
@@ -152,16 +153,30 @@ class Tree:
                 os.symlink('busybox', self.at(f'bin/{name}'))
 
     def pack(self, archive, compress):
-        """Write the tree as a newc archive."""
-        names = subprocess.run(['find', '.', '-mindepth', '1', '-print0'], cwd=self.path,
-                               check=True, stdout=subprocess.PIPE).stdout
+        """Write the tree as a newc archive, whose last file tells the guest that all are there.
+
+        What /init needs to say that they are not comes first.
+        """
+        self.write('complete', '')
+        found = subprocess.run(['find', '.', '-mindepth', '1', '-print0'], cwd=self.path,
+                               check=True, stdout=subprocess.PIPE).stdout.rstrip(b'\0').split(b'\0')
+        first, last = [b'./init', b'./t', b'./t/guest'], [b'./complete']
+        names = [n for n in first if n in found] + sorted(set(found) - {*first, *last}) + last
         data = subprocess.run(['cpio', '--quiet', '-0', '-o', '-H', 'newc', '-R', '0:0'],
-                              cwd=self.path, input=names, check=True,
+                              cwd=self.path, input=b'\0'.join(names), check=True,
                               stdout=subprocess.PIPE).stdout
         if compress:
             data = gzip.compress(data, 1)
         with open(archive, 'wb') as out:
             out.write(data)
+
+    def megabytes(self):
+        """What the files take in a guest's memory."""
+        pages = 0
+        for folder, folders, files in os.walk(self.path):
+            for name in folders + files:
+                pages += 1 + os.lstat(os.path.join(folder, name)).st_size // 4096
+        return pages * 4096 / (1 << 20)
 
 
 def elf_needs(path):
@@ -240,8 +255,17 @@ class Machine:
         self._read = 0
         self._partial = b''
 
+    def make_room(self, tree):
+        """Unless a size was asked for, give the guest enough memory for the tree's files.
+
+        The kernel unpacks them into a file system that may take half of the memory that the
+        archive itself leaves, and leaves out what does not fit.
+        """
+        if not self.memory:
+            self.memory = max(512, 64 * math.ceil((3 * tree.megabytes() + 192) / 64))
+
     compress = True
-    boot_limit = 400    # ten seconds suffice in QEMU on two idle cores, thirty in Bochs
+    boot_limit = 1200   # ten seconds suffice in QEMU on two idle cores, thirty in Bochs
     cpus = 1
 
     def settings(self):

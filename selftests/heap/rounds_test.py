@@ -22,7 +22,7 @@ from harness import SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E
 
 ROUNDS = int(os.environ.get('ROUNDS') or 100)
 SECONDS = 0.2       # length of a recording
-PATIENCE = 120      # seconds after which a server has hung
+PATIENCE = 450      # seconds after which a server has hung
 NOBODY = {'user': 65534, 'group': 65534, 'extra_groups': [], 'umask': 0}
 NGINX = '''
 daemon off; worker_processes 1; error_log {tmp}/error.log; pid {tmp}/nginx.pid; user root;

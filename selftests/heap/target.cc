@@ -775,7 +775,7 @@ static int closes_locked(void)
 	sem_wait(&has_lock);
 	pid = fork();
 	if (!pid) {
-		alarm(20);
+		alarm(400);
 		dlclose(handle);
 		in_child();
 		_exit(0);

@@ -36,7 +36,7 @@
 #define WITNESS "/tmp/witness"
 #define SAMPLES 60
 #define LATER 3 /* most samples whose signal may come too late */
-#define SECONDS 120 /* used up only by a hang */
+#define SECONDS 300 /* used up only by a hang */
 
 static char script[] =
 	"def f(n):\n"

@@ -32,7 +32,7 @@ $(B)/selftests/kmod/$(1)/device_test: selftests/kmod/device_test.c libshstk/devi
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \
 		-static -pthread -MMD -MP -o $$@ $$(filter %.c,$$^)
 
-$(B)/selftests/kmod/$(1)/device_fuzz $(B)/selftests/kmod/$(1)/rules_fuzz: \
+$(B)/selftests/kmod/$(1)/device_fuzz $(B)/selftests/kmod/$(1)/rules_fuzz $(B)/selftests/kmod/$(1)/rules_many: \
 		$(B)/selftests/kmod/$(1)/%: selftests/kmod/%.c selftests/kmod/build.mk
 	@mkdir -p $$(@D)
 	$$(call say,CC,$$@)$$(GUEST_CC_$(1)) $$(KMOD_TEST_CFLAGS) -Iselftests/facts/$(1) \

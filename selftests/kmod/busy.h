@@ -19,7 +19,7 @@
 
 #define BUSY_PERIOD 100000 /* ns */
 #define BUSY_SERVED "/sys/module/shstk_perf/chains/served_rules"
-#define BUSY_PATIENCE 60000 /* tries of a millisecond each, then the test gives up */
+#define BUSY_PATIENCE 300000 /* tries of a millisecond each, then the test gives up */
 
 /**
  * struct busy - two programs, one of which makes system calls

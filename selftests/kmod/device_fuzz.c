@@ -25,7 +25,7 @@
 #define ROOM (256 * 1024) /* bytes of a buffer */
 #define UNTOUCHED 0x5a5a5a5a5a5a5a5aULL
 #define PERIOD_NS 500000
-#define PATIENCE 120 /* seconds; used up only by a failure */
+#define PATIENCE 300 /* seconds; used up only by a failure */
 
 static int dev, other_fd, opened = -1;
 static uint64_t rng;

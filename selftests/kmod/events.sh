@@ -18,7 +18,7 @@ pid=$!
 await_line ': waiting for violations$' out
 ./shstk run -q ./violate >/dev/null 2>&1
 [ $? = 139 ]; point $? 'a program returns wrongly and dies of it'
-( sleep 240; kill $pid ) 2>/dev/null &
+( sleep 800; kill $pid ) 2>/dev/null &
 wait $pid
 point $? 'it is reported, and the command ends after the one it was asked for'
 kill $! 2>/dev/null

@@ -44,7 +44,7 @@
 #define KERNEL_NTH "/proc/self/fail-nth"
 #define FAILSLAB "/sys/kernel/debug/failslab/"
 #define NTH_MOST 20000
-#define PATIENCE 60000 /* number of tries of a millisecond each, after which the test gives up */
+#define PATIENCE 300000 /* number of tries of a millisecond each, after which the test gives up */
 #define PERIOD 200000 /* ns */
 #define AGAIN 20 /* times that a call is repeated whose preparation was in vain */
 #define SHOWN 5 /* wrong answers that are printed for each call */

@@ -42,7 +42,7 @@
 #include "linux/shstk.h"
 
 #define NOBODY 65534
-#define LIMIT 30 /* seconds that nothing may take, even on a busy host */
+#define LIMIT 300 /* seconds that nothing may take, even on a busy host */
 #define ROUNDS 20 /* of each call, for each wrong pointer */
 #define STORM_ROUNDS 150 /* while a debugger changes the target */
 #define EXECS 3

@@ -29,7 +29,7 @@
 #include "number.h"
 #include "offcpu.h"
 
-#define PATIENCE 60000 /* number of tries of a millisecond each, after which the test gives up */
+#define PATIENCE 300000 /* number of tries of a millisecond each, after which the test gives up */
 #define ENOUGH 20 /* number of stacks */
 
 #define noinline_ __attribute__((noinline, noclone))

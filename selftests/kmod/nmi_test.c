@@ -34,7 +34,7 @@
 #define TARGETS 2
 #define DEPTH 24
 #define MAX 64
-#define PATIENCE 120 /* seconds without any NMI, then the test gives up */
+#define PATIENCE 300 /* seconds without any NMI, then the test gives up */
 #define SHOWN 20 /* wrong chains that are printed; then the test ends */
 #define PLACE_BITS 16
 #define COUNTERS "/sys/module/shstk_perf/chains/"

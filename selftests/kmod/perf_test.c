@@ -36,7 +36,7 @@
 
 #define PERIOD_NS 100000
 #define SAMPLES (hooked ? 150 : 40) /* few samples are enough to count what is cut */
-#define SECONDS 120 /* used up only by a hang */
+#define SECONDS 300 /* used up only by a hang */
 #define WORDS 256
 
 #define noinline_ __attribute__((noinline, noclone))

@@ -25,7 +25,7 @@
 #include "linux/shstk.h"
 
 #define noinline_ __attribute__((noinline, noclone))
-#define PATIENCE 120000 /* milliseconds; used up only by a hang */
+#define PATIENCE 300000 /* milliseconds; used up only by a hang */
 #define MAX 64
 #define DEPTH 2000 /* words; the module skips at most 512 marks */
 #define KEPT 4 /* words that stay as the calls left them */

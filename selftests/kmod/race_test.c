@@ -28,7 +28,7 @@
 #define THREADS 8
 #define ENTRIES 64
 #define PERIOD_NS 100000
-#define PATIENCE 120 /* seconds; used up only by a hang */
+#define PATIENCE 300 /* seconds; used up only by a hang */
 
 static int dev;
 

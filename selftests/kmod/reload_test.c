@@ -39,7 +39,7 @@
 #define SERVED "/sys/module/shstk_perf/chains/served"
 #define SERVED_RULES "/sys/module/shstk_perf/chains/served_rules"
 #define ENOUGH 20
-#define PATIENCE 60000 /* tries; used up only by a failure */
+#define PATIENCE 300000 /* tries; used up only by a failure */
 
 static const enum crowd_kind kinds[] = {
 	CROWD_SPIN, CROWD_SIGNALS, CROWD_CONTROL, CROWD_EXEC, CROWD_VIOLATE,

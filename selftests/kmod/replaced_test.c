@@ -23,7 +23,7 @@
 
 #define FILE_NAME "/tmp/replaced_test"
 #define FILE_BYTES (1ull << 33) /* as large as a shadow stack may be */
-#define PATIENCE 20000 /* milliseconds; used up only by a hang */
+#define PATIENCE 300000 /* milliseconds; used up only by a hang */
 #define MAX 64
 
 static int dev;

@@ -7,6 +7,7 @@
 #                   build/rules-system.csv
 #   make check-first  test callchains of the first run of each program, while the daemon loads its
 #                   tables, in guests (FIRST_GUESTS) whose clocks count instructions
+#   make check-cpus  load tables for 2,000 files, walk and unload in a guest with 64 CPUs (CPUS_NR)
 #   make check-chains  compare a million callchains (CHAINS_SAMPLES) of these programs with
 #                   copies of the stacks, on x86 by elfutils, too; takes hours, and is not part
 #                   of make check
@@ -145,6 +146,29 @@ CHECK_RULES += $(B)/guest/check-rules-cost-$(1)
 endef
 $(foreach g,$(RULES_GUESTS),$(eval $(call kmod_rules_cost_guest,$(g),$(firstword $(subst -, ,$(g))))))
 
+# A guest with many CPUs, of which each has memory of its own in the module.
+CPUS_GUEST := x86-qemu-7.2
+CPUS_NR ?= 64
+CPUS_FILES := 2000
+CPUS_SHSTK := $(B)/shstk $(B)/selftests/loader/libprotobuf-c.so.1
+CPUS_MODULE = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(CPUS_GUEST))))
+$(B)/guest/check-cpus: FORCE $$(if $$(call guest_ready,$(CPUS_GUEST)),$(B)/guest/init-x86 $(CPUS_SHSTK) \
+		$(B)/selftests/kmod/x86/rules_test $(B)/selftests/kmod/x86/rules_many $$(CPUS_MODULE))
+	@mkdir -p $(@D)
+	@{ echo '#!/bin/sh'; \
+	   echo "exec selftests/guest/run $(CPUS_GUEST) --cpus $(CPUS_NR) --out $(B)/guest/cpus \\"; \
+	   echo "	--memory 2048 --timeout 900 --append nohpet \\"; \
+	   echo "	--sysroot $(SHSTK_CACHE)/root-x86 --lib $(B)/selftests/loader \\"; \
+	   echo "	$(CPUS_MODULE) 'rules:many=$(B)/selftests/kmod/x86/rules_many $(CPUS_FILES)' \\"; \
+	   echo "	'kmod:rules=$(B)/selftests/kmod/x86/rules_test $(CPUS_SHSTK)' -shstk_perf"; } >$@
+	@chmod +x $@
+
+check-cpus:
+	$(Q).ci/packages-install build check guest
+	$(Q)selftests/guest/setup
+	$(Q)+$(CHECK_MAKE) run-check-cpus
+run-check-cpus: $(B)/guest/check-cpus
+	$(Q)selftests/run --guests $<
 check-rules:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup || $(SKIPPED)
@@ -163,4 +187,4 @@ check-chains:
 	$(Q)+$(CHECK_MAKE) run-check-chains
 run-check-chains: $(foreach g,$(CHAINS_GUESTS),$(B)/guest/rules-chains-$(g).sh)
 	$(Q)$(foreach s,$^,$(s) || exit 1;)
-.PHONY: check-rules run-check-rules check-first run-check-first check-chains run-check-chains
+.PHONY: check-cpus run-check-cpus check-rules run-check-rules check-first run-check-first check-chains run-check-chains

@@ -31,7 +31,7 @@
 
 #define noinline_ __attribute__((noinline, noclone))
 #define DEPTH 20
-#define PATIENCE 6000 /* tries of 10 ms each */
+#define PATIENCE 30000 /* tries of 10 ms each */
 #define LOADS 5
 #define FUNCTION_BYTES 256 /* more than ask() and stay() have */
 #define STATE_BYTES ((sizeof(struct rules_state) + 4095) & ~4095ul)

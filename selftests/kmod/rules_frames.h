@@ -7,6 +7,9 @@
 #define RULES_FRAMES_H
 
 /* These functions do not return. */
+void frame_of_jump(
+	void); /* described as the end of longjmp(): CFA in a register, and the return address */
+extern const char frame_of_jump_stays[];
 void returns_nowhere(void); /* its return address is where no code is */
 extern const char returns_nowhere_stays[];
 #ifdef __x86_64__
@@ -88,6 +91,17 @@ asm("	.text\n"
     "	mov %rsp, %rbp\n"
     "1:	jmp 1b\n"
     "	.cfi_endproc\n"
+    "	.globl frame_of_jump, frame_of_jump_stays\n"
+    "frame_of_jump:\n"
+    "	.cfi_startproc\n"
+    "	mov (%rsp), %rdx\n"
+    "	push $0\n"
+    "	mov %rsp, %rbp\n"
+    "	.cfi_def_cfa %rdi, 0\n"
+    "	.cfi_register %rip, %rdx\n"
+    "frame_of_jump_stays:\n"
+    "	jmp frame_of_jump_stays\n"
+    "	.cfi_endproc\n"
     "	.globl clone_failed, clone_child, clone_child_stays\n"
     "clone_failed:\n"
     "	.cfi_startproc\n"
@@ -136,12 +150,21 @@ asm("	.text\n"
     "	.balign 16\n"
     "	.globl return_in_register, calls_with_return_in_register\n"
     "	.globl called_with_return_in_register\n"
+    "	.globl frame_of_jump, frame_of_jump_stays\n"
     "	.globl returns_nowhere, returns_nowhere_stays\n"
     "returns_nowhere:\n"
     "	.cfi_startproc\n"
     "	mov x30, #4\n"
     "returns_nowhere_stays:\n"
     "	b returns_nowhere_stays\n"
+    "	.cfi_endproc\n"
+    "frame_of_jump:\n"
+    "	.cfi_startproc\n"
+    "	mov x13, x30\n"
+    "	.cfi_def_cfa x0, 0\n"
+    "	.cfi_register x30, x13\n"
+    "frame_of_jump_stays:\n"
+    "	b frame_of_jump_stays\n"
     "	.cfi_endproc\n"
     "return_in_register:\n"
     "	.cfi_startproc\n"

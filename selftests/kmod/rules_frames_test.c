@@ -45,7 +45,7 @@
 #define DEPTH 20
 #define DEEP 300 /* more entries than perf's chains have */
 #define SAMPLES 30
-#define PATIENCE 1200 /* tries of 50 ms each */
+#define PATIENCE 6000 /* tries of 50 ms each */
 #define BOTTOM_BYTES 256
 #define FOREVER_BYTES 8 /* size of forever() alone */
 #define VDSO_BYTES 0x4000
@@ -801,6 +801,8 @@ static const struct way ways[] = {
 	  forever, 0, DEPTH, false, false, 2 },
 	{ "a return address that is none", descend, returns_nowhere, 2, returns_nowhere_stays, 1,
 	  DEPTH, false, false },
+	{ "the end of longjmp(), whose frame record is another one's", descend, frame_of_jump, 4,
+	  frame_of_jump_stays, 1, DEPTH, false, false },
 	{ "code in a copy that lies in its place, but for the ends", descend_in_copy, forever,
 	  FOREVER_BYTES, NULL, 2, DEPTH, false, false },
 #ifdef __x86_64__

@@ -31,7 +31,7 @@
 #define FOLDER "/tmp/rules_fuzz"
 #define ROOM (1 << 22)
 #define PERIOD 1000000 /* ns */
-#define PATIENCE 120 /* seconds; used up only by a failure */
+#define PATIENCE 300 /* seconds; used up only by a failure */
 #define NR_FILES 4
 #define DEPTH 20
 #define MOST_ERRNO 134

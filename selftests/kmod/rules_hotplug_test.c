@@ -27,7 +27,7 @@
 #define PERIOD 200000 /* ns */
 #define CHILDREN 3
 #define ENOUGH 20 /* walks in each state of the CPU */
-#define PATIENCE 120000 /* milliseconds; used up only by a hang */
+#define PATIENCE 300000 /* milliseconds; used up only by a hang */
 
 static pid_t start(void)
 {

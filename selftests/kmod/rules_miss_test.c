@@ -39,7 +39,7 @@
 #define FILES "/sys/module/shstk_perf/rules/files"
 #define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
 #define PERIOD 200000 /* ns */
-#define PATIENCE 1200 /* tries of 50 ms each */
+#define PATIENCE 6000 /* tries of 50 ms each */
 #define FLOOD 100 /* files of one process: more than there is room for */
 #define FLOOD_SAMPLES 2000
 #define OF_PROCESS 8 /* misses that are kept for one process */

@@ -37,7 +37,7 @@
 #define PERIOD 200000 /* ns */
 #define FOLDER "/tmp/rules_unload"
 #define FILE_NAME FOLDER "/file"
-#define WAIT_MS 60000 /* used up only by a hang */
+#define WAIT_MS 300000 /* used up only by a hang */
 #define SAMPLES 20
 
 static const char *module;

@@ -22,7 +22,7 @@
 #include "stall.h"
 #include "linux/shstk.h"
 
-#define PATIENCE 60000 /* milliseconds; used up only by a hang */
+#define PATIENCE 300000 /* milliseconds; used up only by a hang */
 
 static struct shstk_ioc_trace trace = {
 	.max_entries = 1,

@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define UNLOAD_PATIENCE 60000 /* milliseconds; used up only by a hang */
+#define UNLOAD_PATIENCE 300000 /* milliseconds; used up only by a hang */
 
 /* Loads a module. Returns 0 or a negative errno. */
 static inline int module_load(const char *path)

@@ -75,11 +75,14 @@ def is_waiting(process):
 
 def meet_interpreter(program, recorder):
     """Has the program load its interpreter, and waits until the recorder has the program that reads frames. If
-    the kernel refuses that, the recorder says so in the end."""
-    before, until = bpf_programs(recorder), time.monotonic() + 60
+    the kernel refuses that, the recorder does nothing for a minute, and says so in the end."""
+    before, until, idle = bpf_programs(recorder), time.monotonic() + 400, 0
     equal(go_on(program), 'ready\n', 'the program')
-    while recorder.poll() is None and time.monotonic() < until and \
-            not (is_waiting(recorder) and bpf_programs(recorder) != before):
+    while recorder.poll() is None and time.monotonic() < until and idle < 6000:
+        if is_waiting(recorder):
+            if bpf_programs(recorder) != before:
+                break
+            idle += 1
         time.sleep(0.01)
     go_on(program)
 

@@ -16,8 +16,10 @@
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/symbol.h"
 #include "tools/language/languages.h"
+#include "tools/language/read.h"
 #include "tools/proc/maps.h"
 #include "tools/trace/interpreted.h"
+#include "tools/trace/waiting_tasks.h"
 
 #include "kselftest_harness.h"
 
@@ -165,20 +167,29 @@ static pid_t start_traced(void)
 	return pid > 0 && waitpid(pid, &status, 0) == pid && WIFSTOPPED(status) ? pid : -1;
 }
 
+/* Makes this program the only interpreter that @i knows. Returns whether it is known. */
+static bool know_module(struct interpreted *i)
+{
+	struct language_module module;
+
+	if (!open_module(&module))
+		return false;
+	i->all = languages_create(NULL);
+	if (i->all) {
+		languages_stopped_only(i->all);
+		i->number = languages_find(i->all, &module);
+	}
+	close(module.fd);
+	return i->all && i->number == 1;
+}
+
 TEST(threads_are_held_for_a_time_only)
 {
 	struct trace_thread thread = { .sampled = true };
 	unsigned int reads = 0;
 	struct interpreted i = { .read = read_slowly, .arg = &reads, .account = get_account() };
-	struct language_module module;
 
-	ASSERT_TRUE(open_module(&module));
-	i.all = languages_create(NULL);
-	ASSERT_NE(NULL, i.all);
-	languages_stopped_only(i.all);
-	i.number = languages_find(i.all, &module);
-	close(module.fd);
-	ASSERT_EQ(1, i.number);
+	ASSERT_TRUE(know_module(&i));
 	thread.tid = start_traced();
 	if (thread.tid < 0)
 		SKIP(return, "processes may not be traced here");
@@ -195,6 +206,62 @@ TEST(threads_are_held_for_a_time_only)
 	interpreted_deinit(&i);
 	if (!reads)
 		SKIP(return, "the thread pointer of a traced process cannot be read here");
+}
+
+/* Reads a page of pointers to its own beginning. Then there is no time left. */
+static int read_last(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	static const uint64_t word = BASE;
+	struct interpreted *i = arg;
+
+	(void)addr;
+	for (size_t at = 0; at + sizeof(word) <= size; at += sizeof(word))
+		memcpy((uint8_t *)buf + at, &word, sizeof(word));
+	i->until = 1;
+	return 0;
+}
+
+TEST(tasks_are_read_for_a_time_only_from_what_is_kept_too)
+{
+	struct interpreted i = { .read = read_last, .arg = &i, .account = get_account() };
+	struct waiting_tasks tasks = { .layout.runtime = BASE };
+
+	ASSERT_TRUE(know_module(&i));
+	EXPECT_EQ(-ETIMEDOUT, waiting_tasks_take(&tasks, &i));
+	waiting_tasks_deinit(&tasks);
+	interpreted_deinit(&i);
+}
+
+/* Reads nothing, and returns the error at @arg. */
+static int read_nothing(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	(void)addr;
+	(void)buf;
+	(void)size;
+	return *(const int *)arg;
+}
+
+TEST(a_function_for_which_no_time_is_left_is_told_from_one_that_cannot_be_read)
+{
+	int err = -ETIMEDOUT;
+	const struct language_thread thread = { .read = read_nothing, .arg = &err, .stop = 1 };
+	struct languages *all = languages_create(NULL);
+	struct language_reading *reading;
+	struct language_module module;
+	uint64_t place;
+
+	ASSERT_TRUE(all && open_module(&module));
+	languages_stopped_only(all);
+	ASSERT_EQ(1, languages_find(all, &module));
+	close(module.fd);
+	reading = language_reading_create(all, 1, &thread);
+	ASSERT_NE(NULL, reading);
+	EXPECT_EQ(-ETIMEDOUT, language_reading_place(reading, BASE, 0, &place));
+	err = -EIO;
+	EXPECT_EQ(-EFAULT, language_reading_place(reading, BASE, 0, &place));
+	EXPECT_EQ(-EAGAIN, language_reading_place(reading, 0, 0, &place));
+	language_reading_destroy(reading);
+	languages_destroy(all);
 }
 
 TEST_HARNESS_MAIN

@@ -18,8 +18,9 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
 		place read python/frame python/function python/python python/recognise python/thread python/versions \
 		php/cold php/frame php/function php/php php/recognise php/versions \
-		ruby/frame ruby/function ruby/hidden ruby/recognise ruby/ruby ruby/versions \
-		v8/baseline v8/calls v8/frame v8/function v8/positions v8/recognise v8/states v8/v8 v8/versions) \
+		ruby/frame ruby/function ruby/hidden ruby/names ruby/recognise ruby/ruby ruby/versions \
+		v8/accessors v8/baseline v8/calls v8/frame v8/function v8/positions v8/recognise v8/safepoints v8/states v8/v8 \
+		v8/versions) \
 		$(B)/tools/elf/symbols.o $(B)/tools/convert/context_variable.o $(B)/tools/repeats.o $(B)/libshstk-symbol.a \
 		$(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
@@ -37,14 +38,29 @@ $(LANGUAGE_B)/positions_test: selftests/language/positions_test.c $(patsubst %,$
 
 CHECK += $(LANGUAGE_B)/positions_test
 
+# Where functions with native frames of their own stand, with stacks of the test's own.
+$(LANGUAGE_B)/place_test: selftests/language/place_test.c $(B)/tools/language/place.o
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
+
+CHECK += $(LANGUAGE_B)/place_test
+
 # What is told of V8's machine code, with records of the test's own.
 $(LANGUAGE_B)/states_test: selftests/language/states_test.c $(patsubst %,$(B)/tools/language/v8/%.o,baseline calls frame \
-		function positions states versions) $(B)/lib/native/libshstk.a
+		function positions safepoints states versions) $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
 		$(filter %.c %.o %.a,$^)
 
 CHECK += $(LANGUAGE_B)/states_test
+
+# What V8 has no variables for is found by its code, with code of the test's own.
+$(LANGUAGE_B)/accessors_test: selftests/language/accessors_test.c $(B)/tools/language/v8/accessors.o
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^)
+
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/accessors_test)
 
 # How far threads lie below their thread pointers on arm64, with code of the test's own.
 $(LANGUAGE_B)/thread_test: selftests/language/thread_test.c $(patsubst %,$(B)/tools/%.o,language/python/thread elf/symbols) \
@@ -64,10 +80,26 @@ $(LANGUAGE_B)/hidden_test: selftests/language/hidden_test.c $(B)/tools/language/
 
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/hidden_test)
 
+# The tasks of Python, with memory of the test's own.
+$(LANGUAGE_B)/awaits_test: selftests/language/awaits_test.c $(patsubst %,$(B)/tools/language/python/%.o,awaits function versions) \
+		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ \
+		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
+
+CHECK += $(LANGUAGE_B)/awaits_test
+
 # The BPF objects lie beside the program that loads them, as they do in an installation.
 $(LANGUAGE_B)/shstk-%.bpf.o: $(B)/shstk-%.bpf.o
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
+
+# How Ruby's table of names is found, with code of the test's own.
+$(LANGUAGE_B)/names_test: selftests/language/names_test.c $(patsubst %,$(B)/tools/language/ruby/%.o,names versions)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
+
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/names_test)
 
 # The program has the name of an interpreter.
 $(LANGUAGE_B)/python3-forged: selftests/language/forged.c
@@ -84,10 +116,20 @@ $(LANGUAGE_B)/forged/node: selftests/language/forged_node.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
 
-# This one has the version of Node.js 24.
+# This one has a version that nobody knows.
 $(LANGUAGE_B)/newer/node: selftests/language/forged_node.c
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -DMAJOR=13 -DMINOR=6 -o $@ $<
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -DMAJOR=99 -DMINOR=9 -o $@ $<
+
+# This one is taken for Python without its lock.
+$(LANGUAGE_B)/free_threaded/python3: selftests/language/refused_python.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -rdynamic -o $@ $<
+
+# This one for a Python that nobody knows yet.
+$(LANGUAGE_B)/newer/python3: selftests/language/refused_python.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -rdynamic -DVERSION=0x036300f0 -o $@ $<
 
 LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
 selftests/language/python_test.py selftests/language/ways_test.py selftests/language/tasks_test.py: | $(LANGUAGE_TRUTH)
@@ -99,9 +141,10 @@ selftests/language/lent_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forge
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/ruby-forged \
 	$(LANGUAGE_B)/forged/node
 selftests/language/trace_test.py selftests/language/java_test.py: | all
+selftests/language/tree_test.py: | all $(LANGUAGE_B)/newer/python3 $(LANGUAGE_B)/free_threaded/python3
 selftests/language/allocations_test.py: | all $(LANGUAGE_B)/late.so $(LANGUAGE_B)/embed
 selftests/language/both_test.py: | all
-selftests/language/languages_test.py: | all $(LANGUAGE_B)/newer/node
+selftests/language/languages_test.py: | all $(LANGUAGE_B)/newer/node $(LANGUAGE_B)/free_threaded/python3
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
 
@@ -134,7 +177,7 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php ruby node java hostile trace both processes languages allocations ways tasks lent))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php ruby node java hostile trace both processes languages allocations ways tasks tree lent))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here, and of SAMPLES=5000 stacks
 #	how many are right

@@ -16,6 +16,7 @@
 #include "kselftest_harness.h"
 
 #define MEMORY 0x1000 /* its address */
+#define MEMORY_BYTES 0x800
 #define FUNCTION 64 /* bytes from one function to the next */
 #define INDEX 0x400 /* offset of what __tls_get_addr() gets */
 #define MACHINE 0x600 /* offset of the variable with the virtual machine */
@@ -26,18 +27,7 @@
 #define CONTEXT_BYTES 27 /* of code that reads a member of the context, and are looked at */
 #define MACHINE_BYTES 14
 
-static uint8_t memory[0x800];
-
-static int read_memory(void *arg, uint64_t addr, void *buf, size_t size)
-{
-	(void)arg;
-	if (addr < MEMORY || addr - MEMORY + size > sizeof(memory))
-		return -EFAULT;
-	memcpy(buf, memory + (addr - MEMORY), size);
-	return 0;
-}
-
-static const struct language_module module = { .fd = -1, .read = read_memory };
+#include "selftests/language/own_memory.h"
 
 /* Writes the distance from behind @at to @to. */
 static void put_distance(uint8_t *at, size_t to)

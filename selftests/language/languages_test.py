@@ -13,7 +13,8 @@ FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 from harness import HERE, Process, Skip, check, main, shstk, test    # noqa: E402
 from languages import ROWS, is_installed, record, write_sources    # noqa: E402
-from permitted import check_not_refused, skip_unless_native_read, skip_unless_read    # noqa: E402
+from permitted import (    # noqa: E402
+    check_not_refused, skip_for_machine, skip_unless_native_read, skip_unless_read)
 
 SECONDS = 1
 
@@ -73,19 +74,30 @@ def node():
     check(shown, said)
 
 
+def check_refused(program, words):
+    """The program, which is a forged interpreter, is refused with these words."""
+    seconds, said = SECONDS, ''
+    with tempfile.TemporaryDirectory() as folder, Process([os.path.join(HERE, program)]) as process:
+        while words not in said and seconds <= LONGEST:
+            said = shstk('record', '-F', '499', f'--duration={seconds}', '-p', str(process.pid),
+                         '-o', os.path.join(folder, 'out.folded')).stderr
+            if words not in said:
+                skip_for_machine(said)
+            seconds *= 2
+        process.kill()
+    check('functions of programs in an interpreter are not shown: ' + words in said, said)
+
+
 @test
 def newer():
     """a version of V8 that is not known is refused by name"""
-    seconds, said = SECONDS, ''
-    with tempfile.TemporaryDirectory() as folder, Process([os.path.join(HERE, 'newer', 'node')]) as process:
-        while 'V8 13.6 is not known' not in said and seconds <= LONGEST:
-            said = shstk('record', '-F', '499', f'--duration={seconds}', '-p', str(process.pid),
-                         '-o', os.path.join(folder, 'out.folded')).stderr
-            if 'V8 13.6' not in said:
-                skip_unless_native_read(said)
-            seconds *= 2
-        process.kill()
-    check('functions of programs in an interpreter are not shown: JavaScript: V8 13.6 is not known' in said, said)
+    check_refused('newer/node', 'JavaScript: V8 99.9 is not known')
+
+
+@test
+def free_threaded():
+    """so is Python without its lock"""
+    check_refused('free_threaded/python3', 'Python 3.14: a free-threaded build, which is not known')
 
 
 def perf_file(folder, command):

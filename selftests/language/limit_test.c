@@ -6,7 +6,10 @@
  * This program is the interpreter: it has the symbols, the thread state and the frames of Python
  * 3.11 (tools/language/python/versions.c).
  */
+#include <elf.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -182,13 +185,20 @@ static bool find_code(struct language_module *m)
 	return found;
 }
 
+/* Opens this program's file, whose code is mapped. Returns false if that fails. */
+static bool open_own(struct language_module *m, struct shstk_account *account)
+{
+	*m = (struct language_module){ .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
+				       .read = read_own,
+				       .account = account };
+	return m->fd >= 0 && find_code(m);
+}
+
 /* Returns the number of this interpreter, which is read with what the account has. */
 static int find_own(struct languages *all, struct shstk_account *account)
 {
-	struct language_module m = { .fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC),
-				     .read = read_own,
-				     .account = account };
-	int ret = m.fd >= 0 && find_code(&m) ? languages_find(all, &m) : -1;
+	struct language_module m;
+	int ret = open_own(&m, account) ? languages_find(all, &m) : -1;
 
 	close(m.fd);
 	return ret;
@@ -243,6 +253,65 @@ TEST(a_large_file_that_claims_to_be_an_interpreter_is_told_of)
 	ASSERT_LE(0, m.fd);
 	EXPECT_EQ(0, languages_find(all, &m));
 	EXPECT_EQ(SHSTK_EXCESS_MEMORY, excess(symbols));
+	close(m.fd);
+	languages_destroy(all);
+	shstk_symbols_destroy(symbols);
+}
+
+/* ---- Files that are none, or of another kind of machine ---- */
+
+TEST(a_program_with_a_function_that_is_named_as_Rubys_version_is_no_Ruby)
+{
+	struct shstk_symbols *symbols = store(256 * MIB, 0);
+	struct language_found found;
+	struct language_module m;
+	struct reason why;
+
+	/* This program has such a function: it looks versions up. */
+	ASSERT_TRUE(open_own(&m, account_of(symbols)));
+	ASSERT_TRUE(shstk_account_begin(m.account));
+	EXPECT_EQ(-ENOENT, language_ruby.recognise(&m, &found, &why));
+	shstk_account_end(m.account);
+	close(m.fd);
+	shstk_symbols_destroy(symbols);
+}
+
+/* Makes a copy of a file, which says that it is of another machine. Returns a descriptor. */
+static int copy_for(int from, Elf64_Half machine)
+{
+	const int to = memfd_create("python3", MFD_CLOEXEC);
+	char buf[4096];
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(from, buf, sizeof(buf), at)) > 0 && pwrite(to, buf, n, at) == n)
+		at += n;
+	if (pwrite(to, &machine, sizeof(machine), offsetof(Elf64_Ehdr, e_machine)) !=
+	    sizeof(machine))
+		return -1;
+	return to;
+}
+
+TEST(an_interpreter_of_another_kind_of_machine_is_refused_for_that)
+{
+	const unsigned long version = Py_Version;
+	struct shstk_symbols *symbols = store(256 * MIB, 0);
+	struct languages *all = make_languages();
+	struct language_module m;
+	int own;
+
+	ASSERT_TRUE(open_own(&m, account_of(symbols)));
+	own = m.fd;
+	m.fd = copy_for(own, EM_RISCV);
+	ASSERT_LE(0, m.fd);
+	/* Its version is not known either, but on no such machine one is. */
+	Py_Version = 0x036302f0;
+	EXPECT_EQ(0, languages_find(all, &m));
+	ASSERT_NE(NULL, languages_refused(all));
+	EXPECT_EQ(0,
+		  strcmp("[python] is not known on this kind of machine", languages_refused(all)));
+	Py_Version = version;
+	close(own);
 	close(m.fd);
 	languages_destroy(all);
 	shstk_symbols_destroy(symbols);

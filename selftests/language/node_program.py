@@ -15,7 +15,7 @@ from harness import run
 import written_program
 
 NODE = os.environ.get('NODE', '/usr/bin/node')
-KNOWN = '10.2.', '11.3.'    # versions of V8 that are known
+KNOWN = '10.2.', '11.3.', '12.4.', '13.6.'    # versions of V8 that are known
 
 WORK = [
     ['for (let j = 0; j < n; j++)', ' s += j * j % 7;'],

@@ -33,6 +33,21 @@ def skip_unless_native_read(said):
     skip_unless_read(said)
 
 
+# Reasons of the machine, for any interpreter.
+MACHINE = 'by BPF|not permitted|the broker|on this kind of machine|on arm64'
+
+
+def skip_for_machine(said):
+    """Skips a test of what is said of an interpreter where this machine has no frames read of any; other
+    reasons for that are not looked for."""
+    check_not_refused(said)
+    refusal = re.search('.*are not shown: .*', said)
+    if refusal and re.search(MACHINE, refusal.group()):
+        raise Skip(refusal.group())
+    if not refusal and 'stacks copied' not in said:
+        raise Skip('stacks are not copied here: ' + (said.strip().splitlines() or ['nothing is said'])[-1])
+
+
 def skip_unless_read(said):
     """Skips a test whose recording, which said that, could not read frames.
     A BPF program that the kernel refuses fails it."""

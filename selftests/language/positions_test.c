@@ -144,7 +144,7 @@ static unsigned int place(struct languages *all, int number, unsigned int first)
 	const struct language_sample sample = { .number = number, .tid = 1, .pc = PC };
 	const uint64_t pc = PC, sp = 0;
 	const uint8_t mark = SHSTK_MARK_PC;
-	const struct native_stack native = { &pc, &mark, &sp, 1, true };
+	const struct native_stack native = { &pc, &mark, &sp, 1, true, NULL, NULL };
 
 	record.moment = (struct language_moment){
 		.kind = LANGUAGE_MOMENT,
@@ -249,7 +249,7 @@ static unsigned int place_deep(struct languages *all, int number, bool repeats, 
 	const struct language_sample sample = { .number = number, .tid = 1, .pc = PC, .fold = fold };
 	const uint64_t pc = PC, sp = 0;
 	const uint8_t mark = SHSTK_MARK_PC;
-	const struct native_stack native = { &pc, &mark, &sp, 1, true };
+	const struct native_stack native = { &pc, &mark, &sp, 1, true, NULL, NULL };
 
 	record.moment = (struct language_moment){
 		.kind = LANGUAGE_MOMENT,

@@ -7,6 +7,10 @@ Each function's name tells who calls it: n_0_2 is called by n_0, at one line onl
 fiber lies in the lines of the function that uses it. FOLDER/functions.txt has a line for each function:
 name, number, line of the call, first and last line. At lines that end in "#" the number is about to
 change.
+
+Before that, the program calls all functions once while Ruby tells it of each call. FOLDER/calls.txt has the
+stack of each, the innermost function first, as LABEL@FILE:LINE, separated by tabs. A function in C that is just
+called comes before these, as NAME@.
 """
 import sys
 
@@ -29,12 +33,21 @@ WORK = [
     ['s = Thread.new {', ' catch(:done) { 1.upto(n) { |k| throw :done, k if k * 2 > n } }', '}.value',
      'GC.start if s % 16 == NUMBER % 16'],
 ]
-HEAD = ["$map = IO::Buffer.map(File.open(ARGV[0], 'r+'), 4096)"]
+HEAD = ['$calls = {}',
+        '$trace = TracePoint.new(:c_call, :call, :b_call) do |t|',
+        ' stack = caller_locations(1).map { |at| "#{at.label}@#{at.path}:#{at.lineno}" }',
+        ' stack.unshift("#{t.method_id}@") if t.event == :c_call',
+        ' $calls[stack.join("\t")] = true',
+        'end',
+        '$map = IO::Buffer.new(4096)']
 BEGIN = ['def NAME(n) #', ' $map.set_value(:u64, 0, NUMBER) #']
 CALL = [' NAME(n) #']
 GO_ON = [' $map.set_value(:u64, 0, NUMBER) #', ' (n >> 2).times { |k|', '  s = k', ' }']
 END = [' return s #', 'end #']
-LOOP = ['while true', ' n(400) #', 'end']
+LOOP = ['$trace.enable', 'n(64)', '$trace.disable',
+        "File.write(File.join(__dir__, 'calls.txt'), $calls.keys.join(\"\\n\"))",
+        "$map = IO::Buffer.map(File.open(ARGV[0], 'r+'), 4096)",
+        'while true', ' n(400) #', 'end']
 
 
 def write(folder):

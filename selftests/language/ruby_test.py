@@ -32,6 +32,16 @@ def command(word):
 
 
 RUN = add_tests(command, RubyJudge)
+
+
+@test
+def written_in_c():
+    """functions in C are among them, with the names that Ruby has"""
+    counts = RUN.judged[0].counts
+    shown, missing = counts['functions in C'], counts['functions in C that are not shown']
+    check(shown > missing, f'{shown}, {missing} are not shown')
+
+
 SWITCHES = """
 def produce = Enumerator.new { |y| loop { y << 1 } }
 def consume(e) = 1000.times { e.next }

@@ -76,6 +76,40 @@ static const struct states newer = {
 	.nr = 4,
 };
 
+static const struct states version_12_4 = {
+	.major = 12,
+	.minor = 4,
+	.bytes = {
+		/* The same in other numbers. */
+		12, 0, SIGNED(2), SIGNED(2),
+		0, SIGNED(5), SIGNED(1), SIGNED(4), 0, 0, 14, SIGNED(40), 33, 0x81, 1,
+		1, SIGNED(3), SIGNED(0), SIGNED(2),
+		12, 19, SIGNED(2), SIGNED(2), 40 + 3, 2, SIGNED(1), SIGNED(2), 0,
+		13, 28, SIGNED(2), SIGNED(2), 1, SIGNED(8), SIGNED(1), SIGNED(4), 39, 3,
+		12, 0, SIGNED(2), SIGNED(2), 40 + 2,
+	},
+	.size = 43,
+	.begins = { 0, 19, 28, 38 },
+	.nr = 4,
+};
+
+static const struct states version_13_6 = {
+	.major = 13,
+	.minor = 6,
+	.bytes = {
+		/* The third operand of a function is its bytecode. */
+		14, 0, SIGNED(2), SIGNED(2),
+		0, SIGNED(5), SIGNED(1), SIGNED(0), SIGNED(4), 0, 0, 20, SIGNED(40), 38, 0x81, 1,
+		1, SIGNED(3), SIGNED(0), SIGNED(1), SIGNED(2),
+		14, 21, SIGNED(2), SIGNED(2), 45 + 3, 2, SIGNED(1), SIGNED(2), 0,
+		15, 30, SIGNED(2), SIGNED(2), 1, SIGNED(8), SIGNED(1), SIGNED(0), SIGNED(4), 44, 3,
+		14, 0, SIGNED(2), SIGNED(2), 45 + 2,
+	},
+	.size = 46,
+	.begins = { 0, 21, 30, 41 },
+	.nr = 4,
+};
+
 static void put(uint8_t *to, uint32_t number)
 {
 	memcpy(to + 4, &number, sizeof(number));
@@ -141,6 +175,8 @@ FIXTURE_VARIANT(states)
 
 FIXTURE_VARIANT_ADD(states, version_10_2){ &old, 6 };
 FIXTURE_VARIANT_ADD(states, version_11_3){ &newer, 5 };
+FIXTURE_VARIANT_ADD(states, version_12_4){ &version_12_4, 5 };
+FIXTURE_VARIANT_ADD(states, version_13_6){ &version_13_6, 5 };
 
 FIXTURE_SETUP(states)
 {
@@ -200,16 +236,96 @@ TEST_F(states, elsewhere_nothing_is_told)
 
 TEST(a_state_takes_what_an_earlier_one_has)
 {
+	static const struct states *const all[] = { &newer, &version_12_4, &version_13_6 };
 	struct language_part parts[LANGUAGE_PARTS];
 	struct language_function f;
 
-	make(&newer, &f);
-	ASSERT_EQ(2, expand(&f, CALL(2), NATIVE_RETURN, parts));
-	EXPECT_EQ(INLINED, parts[0].id);
-	EXPECT_EQ(V8_BYTECODE - 3, parts[0].at);
-	EXPECT_EQ(OWN, parts[1].id);
-	EXPECT_EQ(V8_BYTECODE - 8, parts[1].at);
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++) {
+		make(all[i], &f);
+		ASSERT_EQ(2, expand(&f, CALL(2), NATIVE_RETURN, parts));
+		EXPECT_EQ(INLINED, parts[0].id);
+		EXPECT_EQ(V8_BYTECODE - 3, parts[0].at);
+		EXPECT_EQ(OWN, parts[1].id);
+		EXPECT_EQ(V8_BYTECODE - 8, parts[1].at);
+		release(&f);
+	}
+}
+
+/* ---- The compiler between the first and the last one ---- */
+
+/*
+ * As V8 13.6 has it: a head, then where a call returns to, the number of its exit, where that is, and what is on the
+ * stack. The third one has no exit, the exit of the fifth one is elsewhere.
+ */
+static const uint8_t calls[] = {
+	17, 0,	0,	    0,		 5, 0, 0,  0,	       0x93,	    0, 0, 0,  6, 0, 0,
+	0,  10, CHECKS + 1, EXIT(0) + 1, 0, 0, 30, CHECKS + 2, EXIT(1) + 1, 0, 0, 40, 0, 0, 0,
+	0,  50, CHECKS + 3, EXIT(2) + 1, 0, 0, 70, CHECKS + 4, EXIT(3) + 2, 0, 0,
+};
+
+/* Takes apart code of that compiler, with so many bytes of these calls. */
+static void make_middle(size_t size, struct language_function *ret)
+{
+	const struct states *s = &version_13_6;
+	static struct language_code code;
+	uint8_t *to = code.table + size;
+
+	code = (struct language_code){ .id = CODE };
+	code.words[NATIVE_KIND] = NATIVE_MACHINE;
+	code.words[NATIVE_CODE_FUNCTION] = OWN;
+	code.words[NATIVE_CODE_MIDDLE] = 1;
+	code.words[NATIVE_CODE_EXITS] = EXITS;
+	code.words[NATIVE_CODE_CHECKS] = CHECKS;
+	code.words[NATIVE_CODE_BYTES] = size;
+	code.words[NATIVE_CODE_RETURNS] = (uint64_t)s->nr * NATIVE_RETURN_BYTES;
+	code.words[NATIVE_CODE_STATES] = s->size;
+	memcpy(code.table, calls, size);
+	for (unsigned int i = 0; i < s->nr; i++, to += NATIVE_RETURN_BYTES) {
+		put(to + 8, s->begins[i]);
+		put(to + 16, EXIT(i));
+	}
+	memcpy(to, s->bytes, s->size);
+	if (v8_function(v8_version(s->major, s->minor), &code,
+			(size_t)(to - (uint8_t *)&code) + s->size, ret))
+		abort();
+}
+
+/* Returns at which bytecode of its function code is to which a call returns; -1: it is not known. */
+static int returned_at(const struct language_function *f, int at)
+{
+	struct language_part parts[LANGUAGE_PARTS];
+	const unsigned int nr = expand(f, at, NATIVE_RETURN, parts);
+
+	if (!nr || parts[nr - 1].id != OWN)
+		abort();
+	return parts[nr - 1].at <= V8_BYTECODE ? V8_BYTECODE - parts[nr - 1].at : -1;
+}
+
+TEST(calls_of_the_middle_compiler_return_to_where_its_table_says)
+{
+	struct language_function f;
+
+	make_middle(sizeof(calls), &f);
+	EXPECT_EQ(5, returned_at(&f, 10));
+	EXPECT_EQ(5, returned_at(&f, 30));
+	EXPECT_EQ(-1, returned_at(&f, 40));
+	EXPECT_EQ(8, returned_at(&f, 50));
+	EXPECT_EQ(-1, returned_at(&f, 70));
+	EXPECT_EQ(5, returned_at(&f, EXIT(0)));
 	release(&f);
+}
+
+TEST(a_table_of_calls_that_was_cut_tells_of_those_it_has)
+{
+	struct language_function f;
+
+	for (size_t size = 0; size < sizeof(calls); size++) {
+		make_middle(size, &f);
+		EXPECT_EQ(size < 16 + 5 ? -1 : 5, returned_at(&f, 10));
+		EXPECT_EQ(size < 16 + 20 ? -1 : 8, returned_at(&f, 50));
+		EXPECT_EQ(-1, returned_at(&f, 0));
+		release(&f);
+	}
 }
 
 TEST(a_bytecode_beyond_all_places_has_none)
@@ -295,14 +411,14 @@ TEST(what_follows_a_table_of_positions_that_was_cut_has_none)
 /* ---- The first compiler ---- */
 
 /* A bytecode of one byte, one of two whose operand a prefix makes twice as wide, and one of three. */
-static const uint8_t bytecodes[] = { 14, 0, 11, 1, 2, 34, 3, 4 };
+static const uint8_t bytecodes[] = { 14, 0, 11, 1, 2, 35, 3, 4 };
 
 /* Four bytes of code come first. The second bytecode has none. */
 static const uint8_t bytes_of_code[] = { 4, 5, 0, 0x82, 1 };
 
 /* Takes apart what is copied of such code. */
-static void make_baseline(const uint8_t *table, size_t table_size, size_t bytecodes_size, int minor,
-			  struct language_function *ret)
+static void make_baseline(const uint8_t *table, size_t table_size, size_t bytecodes_size,
+			  const struct v8_version *version, struct language_function *ret)
 {
 	static struct language_code code;
 
@@ -313,7 +429,7 @@ static void make_baseline(const uint8_t *table, size_t table_size, size_t byteco
 	code.words[NATIVE_CODE_SIZE] = code.words[NATIVE_CODE_BYTES] = bytecodes_size;
 	memcpy(code.table, table, table_size);
 	memcpy(code.table + table_size, bytecodes, bytecodes_size);
-	if (v8_function(v8_version(minor == 2 ? 10 : 11, minor), &code,
+	if (v8_function(version, &code,
 			offsetof(struct language_code, table) + table_size + bytecodes_size, ret))
 		abort();
 }
@@ -334,12 +450,12 @@ static int bytecode_at(const struct language_function *f, int at, unsigned int f
 
 TEST(code_of_the_first_compiler_is_of_one_bytecode_after_the_other)
 {
-	static const int minors[] = { 2, 3 };
+	static const int versions[][2] = { { 10, 2 }, { 11, 3 }, { 12, 4 }, { 13, 6 } };
 	struct language_function f;
 
-	for (size_t i = 0; i < sizeof(minors) / sizeof(*minors); i++) {
-		make_baseline(bytes_of_code, sizeof(bytes_of_code), sizeof(bytecodes), minors[i],
-			      &f);
+	for (size_t i = 0; i < sizeof(versions) / sizeof(*versions); i++) {
+		make_baseline(bytes_of_code, sizeof(bytes_of_code), sizeof(bytecodes),
+			      v8_version(versions[i][0], versions[i][1]), &f);
 		EXPECT_EQ(-1, bytecode_at(&f, 0, 0));
 		EXPECT_EQ(-1, bytecode_at(&f, 3, 0));
 		EXPECT_EQ(0, bytecode_at(&f, 4, 0));
@@ -354,7 +470,8 @@ TEST(a_call_that_ends_the_code_of_a_bytecode_is_of_that_one)
 {
 	struct language_function f;
 
-	make_baseline(bytes_of_code, sizeof(bytes_of_code), sizeof(bytecodes), 3, &f);
+	make_baseline(bytes_of_code, sizeof(bytes_of_code), sizeof(bytecodes), v8_version(11, 3),
+		      &f);
 	EXPECT_EQ(-1, bytecode_at(&f, 4, NATIVE_RETURN));
 	EXPECT_EQ(0, bytecode_at(&f, 5, NATIVE_RETURN));
 	EXPECT_EQ(0, bytecode_at(&f, 9, NATIVE_RETURN));
@@ -367,12 +484,12 @@ TEST(a_table_that_is_not_of_the_bytecode_tells_nothing)
 	struct language_function f;
 
 	for (size_t table = 0; table < sizeof(bytes_of_code); table++) {
-		make_baseline(bytes_of_code, table, sizeof(bytecodes), 3, &f);
+		make_baseline(bytes_of_code, table, sizeof(bytecodes), v8_version(11, 3), &f);
 		EXPECT_EQ(-1, bytecode_at(&f, 4, 0));
 		release(&f);
 	}
 	for (size_t size = 0; size < sizeof(bytecodes); size++) {
-		make_baseline(bytes_of_code, sizeof(bytes_of_code), size, 3, &f);
+		make_baseline(bytes_of_code, sizeof(bytes_of_code), size, v8_version(11, 3), &f);
 		EXPECT_EQ(-1, bytecode_at(&f, 4, 0));
 		release(&f);
 	}

@@ -10,7 +10,7 @@ import time
 
 from harness import Skip, check, end_with_parent, shstk
 
-PATIENCE = 120      # seconds until all threads wait
+PATIENCE = 450      # seconds until all threads wait
 
 
 def await_file(path, process):

@@ -10,7 +10,8 @@
  *
  *	WORD	NAME@FILE:LINE	NAME@FILE:LINE	...
  *
- * separated by tabs. The innermost function comes first; a "|" stands for entries of native code. With
+ * separated by tabs. The innermost function comes first; a "|" stands for entries of native code. FILE is empty
+ * if it is not known. With
  * -t the name of the task that ran is behind the word, or nothing. The last line tells how many samples
  * had frames, how many of these were placed, and how many samples were taken from the first one with
  * frames on. With -b the broker lends what reads them. It ends with 4 if this machine
@@ -124,7 +125,7 @@ static void print(const struct truth *t, const uint64_t *pcs, unsigned int nr)
 			continue;
 		}
 		native = false;
-		printf("\t%s@%s:%u", f.function, f.file, f.line);
+		printf("\t%s@%s:%u", f.function, f.file ? f.file : "", f.line);
 	}
 	putchar('\n');
 }
@@ -169,6 +170,8 @@ static void place(struct truth *t, struct task *task, const struct perf_sample *
 		.marks = stack->marks + stack->copied,
 		.sps = t->stacks.sps,
 		.nr = stack->nr_copied,
+		.function = process_function,
+		.arg = task->process,
 	};
 	const int number = know_interpreter(t, task->process);
 	const struct language_sample of = {

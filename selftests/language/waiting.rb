@@ -5,21 +5,24 @@
 #	waiting.rb FILE KIND
 #
 # KIND is how the place is reached (see the table below). It writes into FILE the ID of the thread that
-# waits, and the functions and lines where that waits, as Ruby itself tells them, but for functions that
-# are written in C. Then it waits until it is killed.
+# waits, and the functions and lines where that waits, as Ruby itself tells them. Functions that are written
+# in C have the line 0. catch() is left out: its native function jumps to another one. Then it waits until it is killed.
 
-# Notes where the caller of this function is.
+# Notes where the caller of this function is, which is about to call sysread().
 def tell
-  places = caller_locations(1).reject { |place| written_in_c(place) }
-  words = places.map { |place| "#{place.label}@#{place.lineno}" }
+  places = caller_locations(1).reject { |place| place.label == 'catch' }
+  words = places.map do |place|
+    "#{place.label}@#{written_in_c(place) ? 0 : place.lineno}"
+  end
+  words.unshift('sysread@0')
   thread = File.readlink('/proc/thread-self')[/\d+\z/]
   File.write("#{ARGV[0]}.new", [thread, *words].join("\t") + "\n")
   File.rename("#{ARGV[0]}.new", ARGV[0])
 end
 
-# Functions in C have the place of their caller, and no code of their own.
+# Ruby says that functions in C are where their caller is.
 def written_in_c(place)
-  %w[catch each eval map new sort].include?(place.label)
+  %w[each eval map new sort].include?(place.label)
 end
 
 def wait

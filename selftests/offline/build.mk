@@ -87,10 +87,10 @@ $(OFF_FUZZ): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c tools/elf/image.h \
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) -ldw -lelf -lzstd -llzma
 $(FUZZ_B)/core_fuzz: tools/elf/core_file.c tools/elf/core_file.h tools/reason.h \
-	libshstk/symbol/elf_headers.c tools/crash/minidump.c tools/crash/files.c tools/crash/crash.h \
+	libshstk/symbol/build_id.c libshstk/symbol/elf_headers.c tools/crash/minidump.c tools/crash/files.c tools/crash/crash.h \
 	tools/elf/image.c
 $(FUZZ_B)/crash_fuzz: tools/crash/head.c tools/crash/crash.h
-$(FUZZ_B)/caught_fuzz: fuzz_FLAGS += -Wl,--wrap=maps_open
+$(FUZZ_B)/caught_fuzz: private fuzz_FLAGS += -Wl,--wrap=maps_open
 $(FUZZ_B)/caught_fuzz: tools/crash/caught_maps.c tools/crash/crash.h \
 	tools/proc/maps.c tools/proc/tasks.c
 $(FUZZ_B)/perfdata_fuzz: $(wildcard tools/perf/data*.[ch]) tools/reason.h \

@@ -16,7 +16,7 @@ import tempfile
 import time
 
 PROGRAMS = ('chromium-headless-shell', 'chromium')
-LIMIT = 150      # seconds until the browser counts as hung: it may be very slow
+LIMIT = 450      # seconds until the browser counts as hung: it may be very slow
 FLAGS = ('--headless', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage',
          '--no-first-run', '--no-default-browser-check', '--disable-extensions',
          '--disable-background-networking', '--disable-component-update', '--disable-sync',

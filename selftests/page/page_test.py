@@ -19,7 +19,7 @@ from cases import Driver, case, equal, main  # noqa: E402
 from export_test import EVIL, PERIOD, Profile, harmless  # noqa: E402
 from harness import SHSTK, Skip  # noqa: E402
 
-LIMIT = 200     # seconds until a command counts as hung
+LIMIT = 450     # seconds until a command counts as hung
 STACKS = '''web;main;serve;parse 30
 web;main;serve;parse;copy 10
 web;main;serve 20

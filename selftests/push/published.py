@@ -6,15 +6,12 @@ compares it with pprof of the same profile."""
 import collections
 import importlib
 import os
-import subprocess
 import sys
 
-import harness
+import parts
 import pprof
 from harness import Skip, check, equal
 
-CACHE = os.environ.get('SHSTK_CACHE', os.path.expanduser('~/.cache/shstk'))
-SETUP = os.path.join(harness.SELFTESTS, 'guest/setup')
 SERVICES = 'opentelemetry.proto.collector.'
 PROFILES = SERVICES + 'profiles.v1development.profiles_service_pb2'
 METRICS = SERVICES + 'metrics.v1.metrics_service_pb2'
@@ -30,17 +27,10 @@ Frame = collections.namedtuple('Frame', 'address file start limit offset build_i
 
 def module(name=PROFILES):
     """A module of the package, which is fetched unless it is in the cache."""
-    try:
-        run = subprocess.run([SETUP, 'otlp'], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                             stderr=subprocess.STDOUT, text=True, check=False, timeout=harness.LIMIT)
-    except subprocess.TimeoutExpired as late:
-        raise Skip(f'{SETUP} otlp does not end within {harness.LIMIT} s') from late
-    if run.returncode == 4:
-        raise Skip(run.stdout.strip().split('\n')[-1])
-    equal(run.returncode, 0, run.stdout)
+    part = parts.fetched('otlp')
     # The package's own code reads messages, in Python: what is compiled is for one version of it.
     os.environ['PROTOCOL_BUFFERS_PYTHON_IMPLEMENTATION'] = 'python'
-    folder = os.path.join(CACHE, 'otlp/usr/lib/python3/dist-packages')
+    folder = os.path.join(part, 'usr/lib/python3/dist-packages')
     if folder not in sys.path:
         sys.path.insert(0, folder)
     return importlib.import_module(name)

@@ -9,7 +9,7 @@ import threading
 import time
 
 OK = b'HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n'
-LIMIT = 150     # seconds that a connection may be silent
+LIMIT = 450     # seconds that a connection may be silent
 HELD = []       # sockets at the ports of servers that have ended: no other server gets the same URL
 
 

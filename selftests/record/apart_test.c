@@ -118,11 +118,11 @@ TEST_F(command, it_is_a_child_with_a_status)
 
 TEST_F(command, signals_from_before_end_it)
 {
-	char *argv[] = { "sleep", "60", NULL };
+	char *argv[] = { "sleep", "1000", NULL };
 	const int signals[] = { SIGINT, SIGTERM };
 
 	for (int i = 0; i < 2; i++) {
-		int status, most = 500;
+		int status, most = 10000;
 		pid_t pid;
 
 		ASSERT_EQ(begin(argv, signals[i], &self->target), 0);

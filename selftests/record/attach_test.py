@@ -23,12 +23,12 @@ import urllib.request
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, make_folder, need_nobody, run,
-    stack_lines, test)
+    HERE, NOBODY, SHSTK, TMP, Process, Skip, check, lost_records, main, make_folder,
+    need_nobody, run, stack_lines, test, tries)
 from perf import perf  # noqa: E402
 
 TARGET = os.path.join(HERE, 'target')
-PATIENCE = 120      # seconds after which a program counts as hung
+PATIENCE = 450      # seconds after which a program counts as hung
 WORK = 0.8          # CPU seconds of each program to be recorded
 LONGER = 4, 20, 60  # seconds of a recording, as on a busy machine nothing may run for a while
 
@@ -179,10 +179,20 @@ def folded(path):
 
 
 def attach(pid, start=None):
-    """Records a process and its children while they work: (stacks, messages).
+    """Records a process and its children while they work: (stacks, messages). Again if something found
+    no room, as the recorder had to wait for a CPU: it may tell of mapped files.
 
     The context that start() returns is entered once recording is on.
     """
+    for _ in tries():
+        stacks, text = attach_once(pid, start)
+        if not lost_records(text):
+            break
+    return stacks, text
+
+
+def attach_once(pid, start):
+    """The same, once."""
     out = os.path.join(TMP, f'out-{pid}.folded')
     targets = [word for p in family(pid) for word in ('-p', str(p))]
     with Process([SHSTK, 'record', '-F', '499', '-o', out, *targets], text=True,

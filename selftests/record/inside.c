@@ -39,7 +39,7 @@
 #include "../../libshstk/sys.h"
 
 #define NOINLINE __attribute__((noinline, noclone))
-#define LIMIT 180 /* seconds after which the whole program counts as hung */
+#define LIMIT 400 /* seconds after which the whole program counts as hung */
 #define FINE 100
 #define BEFORE 12345 /* errno before the call */
 #define MOST_PLACES 20000

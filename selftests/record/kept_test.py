@@ -304,9 +304,14 @@ def same_heap():
 GROWS = """
 import glob, os, sys, time
 def written():
-    return sum(os.path.getsize(path) for path in glob.glob(sys.argv[1]))
+    # One may get another name meanwhile.
+    while True:
+        try:
+            return sum(os.path.getsize(path) for path in glob.glob(sys.argv[1]))
+        except FileNotFoundError:
+            pass
 def wait(what):
-    end = time.monotonic() + 150
+    end = time.monotonic() + 400
     while not what() and time.monotonic() < end:
         time.sleep(0.01)
 def hold():

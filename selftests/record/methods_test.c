@@ -312,7 +312,7 @@ static const struct shstk_symframe *shown(FIXTURE_DATA(methods) * self, bool inn
 	const uint64_t sps[3] = { self->bottom, inner ? FP + 16 : STACK, FP + 16 };
 	const uint8_t marks[3] = { SHSTK_MARK_PC, inner ? 0 : outer_mark, 0 };
 	const struct java_stack stack = {
-		{ pcs, marks, sps, inner ? 2 : 3, true }, &self->regs, read_stack, NULL
+		{ pcs, marks, sps, inner ? 2 : 3, true, NULL, NULL }, &self->regs, read_stack, NULL
 	};
 	const char *module;
 
@@ -483,7 +483,7 @@ static bool shown_of(FIXTURE_DATA(methods) * self, const uint64_t *pcs, unsigned
 	const uint8_t marks[4] = { SHSTK_MARK_PC };
 	const uint64_t sps[4] = { STACK, STACK + 64, STACK + 128, STACK + 192 };
 	const struct java_stack stack = {
-		{ pcs, marks, sps, nr, true }, &self->regs, read_stack, NULL
+		{ pcs, marks, sps, nr, true, NULL, NULL }, &self->regs, read_stack, NULL
 	};
 
 	return java_place(self->methods, NULL, self->all, &stack, self->out);

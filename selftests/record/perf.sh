@@ -85,9 +85,9 @@ whole 'its stacks' '^sqlite3;'
 ./shstk run -q ./target forever >ready 2>&1 &
 await_line '^ready$' ready
 pid=$(pidof target)
-t 'a running process' 0 "$by" $record -F 499 -p "$pid" --duration=2
+t 'a running process' 0 "$by" enough 100 2 $record -F 499 -p "$pid"
 whole 'its stacks' ';do_forever'
-t 'the whole system' 0 'stacks copied and unwound here, or from shadow stacks' $record -F 499 -a --duration=2
+t 'the whole system' 0 'stacks copied and unwound here, or from shadow stacks' enough 100 2 $record -F 499 -a
 whole 'that process in it' 'target.*;do_forever'
 kill "$pid"
 wait
@@ -127,7 +127,7 @@ whole 'a stack that is copied' '^target.*;do_forever'
 kill "$deep" $plain
 wait
 ./target forever >/dev/null &
-t 'a process without a shadow stack: by copies' 0 'stacks copied and unwound here' $record -F 499 -p $! --duration=2
+t 'a process without a shadow stack: by copies' 0 'stacks copied and unwound here' enough 100 2 $record -F 499 -p $!
 whole 'its stacks' ';do_forever'
 t 'but recorded if told to' 0 'frame pointers, not a shadow stack' $record --via=perf -p $! --duration=2
 kill $!

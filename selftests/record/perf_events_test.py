@@ -136,9 +136,10 @@ def perf_attaches():
 
 
 def until_used(pid, wanted):
-    """Returns words of a shell script that waits until a process has used more CPU time."""
-    ticks = int((cpu_time(pid) + wanted) * os.sysconf('SC_CLK_TCK'))
-    return (f'until awk \'{{ exit !($14 + $15 >= {ticks}) }}\' /proc/{pid}/stat; '
+    """Returns words of a shell script that waits until a process has used more CPU time than when they began."""
+    ticks = int(wanted * os.sysconf('SC_CLK_TCK'))
+    return (f'ticks=$(awk \'{{ print $14 + $15 + {ticks} }}\' /proc/{pid}/stat); '
+            f'until awk -v ticks=$ticks \'{{ exit !($14 + $15 >= ticks) }}\' /proc/{pid}/stat; '
             'do :; done; ')
 
 

@@ -17,7 +17,8 @@ import subprocess
 import time
 
 from harness import (
-    HERE, LIMIT, SHSTK, check, end_with_parent, make_folder, one_line, stack_lines, stolen)
+    HERE, LIMIT, SHSTK, check, end_with_parent, lost_records, make_folder, one_line, stack_lines,
+    stolen, tries)
 from harness import run as run_here
 
 TARGET = os.path.realpath(os.path.join(HERE, 'target'))
@@ -90,6 +91,16 @@ def by_agent(options):
 
 
 def record(*args, options=(), **kwargs):
+    """Records a command into folded stacks: again if something found no room, as the recorder had to wait
+    for a CPU. What is lost may tell of a process, a thread or a program."""
+    for _ in tries():
+        result = record_once(*args, options=options, **kwargs)
+        if not lost_records(result.err):
+            break
+    return result
+
+
+def record_once(*args, options=(), **kwargs):
     """Records a command into folded stacks."""
     path = os.path.join(TMP, 'out.folded')
     if os.path.exists(path):

@@ -159,19 +159,26 @@ static bool tells_of_programs(void)
 	return good && !perf_rings_executes(&r, 8, 0);
 }
 
-/* Tests that there is room for the rings that take the place of others. */
-static bool leaves_room(void)
+enum room { NO_ROOM, ROOM, NO_LIMIT };
+
+/*
+ * Tests that there is room for the rings that take the place of others. Returns NO_LIMIT if this process may not
+ * have as many open files as that takes.
+ */
+static enum room leaves_room(void)
 {
 	const struct perf_opts opts = { .main = perf_event_find("cpu-clock"), .nr_pids = 4 };
 	const rlim_t needed = 2 * 4 * sysconf(_SC_NPROCESSORS_ONLN) + OTHER_FILES;
 	struct rlimit limit = { needed, needed };
 	bool good;
 
-	setrlimit(RLIMIT_NOFILE, &limit);
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		return NO_LIMIT;
 	good = perf_rings_fit(&opts, 0) && !perf_rings_fit(&opts, 1);
 	limit.rlim_cur = limit.rlim_max = needed - 1;
-	setrlimit(RLIMIT_NOFILE, &limit);
-	return good && !perf_rings_fit(&opts, 0);
+	if (setrlimit(RLIMIT_NOFILE, &limit))
+		return NO_LIMIT;
+	return good && !perf_rings_fit(&opts, 0) ? ROOM : NO_ROOM;
 }
 
 static bool say(bool good, size_t nr, const char *name)
@@ -185,6 +192,7 @@ int main(void)
 	static const uint32_t numbers[] = { 1, 2, 3, 4, 7, 64, MOST_RINGS };
 	const size_t nr = sizeof(numbers) / sizeof(*numbers);
 	unsigned int failed = 0;
+	enum room room;
 
 	printf("KTAP version 1\n1..%zu\n", nr + 2);
 	for (size_t i = 0; i < nr; i++) {
@@ -198,6 +206,10 @@ int main(void)
 	failed +=
 		!say(tells_of_programs(), nr + 1,
 		     "another program is known of before its record is handed out, if it is later");
-	failed += !say(leaves_room(), nr + 2, "events fit if there is room for two sets of them");
+	room = leaves_room();
+	failed += !say(room, nr + 2,
+		       room == NO_LIMIT ?
+			       "events fit # SKIP no room for the files of this many CPUs" :
+			       "events fit if there is room for two sets of them");
 	return !!failed;
 }

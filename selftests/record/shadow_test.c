@@ -81,6 +81,19 @@ TEST(a_process_whose_first_thread_has_ended_is_asked_by_another)
 	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
 }
 
+TEST(of_a_process_that_has_ended_nothing_is_known)
+{
+	siginfo_t info;
+	const pid_t pid = fork();
+
+	if (!pid)
+		_exit(0);
+	ASSERT_GT(pid, 0);
+	ASSERT_EQ(waitid(P_PID, (id_t)pid, &info, WEXITED | WNOWAIT), 0);
+	EXPECT_EQ(shadow_stacks_any(pid), -ESRCH);
+	EXPECT_EQ(waitpid(pid, NULL, 0), pid);
+}
+
 TEST(any_other_process_by_its_own_number)
 {
 	EXPECT_EQ(shadow_stacks_any(getpid()), 0);

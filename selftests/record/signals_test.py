@@ -51,6 +51,84 @@ def full_mask_is_handed_on():
 
 
 @test
+def held_back_signal_is_not_handed_on():
+    """a program that is executed beside or on a small alternate stack has no signal blocked for that"""
+    ways = ('exec', TARGET), ('number', STATIC), ('vfork', STATIC), ('spawn', STATIC), (
+        'system', STATIC), ('popen', TARGET)
+    for options in [], ['--wall']:
+        for where, some in ('unused', ways), ('handler', ways[::2]):
+            for how, program in some:
+                result = record(TARGET, 'small-hands-on', where, how, program, options=options)
+                if result.status == 4:
+                    raise Skip('no alternate stack of 2048 bytes here')
+                check(result.status == 0 and result.out == '0\n',
+                      f'{where} {how} {options}: {result.status} {result.out} {result.err}')
+                # The time on such a stack is still accounted for where the call has failed or was a child's.
+                check(seconds(result, '[small stack]') > 0.05, f'{where} {how} {options}: {result.stacks}')
+
+
+def hand_on_in_sandbox(*way, options=()):
+    """Has a program give up rights and execute another one, which has to print that it has got no signal."""
+    result = record(TARGET, 'sandbox-hands-on', *way, STATIC, options=list(options))
+    if result.status == 4:
+        raise Skip('no such alternate stack, or no filters of system calls, here')
+    check(result.status == 0 and result.out == '0\n',
+          f'{way} {options}: {result.status} {result.out} {result.err}')
+
+
+@test
+def held_back_signal_is_not_handed_on_in_a_sandbox():
+    """the same where a program has given up new privileges; and behind a filter, beside a small alternate stack"""
+    ways = [('rights', 'mask', where, how) for where in ('unused', 'handler', 'roomy')
+            for how in ('exec', 'number', 'vfork', 'fork', 'spawn', 'system')]
+    ways += [('filter', 'mask', 'unused', how) for how in ('exec', 'number', 'vfork', 'fork', 'spawn')]
+    for way in ways:
+        hand_on_in_sandbox(*way)
+    for how in 'exec', 'system':
+        hand_on_in_sandbox('rights', 'mask', 'unused', how, options=['--wall'])
+
+
+@test
+def no_signal_is_pending_behind_a_sandbox():
+    """a program that is executed in a sandbox has none of the agent's signals pending, also if it has it blocked"""
+    for rights in 'rights', 'filter':
+        for where in 'handler', 'roomy':
+            hand_on_in_sandbox(rights, 'pending', where, 'exec')
+
+
+@test
+def handler_during_a_shell_beside_a_small_stack():
+    """while a shell runs, no signal of the agent's comes to a small stack, whatever a handler of the program does"""
+    for what in 'uses', 'runs':
+        result = record(TARGET, 'small-handler', what, options=['--wall'])
+        if result.status == 4:
+            raise Skip('no alternate stack of 4096 bytes here')
+        check(result.status == 0, f'{what}: {result.status} {result.err}')
+
+
+@test
+def held_back_signal_in_a_child_that_is_not_followed():
+    """a child that is not followed hands on what is ignored, and no signal blocked because of a small stack"""
+    every = sum(1 << (n - 1) for n in range(signal.SIGRTMIN, signal.SIGRTMAX + 1))
+    for what, expected in ('mask', 0), ('ignored', every):
+        result = record(TARGET, 'small-foreign', STATIC, what)
+        if result.status == 4:
+            raise Skip('no such alternate stack, or no namespace, here')
+        check(result.status == 0 and result.out == f'{expected:x}\n',
+              f'{what}: {result.status} {result.out} {result.err}')
+
+
+@test
+def shell_beside_a_small_stack():
+    """the time that a thread with a small alternate stack waits for a shell is not lost"""
+    result = record(TARGET, 'small-shell', options=['--wall'])
+    if result.status == 4:
+        raise Skip('no alternate stack of 2048 bytes here')
+    check(result.status == 0, f'{result.status} {result.err}')
+    check(seconds(result, '[small stack]') > 0.4, str(result.stacks))
+
+
+@test
 def handlers_that_end_calls():
     """a program whose handlers end calls (siginterrupt) is not interrupted by the agent's signal"""
     result = record(TARGET, 'interrupts', options=('--wall', '-F', '199'))
@@ -71,6 +149,27 @@ def action_that_changes_beside_a_shell():
     check(result.status == 0, f'{result.status} {result.err}')
     for function in 'beside_shell', 'after_shell':
         check(seconds(result, function) > 0.2, str(result.stacks))
+
+
+@test
+def programs_beside_a_shell():
+    """what is ignored changes while system() runs: other programs that are executed then get that"""
+    one = 1 << signal.SIGRTMAX - 2 - 1
+    result = record(TARGET, 'changes-beside-shell', TARGET)
+    check(result.status == 0, f'{result.status} {result.err}')
+    check([int(line, 16) for line in result.out.split()] == [0, one, one], result.out)
+
+
+@test
+def programs_of_threads_at_once():
+    """programs that threads execute at once all get what is ignored, and then the agent's signal comes again"""
+    result = record(TARGET, 'spawns-together', TARGET)
+    check(result.status == 0, f'{result.status} {result.err}')
+    every = sum(1 << number - 1 for number in range(signal.SIGRTMIN, signal.SIGRTMAX + 1))
+    lines = [int(line, 16) for line in result.out.split()]
+    check(lines == [every] * 160, f'{len(lines)} lines, {sum(line != every for line in lines)} other')
+    # Without perf events the kernel's ticks are few, and find a part of it only.
+    check(seconds(result, 'after_shell') > 0.1, str(result.stacks))
 
 
 @test
@@ -480,6 +579,31 @@ def without_time_stamp_counter():
         check(result.status == 0, f'{options}: {result.status} {result.err}')
         if '--heap' not in options:
             check(seconds(result, 'burn_without_tsc') > 0.2, f'{options}: {result.stacks}')
+
+
+@test
+def own_system_calls():
+    """a thread that handles its system calls itself sees none of the agent's, and its time has a name"""
+    plain = subprocess.run([TARGET, 'dispatches', '0'], check=False, timeout=LIMIT, pass_fds=(TRUTH,))
+    if plain.returncode == 4:
+        raise Skip('this kernel hands no system calls to programs')
+    for options in AGENTS:
+        result = record(TARGET, 'dispatches', '0.3', options=options)
+        check(result.status == 0, f'{options}: {result.status} {result.err}')
+        if '--heap' not in options:
+            check(seconds(result, '[small stack]') > 0.2, f'{options}: {result.stacks}')
+            check(seconds(result, 'child_work') > 0.2, f'{options}: {result.stacks}')
+
+
+@test
+def own_system_calls_ended():
+    """a thread that handles its system calls itself is sampled again when that ends, or was refused"""
+    for how in 'prctl', 'number', 'refused':
+        result = record(TARGET, 'dispatched-before', how, '0.3')
+        if result.status == 4:
+            raise Skip('this kernel hands no system calls to programs')
+        check(result.status == 0, f'{how}: {result.status} {result.err}')
+        agrees(result, 'work_undispatched')
 
 
 @test

@@ -22,11 +22,12 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    BUILD, HERE, NOBODY, SHSTK, TMP, Process, Skip, check, main, need_nobody, run, test)
+    BUILD, HERE, NOBODY, SHSTK, TMP, Process, Skip, check, lost_records, main,
+    need_nobody, run, test, tries)
 from without_events import forbid_perf_events, need_filters  # noqa: E402
 
 SUMS = os.path.join(HERE, 'sums')
-PATIENCE = 150      # seconds after which a program counts as hung
+PATIENCE = 450      # seconds after which a program counts as hung
 SUFFIXES = ('folded', 'svg', 'txt', 'json', 'perf', 'pb.gz', 'speedscope.json', 'firefox.json',
             'callgrind')
 
@@ -146,7 +147,7 @@ def check_in_all(begin, *command):
 
 def check_in_parts(begin, function, *command):
     """Checks with --every that a line that begins so is in each part with a function of that name."""
-    for number in range(PATIENCE):
+    for number in range(150):
         name = os.path.join(TMP, f'every{number}{os.path.basename(command[0])}.folded')
         done = run(SHSTK, 'record', '--every=250ms', '-o', name, '--', *command)
         no_events(done.stderr)
@@ -339,10 +340,20 @@ def seconds(stacks, *names):
     return sum(value for frames, value in stacks if any(n in frames for n in names)) / 1e9
 
 
+def run_whole(*command, **who):
+    """Runs a recorder, and again if something found no room, as it had to wait for a CPU: shares of
+    what is left are not those of all."""
+    for _ in tries():
+        done = run(*command, **who)
+        if not lost_records(done.stderr):
+            break
+    return done
+
+
 def record_truth(options, job, **who):
     """Returns what a program says of its two functions, and the stacks."""
-    done = run(SHSTK, 'record', '-F', '999', '-o', '-', '--format=folded', *options, '--', SUMS,
-               *job, **who)
+    done = run_whole(SHSTK, 'record', '-F', '999', '-o', '-', '--format=folded', *options, '--', SUMS,
+                     *job, **who)
     no_events(done.stderr)
     check(done.returncode == 0, done.stderr)
     lines = done.stdout.splitlines()
@@ -418,8 +429,8 @@ KINDS, PARTS = ('one_kind', 'other_kind'), ('in_long', 'in_short', 'in_reads')
 def record_brief(ms, used, *options, via='agent', job='brief', **who):
     """Returns what a program of threads of @ms says it used, and what the profile says: seconds of
     {(kind of thread, function)}, and all stacks."""
-    done = run(SHSTK, 'record', '-o', '-', '--format=folded', f'--via={via}', *options, '--', SUMS,
-               job, str(ms), str(used), **who)
+    done = run_whole(SHSTK, 'record', '-o', '-', '--format=folded', f'--via={via}', *options, '--', SUMS,
+                     job, str(ms), str(used), **who)
     line = next((n for n in done.stdout.splitlines() if re.fullmatch(r'([0-9.]+ ?){6}', n)), None)
     check(line, f'{done.returncode} {done.stderr}')
     true = dict(zip(((k, p) for k in KINDS for p in PARTS), map(float, line.split())))
@@ -475,11 +486,14 @@ def short_threads_of_a_killed_process():
 def short_threads_of_a_running_process():
     """-p: threads of a period and a half have their share, as root; else they are counted"""
     out = os.path.join(TMP, 'threads.folded')
-    with Process([SUMS, 'threads', '3'], stdout=subprocess.PIPE, text=True) as target:
-        target.stdout.readline()
-        # No multiple of the kernel's tick: where threads wait for a CPU they begin at a tick.
-        done = run(SHSTK, 'record', '-F', '1499', '-o', out, '-p', str(target.pid))
-        truth, _ = target.communicate()
+    for _ in tries():
+        with Process([SUMS, 'threads', '3'], stdout=subprocess.PIPE, text=True) as target:
+            target.stdout.readline()
+            # No multiple of the kernel's tick: where threads wait for a CPU they begin at a tick.
+            done = run(SHSTK, 'record', '-F', '1499', '-o', out, '-p', str(target.pid))
+            truth, _ = target.communicate()
+        if ' 0 lost' in done.stderr:
+            break
     no_events(done.stderr)
     if os.getuid():
         raise Skip('only root may sample the CPUs')
@@ -553,6 +567,16 @@ def command_that_another_process_starts():
 
 
 def record_running(options, job, **who):
+    """Records a program that runs already until it ends: its two numbers, stacks, and messages. Again if
+    something was lost, as run_whole()."""
+    for _ in tries():
+        recorded = record_running_once(options, job, **who)
+        if ' 0 lost' in recorded[-1]:
+            break
+    return recorded
+
+
+def record_running_once(options, job, **who):
     """Records a program that runs already until it ends: its two numbers, stacks, and messages."""
     with tempfile.TemporaryFile('w+', encoding='utf-8') as profile, \
             Process([SUMS, *job], stdout=subprocess.PIPE, text=True, **who) as target:

@@ -32,6 +32,8 @@ NOINLINE void child_work(double s);
 NOINLINE void after_exec_work(double s);
 /* The same as the function of a thread; @arg points to a double. */
 NOINLINE void *thread_work(void *arg);
+/* Installs a filter of system calls that ends the process for getpid(). Ends with 4 if there are no filters. */
+void forbid_getpid(void);
 /* A signal handler that does nothing. */
 void plain_handler(int signo);
 
@@ -42,11 +44,19 @@ void plain_handler(int signo);
 int do_handler(char **arg);
 int do_mask(char **arg);
 int do_hands_on(char **arg);
+int do_small_hands_on(char **arg);
+int do_sandbox_hands_on(char **arg);
+int do_small_handler(char **arg);
+int do_small_foreign(char **arg);
+int do_small_shell(char **arg);
 int do_ignored(char **arg);
+int do_pending(char **arg);
 int do_interrupts(char **arg);
 int do_changes(char **arg);
 int do_old_calls(char **arg);
 int do_beside_shell(char **arg);
+int do_changes_beside_shell(char **arg);
+int do_spawns_together(char **arg);
 int do_spawns(char **arg);
 int do_masks(char **arg);
 int do_guarded(char **arg);
@@ -57,6 +67,8 @@ int do_signals(char **arg);
 int do_by_number(char **arg);
 int do_uses(char **arg);
 int do_no_tsc(char **arg);
+int do_dispatches(char **arg);
+int do_dispatched_before(char **arg);
 int do_cancelled(char **arg);
 
 int do_raw(char **arg);
@@ -68,6 +80,7 @@ int do_daemon(char **arg);
 int do_locks(char **arg);
 int do_vfork_rights(char **arg);
 int do_vfork_filter(char **arg);
+int do_vfork_exec_filter(char **arg);
 int do_sandbox(char **arg);
 int do_root(char **arg);
 int do_tracer(char **arg);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* target_processes.c - what the target does with processes, files and its own rights. */
 #include <dlfcn.h>
+#include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <linux/filter.h>
@@ -360,8 +361,7 @@ static long status_kib(const char *name)
 	return kib;
 }
 
-/* Installs a filter of system calls that ends the process for getpid(). */
-static void forbid_getpid(void)
+void forbid_getpid(void)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
@@ -405,6 +405,33 @@ int do_vfork_rights(char **arg)
 int do_vfork_filter(char **arg)
 {
 	return after_vfork(arg, true);
+}
+
+/*
+ * vfork-exec-filter PROGRAM: with all signals blocked, a child from vfork() executes the program. Then the
+ * process unblocks them, forbids itself a call, and fails to execute another program.
+ */
+int do_vfork_exec_filter(char **arg)
+{
+	char *argv[] = { arg[0], "mask", NULL };
+	sigset_t all, old;
+	int status;
+	pid_t pid;
+
+	sigfillset(&all);
+	sigprocmask(SIG_BLOCK, &all, &old);
+	pid = vfork();
+	if (!pid) {
+		execv(arg[0], argv);
+		_exit(2);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		return 1;
+	sigprocmask(SIG_SETMASK, &old, NULL);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	forbid_getpid();
+	execv("/nowhere", argv);
+	return errno != ENOENT;
 }
 
 /* Has the C library execute a shell with a command that prints a line. Returns 0, or another number. */

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <spawn.h>
@@ -201,6 +202,21 @@ int do_spawns(char **arg)
 	return 0;
 }
 
+/* pending: prints which real-time signals are pending, as a number. */
+int do_pending(char **arg)
+{
+	sigset_t set;
+	uint64_t mask = 0;
+
+	(void)arg;
+	sigpending(&set);
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		if (sigismember(&set, signo))
+			mask |= (uint64_t)1 << (signo - 1);
+	printf("%" PRIx64 "\n", mask);
+	return 0;
+}
+
 /* Has a shell execute the program. Returns its status. */
 static int hand_on_by_shell(const char *how, const char *program, const char *what)
 {
@@ -231,6 +247,49 @@ int do_ignored(char **arg)
 	return 0;
 }
 
+/* Executes a program in one way, after a call that fails where there is one. Returns its status. */
+static int hand_on(const char *how, char **argv)
+{
+	int status = 1, failed = 1;
+	pid_t pid;
+
+	if (!strcmp(how, "system") || !strcmp(how, "popen")) {
+		status = hand_on_by_shell(how, argv[0], argv[1]);
+		burn(0.1);
+		return status;
+	}
+	if (!strcmp(how, "exec")) {
+		execv("/nowhere", argv);
+		burn(0.1);
+		execv(argv[0], argv);
+	} else if (!strcmp(how, "number")) {
+		syscall(SYS_execveat, AT_FDCWD, "/nowhere", argv, environ, 0);
+		burn(0.1);
+		syscall(SYS_execve, argv[0], argv, environ);
+	} else if (!strcmp(how, "vfork")) {
+		pid = vfork();
+		if (!pid) {
+			execv("/nowhere", argv);
+			execv(argv[0], argv);
+			_exit(2);
+		}
+		failed = pid < 0;
+	} else if (!strcmp(how, "fork")) {
+		pid = fork();
+		if (!pid) {
+			execv(argv[0], argv);
+			_exit(2);
+		}
+		failed = pid < 0;
+	} else {
+		failed = posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
+	}
+	if (failed || waitpid(pid, &status, 0) != pid)
+		return 1;
+	burn(0.1);
+	return status;
+}
+
 /*
  * hands-on HOW PROGRAM mask|ignored: blocks or ignores all signals and executes the program, which prints
  * those that it has got.
@@ -238,42 +297,150 @@ int do_ignored(char **arg)
 int do_hands_on(char **arg)
 {
 	char *argv[] = { arg[1], arg[2], NULL };
-	int status = 1, failed = 1;
 	sigset_t all;
-	pid_t pid;
 
 	sigfillset(&all);
 	if (!strcmp(arg[2], "mask"))
 		sigprocmask(SIG_BLOCK, &all, NULL);
 	for (int signo = SIGRTMIN; signo <= SIGRTMAX && strcmp(arg[2], "mask"); signo++)
 		signal(signo, SIG_IGN);
-	if (!strcmp(arg[0], "system") || !strcmp(arg[0], "popen")) {
-		status = hand_on_by_shell(arg[0], arg[1], arg[2]);
-		burn(0.1);
-		return status;
-	}
-	if (!strcmp(arg[0], "exec")) {
-		execv("/nowhere", argv);
-		burn(0.1);
-		execv(arg[1], argv);
-	} else if (!strcmp(arg[0], "number")) {
-		syscall(SYS_execveat, AT_FDCWD, "/nowhere", argv, environ, 0);
-		burn(0.1);
-		syscall(SYS_execve, arg[1], argv, environ);
-	} else if (!strcmp(arg[0], "vfork")) {
-		pid = vfork();
-		if (!pid) {
-			execv(arg[1], argv);
-			_exit(2);
-		}
-		failed = pid < 0;
-	} else {
-		failed = posix_spawn(&pid, arg[1], NULL, NULL, argv, environ);
-	}
-	if (failed || waitpid(pid, &status, 0) != pid)
+	return hand_on(arg[0], argv);
+}
+
+/* Bytes of an alternate stack that has no room for the agent's handler anywhere; Linux takes no smaller one. */
+#define LEAST_STACK 2048
+
+static char **small_arg;
+
+/* What the executed program does, and how the process gives up rights before: "rights", "filter", or NULL. */
+static char *next_does = "mask";
+static const char *gives_up;
+
+static void hand_on_in_handler(int signo)
+{
+	char *argv[] = { small_arg[2], next_does, NULL };
+
+	(void)signo;
+	exit(hand_on(small_arg[1], argv));
+}
+
+static void give_up_rights(void)
+{
+	if (gives_up)
+		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	if (gives_up && !strcmp(gives_up, "filter"))
+		forbid_getpid();
+}
+
+/*
+ * small-hands-on unused|handler|roomy HOW PROGRAM: executes the program, which prints what it has got blocked.
+ * The thread has an alternate stack that is small, and executes it beside that stack or in a handler on it; or in
+ * one on a large stack. Ends with 4 if the kernel does not take such a stack.
+ */
+int do_small_hands_on(char **arg)
+{
+	static char bytes[262144];
+	bool unused = !strcmp(arg[0], "unused"), roomy = !strcmp(arg[0], "roomy");
+	struct sigaction act = { .sa_handler = hand_on_in_handler, .sa_flags = SA_ONSTACK };
+	stack_t stack = { .ss_sp = bytes,
+			  .ss_size = unused ? LEAST_STACK :
+				     roomy  ? sizeof(bytes) :
+					      32768 };
+	char *argv[] = { arg[2], next_does, NULL };
+	pid_t pid = getpid();
+
+	if (sigaltstack(&stack, NULL))
+		return 4;
+	burn(0.05);
+	sigaction(SIGUSR1, &act, NULL);
+	give_up_rights();
+	if (unused)
+		return hand_on(arg[1], argv);
+	small_arg = arg;
+	return kill(pid, SIGUSR1);
+}
+
+/*
+ * sandbox-hands-on rights|filter mask|pending unused|handler|roomy HOW PROGRAM: the same after it has given up new
+ * privileges, and perhaps installed a filter of system calls. The program prints what it has got blocked or
+ * pending.
+ */
+int do_sandbox_hands_on(char **arg)
+{
+	gives_up = arg[0];
+	next_does = arg[1];
+	return do_small_hands_on(arg + 2);
+}
+
+static char small_bytes[LEAST_STACK];
+static const char *handler_does;
+
+static void on_alarm(int signo)
+{
+	(void)signo;
+	if (!strcmp(handler_does, "uses"))
+		signal(SIGRTMAX - 2, plain_handler);
+	else
+		handler_does = system("true") ? NULL : "";
+}
+
+/*
+ * small-handler uses|runs: has a shell send a signal to this thread, which has an alternate stack that is too small
+ * for the agent's handler. The program's handler, on the thread's own stack, takes a signal that the agent may
+ * have, or runs another shell. Fails if the kernel has put anything onto the alternate stack. Ends with 4 if it
+ * does not take one so small.
+ */
+int do_small_handler(char **arg)
+{
+	stack_t stack = { .ss_sp = small_bytes, .ss_size = sizeof(small_bytes) };
+
+	if (sigaltstack(&stack, NULL))
+		return 4;
+	handler_does = arg[0];
+	signal(SIGALRM, on_alarm);
+	memset(small_bytes, 1, sizeof(small_bytes));
+	if (system("kill -ALRM $PPID; sleep 0.2") || !handler_does)
 		return 1;
-	burn(0.1);
-	return status;
+	for (size_t i = 0; i < sizeof(small_bytes); i++)
+		if (small_bytes[i] != 1)
+			return 2;
+	return 0;
+}
+
+/*
+ * small-foreign PROGRAM mask|ignored: has a child in another namespace of process IDs execute the program, with an
+ * alternate stack that is too small for a handler, or with signals that are ignored. Ends with 4 if there is no
+ * such stack or namespace.
+ */
+int do_small_foreign(char **arg)
+{
+	static char bytes[LEAST_STACK];
+	stack_t stack = { .ss_sp = bytes, .ss_size = sizeof(bytes) };
+	char *argv[] = { arg[0], arg[1], NULL };
+	int status;
+	pid_t pid;
+
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX && strcmp(arg[1], "mask"); signo++)
+		signal(signo, SIG_IGN);
+	if (sigaltstack(&stack, NULL) ||
+	    (unshare(CLONE_NEWPID) && unshare(CLONE_NEWUSER | CLONE_NEWPID)))
+		return 4;
+	pid = fork();
+	if (!pid) {
+		execv(arg[0], argv);
+		_exit(2);
+	}
+	return waitpid(pid, &status, 0) == pid ? WEXITSTATUS(status) : 1;
+}
+
+/* small-shell: has a shell sleep, in a thread with an alternate stack that is too small for a handler. */
+int do_small_shell(char **arg)
+{
+	static char bytes[LEAST_STACK];
+	stack_t stack = { .ss_sp = bytes, .ss_size = sizeof(bytes) };
+
+	(void)arg;
+	return sigaltstack(&stack, NULL) ? 4 : system("sleep 0.5");
 }
 
 static NOINLINE void after_shell(double s)
@@ -291,23 +458,43 @@ static void *run_command(void *arg)
 	return system(arg) ? arg : NULL;
 }
 
+/* A shell that runs until it is told to end, and the thread that waits for it. */
+struct waiting_shell {
+	pthread_t thread;
+	int there[2], go[2];
+};
+
+/* Has a shell executed with a signal ignored. Returns whether it runs. */
+static bool begin_shell(struct waiting_shell *s)
+{
+	/* A shell may take numbers of one digit only. */
+	static char command[] = "echo >&8; read a <&9";
+	char c;
+
+	signal(SIGRTMAX - 2, SIG_IGN);
+	return !pipe(s->there) && !pipe(s->go) && dup2(s->there[1], 8) == 8 &&
+	       dup2(s->go[0], 9) == 9 && !pthread_create(&s->thread, NULL, run_command, command) &&
+	       read(s->there[0], &c, 1) == 1;
+}
+
+/* Ends the shell. Returns whether all went well. */
+static bool end_shell(struct waiting_shell *s)
+{
+	void *failed;
+
+	return write(s->go[1], "\n", 1) == 1 && !pthread_join(s->thread, &failed) && !failed;
+}
+
 /*
  * beside-shell SECONDS: has a shell executed with a signal ignored, which meanwhile gets its default action.
  * A child that begins meanwhile works, and so does this process later.
  */
 int do_beside_shell(char **arg)
 {
-	/* A shell may take numbers of one digit only. */
-	static char command[] = "echo >&8; read a <&9";
-	int there[2], go[2];
-	pthread_t thread;
-	void *failed;
+	struct waiting_shell shell;
 	pid_t pid;
-	char c;
 
-	signal(SIGRTMAX - 2, SIG_IGN);
-	if (pipe(there) || pipe(go) || dup2(there[1], 8) != 8 || dup2(go[0], 9) != 9 ||
-	    pthread_create(&thread, NULL, run_command, command) || read(there[0], &c, 1) != 1)
+	if (!begin_shell(&shell))
 		return 1;
 	pid = fork();
 	if (!pid) {
@@ -315,11 +502,67 @@ int do_beside_shell(char **arg)
 		_exit(0);
 	}
 	signal(SIGRTMAX - 2, SIG_DFL);
-	if (waitpid(pid, NULL, 0) != pid || write(go[1], "\n", 1) != 1 ||
-	    pthread_join(thread, &failed) || failed)
+	if (waitpid(pid, NULL, 0) != pid || !end_shell(&shell))
 		return 2;
 	after_shell(atof(arg[0]));
 	return 0;
+}
+
+/* Has the program print which real-time signals are ignored, in a child. Returns whether it did. */
+static bool print_ignored(char *program)
+{
+	char *argv[] = { program, "ignored", NULL };
+	int status;
+	pid_t pid;
+
+	return !posix_spawn(&pid, program, NULL, NULL, argv, environ) &&
+	       waitpid(pid, &status, 0) == pid && !status;
+}
+
+/*
+ * changes-beside-shell PROGRAM: has a shell executed with a signal ignored, which meanwhile gets its default
+ * action and is ignored again, and has the program print which real-time signals are ignored each time.
+ */
+int do_changes_beside_shell(char **arg)
+{
+	struct waiting_shell shell;
+
+	if (!begin_shell(&shell))
+		return 1;
+	signal(SIGRTMAX - 2, SIG_DFL);
+	if (!print_ignored(arg[0]))
+		return 2;
+	signal(SIGRTMAX - 2, SIG_IGN);
+	return print_ignored(arg[0]) && end_shell(&shell) && print_ignored(arg[0]) ? 0 : 3;
+}
+
+static void *print_often(void *arg)
+{
+	for (int i = 0; i < 40; i++)
+		if (!print_ignored(arg))
+			return arg;
+	return NULL;
+}
+
+/*
+ * spawns-together PROGRAM: ignores all real-time signals, and has the program print them often, in children of
+ * four threads at once. Then it works.
+ */
+int do_spawns_together(char **arg)
+{
+	pthread_t threads[4];
+	void *failed;
+	int ret = 0;
+
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX; signo++)
+		signal(signo, SIG_IGN);
+	for (int i = 0; i < 4; i++)
+		if (pthread_create(&threads[i], NULL, print_often, arg[0]))
+			return 1;
+	for (int i = 0; i < 4; i++)
+		ret |= pthread_join(threads[i], &failed) || failed;
+	after_shell(0.3);
+	return ret;
 }
 
 static NOINLINE void handler_work(double s)
@@ -1018,7 +1261,7 @@ static void note_signal(int signo, siginfo_t *si, void *context)
 static int is_waited_for(int signo)
 {
 	const union sigval value = { .sival_int = 7 };
-	const struct timespec most = { 20, 0 };
+	const struct timespec most = { 400, 0 };
 	sigset_t set = just(signo);
 	siginfo_t si;
 
@@ -1041,7 +1284,7 @@ static int is_read(int signo)
 	if (p.fd < 0 || poll(&p, 1, 50)) /* nothing may come but what is sent */
 		return 1;
 	kill(getpid(), signo);
-	return poll(&p, 1, 20000) != 1 || read(p.fd, &si, sizeof(si)) != sizeof(si) ||
+	return poll(&p, 1, 400000) != 1 || read(p.fd, &si, sizeof(si)) != sizeof(si) ||
 	       si.ssi_signo != (uint32_t)signo || si.ssi_code != SI_USER;
 }
 
@@ -1064,7 +1307,7 @@ static int comes_by_timer(int signo)
 {
 	struct sigevent ev = { .sigev_notify = SIGEV_SIGNAL, .sigev_signo = signo };
 	struct itimerspec when = { .it_value = { 0, 20000000 } };
-	const struct timespec most = { 20, 0 };
+	const struct timespec most = { 400, 0 };
 	sigset_t set = just(signo);
 	siginfo_t si;
 	timer_t timer;
@@ -1138,7 +1381,7 @@ static _Atomic int other_runs, other_ends;
 
 static void *wait_in_thread(void *arg)
 {
-	const struct timespec most = { 20, 0 };
+	const struct timespec most = { 400, 0 };
 	sigset_t set = just(*(int *)arg);
 
 	other_runs = 1;
@@ -1195,7 +1438,7 @@ static int ends_it_in_a_thread(int signo)
 
 	if (pthread_create(&thread, NULL, send_to_process, &signo))
 		return 1;
-	sleep(20);
+	sleep(400);
 	return 0;
 }
 
@@ -1309,4 +1552,92 @@ int do_no_tsc(char **arg)
 	prctl(PR_SET_TSC, PR_TSC_ENABLE, 0, 0, 0);
 #endif
 	return !p;
+}
+
+#ifndef PR_SET_SYSCALL_USER_DISPATCH
+#define PR_SET_SYSCALL_USER_DISPATCH 59
+#define PR_SYS_DISPATCH_ON 1
+#endif
+#define ALLOW 0
+#define BLOCK 1
+
+/* What becomes of system calls: ALLOW or BLOCK. */
+static volatile char selector;
+static volatile sig_atomic_t dispatched;
+
+static void on_dispatched(int signo)
+{
+	(void)signo;
+	selector = ALLOW;
+	dispatched++;
+}
+
+/* Works while each system call would be SIGSYS, but for looks at the clock. */
+static NOINLINE void burn_dispatched(double s)
+{
+	double start = clock_s(CLOCK_THREAD_CPUTIME_ID);
+	volatile unsigned int x = 0;
+
+	do {
+		selector = BLOCK;
+		for (int i = 0; i < 20000; i++)
+			x += i;
+		selector = ALLOW;
+	} while (clock_s(CLOCK_THREAD_CPUTIME_ID) - start < s);
+}
+
+/*
+ * dispatches SECONDS: handles its system calls itself while it works, and makes none; then a child
+ * works. Fails if there were any. Ends with 4 if the kernel does not know how.
+ */
+int do_dispatches(char **arg)
+{
+	double s = atof(arg[0]);
+	int status = 1;
+	pid_t pid;
+
+	signal(SIGSYS, on_dispatched);
+	if (prctl(PR_SET_SYSCALL_USER_DISPATCH, PR_SYS_DISPATCH_ON, 0, 0, &selector))
+		return errno == EINVAL ? 4 : 1;
+	burn_dispatched(s);
+	pid = fork();
+	if (!pid) {
+		child_work(s);
+		exit(0);
+	}
+	waitpid(pid, &status, 0);
+	return dispatched || status;
+}
+
+static NOINLINE void work_undispatched(double s)
+{
+	BURN(s);
+}
+
+/* Returns what prctl() or the same call by number returns. */
+static long set_dispatch(const char *how, long mode, long offset)
+{
+	if (!strcmp(how, "number"))
+		return syscall(SYS_prctl, PR_SET_SYSCALL_USER_DISPATCH, mode, offset, 0,
+			       mode ? (long)&selector : 0);
+	return prctl(PR_SET_SYSCALL_USER_DISPATCH, mode, offset, 0, mode ? &selector : NULL);
+}
+
+/*
+ * dispatched-before prctl|number|refused SECONDS: begins to handle its system calls itself, by a call that the
+ * kernel may refuse, ends that, and works. Ends with 4 if the kernel does not know how.
+ */
+int do_dispatched_before(char **arg)
+{
+	bool refused = !strcmp(arg[0], "refused");
+	long ret = set_dispatch(arg[0], PR_SYS_DISPATCH_ON, refused);
+
+	if (ret && errno != EINVAL)
+		return 1;
+	if (!refused && (ret || set_dispatch(arg[0], 0, 0)))
+		return ret ? 4 : 2;
+	if (refused != !!ret)
+		return 3;
+	work_undispatched(atof(arg[1]));
+	return 0;
 }

@@ -23,7 +23,7 @@ from cases import Skip, case, equal, main, need, run  # noqa: E402
 from export_test import Profile  # noqa: E402
 from harness import SHSTK, on_terminal, stack_lines  # noqa: E402
 
-LIMIT = 100     # seconds until a command counts as hung
+LIMIT = 450     # seconds until a command counts as hung
 
 
 def native_case(function):

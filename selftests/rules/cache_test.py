@@ -19,6 +19,10 @@ PROGRAM = '/bin/bash'
 DAY = 86400
 RULE_NONE = 0
 RULE_END = 3
+RULE_REG = 4
+RULE_CUT = 8
+RULE_RETURN = 12
+CFA_MAX = (1 << 20) - 1 << 43
 BASE = 8        # offset of the field "base" in a table
 IMAGE = 1 << 22 # programs with fixed addresses lie at a multiple of this
 START_FILES = ('_init', '_fini', 'deregister_tm_clones', 'register_tm_clones', 'frame_dummy',
@@ -32,6 +36,38 @@ nop
 nop
 .cfi_endproc
 '''
+
+# Frames whose CFA no kind of rule can express: that to which longjmp() returns, whose registers are in a
+# buffer or have been read from there, and one that has a frame record.
+JUMP = {
+    'x86_64': '''.cfi_startproc
+.cfi_def_cfa %rdi, 0
+.cfi_offset %rip, 56
+.cfi_register %rbp, %r9
+buffer: nop
+.cfi_register %rip, %rdx
+registers: nop
+.cfi_escape 0x0f, 4, 0x77, 16, 0x31, 0x21 # CFA = (rsp + 16) | 1
+.cfi_offset %rip, -8
+.cfi_offset %rbp, -16
+record: nop
+.cfi_endproc
+''',
+    'aarch64': '''.cfi_startproc
+.cfi_def_cfa x0, 0
+.cfi_offset x29, 80
+.cfi_offset x30, 88
+buffer: nop
+.cfi_restore x29
+.cfi_register x30, x13
+registers: nop
+.cfi_escape 0x0f, 4, 0x8f, 16, 0x31, 0x21 // CFA = (sp + 16) | 1
+.cfi_offset x29, -16
+.cfi_offset x30, -8
+record: nop
+.cfi_endproc
+''',
+}
 
 FOLDER = os.path.join(TMP, 'cache')
 
@@ -86,21 +122,21 @@ def own_copy(name):
 
 
 def rows(table):
-    """Returns the rows of a table: pairs of an offset in a page and a kind of rule."""
+    """Returns the rows of a table: pairs of an offset in a page and a rule."""
     rules_, pages, rows_ = struct.unpack_from('<III', table, 16)
-    kinds = [rule & 15 for rule in struct.unpack_from(f'<{rules_}Q', table, 32)]
+    rule = struct.unpack_from(f'<{rules_}Q', table, 32)
     at = 32 + 8 * rules_ + 4 * (pages + 1)
-    return [(row >> 16, kinds[row & 0xffff])
+    return [(row >> 16, rule[row & 0xffff])
             for row in struct.unpack_from(f'<{rows_}I', table, at)]
 
 
-def kind_at(table, offset):
-    """Returns the kind of rule at an offset in the file."""
+def rule_at(table, offset):
+    """Returns the rule at an offset in the file."""
     rules_, pages = struct.unpack_from('<II', table, 16)
     base = struct.unpack_from('<Q', table, BASE)[0]
     first = struct.unpack_from(f'<{pages + 1}I', table, 32 + 8 * rules_)
     page = offset - base >> 12
-    return [kind for at, kind in rows(table)[first[page]:first[page + 1]]
+    return [rule for at, rule in rows(table)[first[page]:first[page + 1]]
             if at <= offset % 4096][-1]
 
 
@@ -119,7 +155,7 @@ def start_files():
             at = [int(line.split()[0], 16) for line in names.splitlines()
                   if line.split()[-1] == name]
             check(len(at) == 1, f'{kind}: no {name}')
-            check(kind_at(table, at[0] % IMAGE) != RULE_NONE, f'{kind}: {name} has no rule')
+            check(rule_at(table, at[0] % IMAGE) & 15 != RULE_NONE, f'{kind}: {name} has no rule')
 
 
 @test
@@ -152,8 +188,29 @@ def entry():
     done = rules('compile', '-o', 'table', 'entry')
     check(done.returncode == 0, done.stderr)
     start = struct.unpack_from('<Q', read(source[:-2]), 24)[0] % 4096
-    ends = [at for at, kind in rows(read(os.path.join(TMP, 'table'))) if kind == RULE_END]
+    ends = [at for at, rule in rows(read(os.path.join(TMP, 'table'))) if rule & 15 == RULE_END]
     check(ends == [start], f'outermost at {ends}, not {start}')
+
+
+@test
+def lost_frames():
+    """a frame record is followed in no frame that has none, as at the end of longjmp()"""
+    for machine, source in JUMP.items():
+        compiler = 'cc' if machine == os.uname().machine else machine + '-linux-gnu-gcc'
+        if not shutil.which(compiler):
+            print(f'# no {compiler} here')
+            continue
+        write(os.path.join(TMP, 'jump.S'), source.encode())
+        subprocess.run([compiler, '-nostdlib', '-shared', '-o', 'jump', 'jump.S'], check=True, cwd=TMP)
+        done = rules('compile', '-o', 'table', 'jump')
+        check(done.returncode == 0, done.stderr)
+        table = read(os.path.join(TMP, 'table'))
+        names = subprocess.run(['nm', 'jump'], check=True, cwd=TMP, capture_output=True,
+                               text=True).stdout
+        at = {line.split()[-1]: int(line.split()[0], 16) for line in names.splitlines()}
+        lost = RULE_REG if machine == 'x86_64' else RULE_RETURN
+        found = [rule_at(table, at[name]) for name in ('buffer', 'registers', 'record')]
+        check(found == [lost | CFA_MAX, lost | CFA_MAX, RULE_CUT], f'{machine}: {found}')
 
 
 @test

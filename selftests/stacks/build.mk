@@ -40,7 +40,7 @@ split_stack_FLAGS = $(shell echo 'int main(void) { return 0; }' | $(CC) -fsplit-
 	2>/dev/null && echo -fsplit-stack -DSPLIT)
 
 STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
-	coroutine deep moved_text mutexes no_info no_stop other_stack probed replaced split_stack)
+	coroutine deep lower_stack moved_text mutexes no_info no_stop other_stack probed replaced split_stack)
 
 selftests/stacks/stacks_test.py: | $(STACKS_TARGETS) all
 

@@ -551,6 +551,28 @@ def coroutine():
     check_stacks('coroutine', chain, '--via=agent')
 
 
+@test
+def lower_stack():
+    """code on stacks that lie above those of its callers, as OCaml 5 has them: all callers"""
+    chain = ['innermost', 'run_by_register', 'inner', 'run_on', 'middle', 'run_on', 'outer', 'run_on',
+             'outermost', 'run_on', 'main']
+    with Target('lower_stack') as pid:
+        thread = threads_of(pid, '--source=unwind')[0]
+        check(has_chain(names_of(thread), chain) and thread['complete'], f'{thread}')
+        check(not any(frame['guess'] for frame in thread['frames']), 'it was guessed')
+
+
+@test
+def stacks_in_a_circle():
+    """stacks whose callers lead round in a circle: such a stack ends, and is not called complete"""
+    with Target('lower_stack', 'circle') as pid:
+        thread = threads_of(pid, '--source=unwind')[0]
+        names = names_of(thread)
+        check(has_chain(names, ['middle', 'run_on', 'outer', 'run_on', 'outermost', 'run_on', 'middle']),
+              f'{names}')
+        check(not thread['complete'] and len(names) < 64, f'ends: {thread["end"]}: {names}')
+
+
 # ---- Probes ----
 
 def check_stepped(stacks, names, chain):

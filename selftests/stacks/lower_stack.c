@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: GPL-2.0-or-later
+/*
+ * lower_stack.c - functions on stacks of their own, some of which lie above those of their callers, as the
+ * runtime of OCaml 5 has them: unwind information says where the caller's stack pointer is kept. With
+ * the argument "circle" the program changes one of these words, so that its callers never end.
+ */
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define noinline __attribute__((noinline, noclone))
+#define STACK (64 * 1024)
+
+/* In the order of their addresses. */
+enum { LOW, LOWER_MIDDLE, UPPER_MIDDLE, HIGH, HIGHEST, STACKS };
+
+#ifdef __x86_64__
+/* Calls a function on the stack that ends at @top, whose last word keeps the stack pointer. */
+void run_on(void (*function)(void), char *top);
+
+/* Does the same, but a register (rbx) keeps it. */
+void run_by_register(void (*function)(void), char *top);
+__asm__(".pushsection .text\n"
+	".globl run_on\n"
+	".type run_on, @function\n"
+	"run_on:\n"
+	".cfi_startproc\n"
+	"	mov %rsp, -8(%rsi)\n"
+	"	lea -16(%rsi), %rsp\n"
+	/* The frame's end is where the word at rsp + 8 says, and 8 bytes behind it. */
+	"	.cfi_escape 0x0f, 5, 0x77, 8, 0x06, 0x23, 8\n"
+	"	call *%rdi\n"
+	"	mov 8(%rsp), %rsp\n"
+	"	.cfi_def_cfa %rsp, 8\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size run_on, .-run_on\n"
+	".globl run_by_register\n"
+	".type run_by_register, @function\n"
+	"run_by_register:\n"
+	".cfi_startproc\n"
+	"	push %rbx\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset %rbx, -16\n"
+	"	mov %rsp, %rbx\n"
+	"	.cfi_def_cfa_register %rbx\n"
+	"	mov %rsi, %rsp\n"
+	"	call *%rdi\n"
+	"	mov %rbx, %rsp\n"
+	"	.cfi_def_cfa_register %rsp\n"
+	"	pop %rbx\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size run_by_register, .-run_by_register\n"
+	".popsection\n");
+#else
+#define run_by_register run_on
+static void run_on(void (*function)(void), char *top)
+{
+	(void)function;
+	(void)top;
+	puts("its stacks are written for x86-64 only");
+}
+#endif
+
+static char *tops[STACKS];
+static int circle;
+static volatile int count;
+
+static noinline void innermost(void)
+{
+	/* The callers of the function on the lowest stack would be those of the one on the highest. */
+	if (circle)
+		memcpy(tops[LOW] - 8, tops[HIGH] - 8, 8);
+	write(1, "ready\n", 6);
+	for (;;)
+		pause();
+}
+
+static noinline void inner(void)
+{
+	run_by_register(innermost, tops[HIGHEST]);
+	count = 4;
+}
+
+static noinline void middle(void)
+{
+	run_on(inner, tops[HIGH]);
+	count = 1;
+}
+
+static noinline void outer(void)
+{
+	run_on(middle, tops[LOWER_MIDDLE]);
+	count = 2;
+}
+
+static noinline void outermost(void)
+{
+	run_on(outer, tops[UPPER_MIDDLE]);
+	count = 3;
+}
+
+int main(int argc, char **argv)
+{
+	char *stacks = mmap(NULL, STACKS * STACK, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (stacks == MAP_FAILED)
+		return 1;
+	for (int i = 0; i < STACKS; i++)
+		tops[i] = stacks + (i + 1) * STACK;
+	circle = argc > 1 && !strcmp(argv[1], "circle");
+	run_on(outermost, tops[LOW]);
+	return 0;
+}
