@@ -130,8 +130,13 @@ static int answer_to(int fd, struct broker_reply *reply)
 		.msg_control = control,
 		.msg_controllen = sizeof(control),
 	};
-	ssize_t n = recvmsg(fd, &msg, 0);
+	ssize_t n;
 	int event = -1;
+
+	/* A call with a limit of time is interrupted when its process was stopped, too. */
+	do {
+		n = recvmsg(fd, &msg, 0);
+	} while (n < 0 && errno == EINTR);
 
 	/* If the request was not read, the kernel reports that before it gives the answer. */
 	if (n < 0 && errno == ECONNRESET)
@@ -172,6 +177,13 @@ static struct broker_request request_of(pid_t tid, int proof)
 	};
 }
 
+/* Says that a connection ended before its time, which the broker has no reason for. */
+static void tell_end(double took)
+{
+	printf("# a connection ended without an answer after %.3f s\n", took);
+	fflush(stdout);
+}
+
 /*
  * Sends one packet on a connection of its own, again as long as another process of the user is answered, and
  * where the connection has lasted as long as one may, as on a machine that has other things to do. Returns what
@@ -191,6 +203,8 @@ static int ask_packet(const void *packet, size_t size, struct broker_reply *repl
 		ret = answer_to(fd, reply);
 		close(fd);
 		again = ret == -EBUSY || (ret == -EPIPE && now() - begin >= LEND_SECONDS);
+		if (ret == -EPIPE && !again)
+			tell_end(now() - begin);
 		if (again)
 			nap();
 	} while (again && now() < until);
