@@ -151,6 +151,11 @@ def wrong_options_are_refused():
     """--tell and --until go with serve --bpf, and take open descriptors that can be waited for"""
     for options in ('serve', '--tell=0'), ('serve', '--until=0'), ('serve', '--bpf', '--tell=-1'):
         equal(shstk('rules', *options).returncode, 2, f'{options}')
+    for action in 'compile', 'load', 'list', 'drop', 'status':
+        for option in '--bpf', '--tell=0', '--until=0':
+            said = shstk('rules', action, option)
+            equal(said.returncode, 2, f'{action} {option}')
+            check(f'{option.split("=")[0]} is an option of serve' in said.stderr, said.stderr)
     for option in '--tell=1000000', '--until=1000000':
         said = shstk('rules', 'serve', '--bpf', option)
         equal(said.returncode, 1, option)

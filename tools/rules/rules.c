@@ -517,6 +517,22 @@ static const struct {
 	{ "drop", action_drop },       { "status", action_status }, { "serve", action_serve },
 };
 
+/* Returns the option that was given and is one of serve alone, or NULL. */
+static const char *option_of_serve(const struct options *o)
+{
+	return o->bpf		     ? "--bpf" :
+	       o->starter.tell >= 0  ? "--tell" :
+	       o->starter.until >= 0 ? "--until" :
+				       NULL;
+}
+
+/* Says that an action has no such option. */
+static int refuse_option(const char *action, const char *option)
+{
+	complain("%s is an option of serve, not of %s; see --help", option, action);
+	return EXIT_USAGE;
+}
+
 int cmd_rules(int argc, char **argv)
 {
 	struct options o = { .device = -1, .cache = -1, .starter = { .tell = -1, .until = -1 } };
@@ -531,6 +547,8 @@ int cmd_rules(int argc, char **argv)
 		/* The options of the command follow its name, and its help names the command. */
 		*action = argv[0];
 		next = command_parse(&rules_argp, argc - next, action, &o);
+		if (actions[i].run != action_serve && option_of_serve(&o))
+			return refuse_option(actions[i].name, option_of_serve(&o));
 		screen_lines_fit();
 		ret = actions[i].run(&o, action + next);
 		if (o.device >= 0)
