@@ -47,6 +47,8 @@ struct compile_room {
 	struct rowcode_writer w;
 	struct sframe_func f;
 	struct fde fde;
+	struct cfi_run run;
+	size_t next;
 };
 
 /* Encodes the rows of function @i; *@end receives its end. Returns 0, or -1 if it can't. */
@@ -55,7 +57,6 @@ static int encode_function(const struct table *t, size_t i, struct compile_room 
 {
 	struct rowcode_writer *w = &room->w;
 	struct fde *fde = &room->fde;
-	size_t next;
 
 	if (t->sf.s.size) {
 		if (!sframe_func(&t->sf, index_offset(t, i), &room->f))
@@ -63,22 +64,27 @@ static int encode_function(const struct table *t, size_t i, struct compile_room 
 		*end = room->f.end;
 		return sframe_run(&t->sf, &room->f, encode_row, w);
 	}
-	if (cfi_entry(&t->sec, index_offset(t, i), fde, &next) != 1 || fde->start != w->loc ||
+	if (cfi_entry(&t->sec, index_offset(t, i), fde, &room->next) != 1 || fde->start != w->loc ||
 	    fde->end <= fde->start)
 		return -1;
 	*end = fde->end;
-	return cfi_run(&(struct cfi_run){
+	room->run = (struct cfi_run){
 		.sec = &t->sec,
 		.fde = fde,
 		.limit = fde->end,
 		.row = encode_row,
 		.arg = w,
-	});
+	};
+	return cfi_run(&room->run);
 }
 
-/* Encodes function @i at @p. Returns the bytes used, or 0 if the function must be interpreted. */
-static size_t compile_function(struct table *t, size_t i, struct compile_room *room, uint8_t *p,
-			       uint8_t *end)
+/*
+ * Encodes function @i at @p. Returns the bytes used, or 0 if the function must be interpreted. It is
+ * not part of its caller's loop, where compilers compute addresses once and keep them all on the stack.
+ */
+static noinline_for_stack size_t compile_function(struct table *t, size_t i,
+						  struct compile_room *room, uint8_t *p,
+						  uint8_t *end)
 {
 	struct rowcode_writer *w = &room->w;
 	uint64_t stop;
@@ -96,7 +102,8 @@ static size_t compile_function(struct table *t, size_t i, struct compile_room *r
  * Returns the offset of an earlier function of the chunk that has the same rows as function @n,
  * or @at, the offset of the rows of function @n, if there is none.
  */
-static uint16_t share(const struct table_chunk *c, const uint16_t *len, size_t n, uint16_t at)
+static noinline_for_stack uint16_t share(const struct table_chunk *c, const uint16_t *len, size_t n,
+					 uint16_t at)
 {
 	size_t i;
 

@@ -123,7 +123,8 @@ CHECK += $(foreach v,native clang asan tsan,$(CAPTURE_TESTS:%=$(B)/capture/$(v)/
 	$(B)/capture/musl/musl_test
 # The arm64 programs are static and run in user-mode emulation; tests that need dlopen() are left
 # out.
-USER_arm64 += $(addprefix $(B)/capture/arm64/,cancel_test capture_test signal_test thread_test exception_test)
+USER_arm64 += $(addprefix $(B)/capture/arm64/,cancel_test capture_test signal_test thread_test exception_test \
+	stack_test)
 
 $(B)/capture/native/symbols_test.sh: selftests/capture/symbols_test.sh \
 		$(B)/lib/native/libshstk.so $(B)/lib/native/libshstk.a
