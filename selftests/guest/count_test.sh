@@ -218,6 +218,22 @@ echo "exit $?" >>"$work/out"
 expect "the decoder needs no other part and no root, only the archive" says "$work/out" \
 	'cannot set up otlp: no answer from http://127.0.0.1:1' '^exit 4$'
 
+# apt knows no package: its lists, which it does not fetch, are empty.
+mkdir -p "$work/mirror/debian/dists/trixie" "$work/no-lists"
+: >"$work/mirror/debian/dists/trixie/Release"
+cat >"$work/no-lists/apt-get" <<'END'
+#!/bin/sh
+case " $* " in *' update '*) exit 0;; esac
+PATH=${PATH#*:} exec apt-get "$@"
+END
+chmod 755 "$work/no-lists/apt-get"
+PATH=$work/no-lists:$PATH SHSTK_CACHE=$work/empty SHSTK_MIRROR=file://$work/mirror \
+	selftests/guest/setup otlp python >"$work/out" 2>&1
+echo "exit $?" >>"$work/out"
+expect "a package that left the archive is named, and the other parts are tried" says "$work/out" \
+	'cannot set up otlp: .*Unable to locate package python3-' \
+	'cannot set up python: .*Unable to locate package ' '^exit 4$'
+
 # Every part is marked as being there, but the emulator is missing.
 mkdir -p "$work/cache/state" "$work/cache/kernels/arm64-7.2"
 selftests/guest/setup --stamps | while read -r part recipe; do

@@ -60,7 +60,7 @@ def setup(*parts):
     if done.returncode:
         lines = done.stdout.strip().splitlines() or ['setup failed']
         found = [l for l in lines if 'cannot set up' in l] or lines
-        raise Unavailable(found[-1].removeprefix('setup: '))
+        raise Unavailable(found[0].removeprefix('setup: '))
 
 
 def folder_program(folder, *argv, part=None):
