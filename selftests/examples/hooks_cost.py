@@ -2,7 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """What stacks cost in libraries of others, 30 calls deep, before and with examples/hooks/ and
 libshstk-backtrace.so: nanoseconds of CPU time, the smallest of five runs. See
-Documentation/hooks.rst."""
+Documentation/hooks.rst.
+
+    hooks_cost.py [jemalloc|abseil|boost|gstreamer|address_sanitizer]...
+"""
 
 import os
 import re
@@ -20,10 +23,28 @@ ROUNDS = '50000'
 SLOW_UNWINDER = '_ZN11__sanitizer18BufferedStackTrace10UnwindSlowEmj'
 
 
+TURNS = 9
+
+
+def figure_of(*command, **env):
+    """The figure that a program prints."""
+    return float(re.search(r'([0-9.]+) ns$', output(*command, **env), re.M)[1])
+
+
 def least(*command, **env):
     """The smallest figure of several runs of a program."""
-    return min(float(re.search(r'([0-9.]+) ns$', output(*command, **env), re.M)[1])
-               for _ in range(RUNS))
+    return min(figure_of(*command, **env) for _ in range(RUNS))
+
+
+def print_times(what, base, *others):
+    """How many times as long as one program others take, each named and given as a function that
+    returns its figure. All run by turns, so that what else the machine does falls on all of them."""
+    turns = [(base(), [other() for _, other in others]) for _ in range(TURNS)]
+    print(f'{what}, {TURNS} runs by turns:')
+    for i, (name, _) in enumerate(others):
+        times = sorted(figures[i] / first for first, figures in turns)
+        print(f'  {name}: {times[0]:.2f} to {times[-1]:.2f}, median {times[len(times) // 2]:.2f}',
+              flush=True)
 
 
 def print_row(what, before, hook, drop):
@@ -91,9 +112,12 @@ def address_sanitizer():
         check(done.returncode == 0, done.stderr)
         return program
 
-    def cost(program, rounds, options, **env):
+    def cost(program, rounds, options, how=least, **env):
         # Some older sanitizers do not start at all random addresses.
-        return least('setarch', '-R', program, rounds, ASAN_OPTIONS='detect_leaks=0:' + options, **env)
+        return how('setarch', '-R', program, rounds, ASAN_OPTIONS='detect_leaks=0:' + options, **env)
+
+    def once(*args, **env):
+        return lambda: cost(*args, how=figure_of, **env)
 
     plain, changed = built('sanitized'), built('sanitized-changed', f'-Wl,--wrap={SLOW_UNWINDER}')
     fast, slow = 'fast_unwind_on_malloc=1', 'fast_unwind_on_malloc=0'
@@ -101,10 +125,14 @@ def address_sanitizer():
     print_row('  fast unwinder, frame pointers', cost(plain, '300000', fast), None, None)
     print_row('  slow unwinder', cost(plain, '20000', slow), cost(changed, '300000', slow),
               cost(plain, '300000', slow, LD_PRELOAD=DROP))
+    print_times("  times the fast unwinder's", once(plain, '300000', fast),
+                ('hook', once(changed, '300000', slow)),
+                ('drop-in', once(plain, '300000', slow, LD_PRELOAD=DROP)))
 
 
 print(f'{"":<42}{"before":>10}{"hook":>10}{"drop-in":>10}')
-for library in jemalloc, abseil, boost, gstreamer, address_sanitizer:
+LIBRARIES = jemalloc, abseil, boost, gstreamer, address_sanitizer
+for library in [l for l in LIBRARIES if l.__name__ in sys.argv[1:] or not sys.argv[1:]]:
     try:
         library()
     except Skip as skip:
