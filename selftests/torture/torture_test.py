@@ -71,6 +71,19 @@ def no_capture_hangs():
     check(ways == {'ok': STARTS}, f'{ways}')
 
 
+def in_tenths(program, starts, limit):
+    """As torture(), and says after each tenth how it goes."""
+    ways, done, begin = {}, 0, time.monotonic()
+    for tenth in range(1, 11):
+        now = starts * tenth // 10 - done
+        done += now
+        for way, times in torture(program, now, limit).items():
+            ways[way] = ways.get(way, 0) + times
+        print(f'# {os.path.basename(program)}: {done} starts in {time.monotonic() - begin:.0f} s: '
+              f'{ways}', flush=True)
+    return ways
+
+
 def long_run(starts):
     """The long run, and what others do in a hundredth of it. Returns the exit status."""
     for name, times, limit in (('torture', starts, HANGS), ('torture-libunwind', starts // 100, 5),
@@ -79,9 +92,7 @@ def long_run(starts):
         if not os.path.exists(program):
             print(f'# {name}: its library is not installed')
             continue
-        begin = time.monotonic()
-        ways = torture(program, times, limit)
-        print(f'# {name}: {times} starts in {time.monotonic() - begin:.0f} s: {ways}', flush=True)
+        ways = in_tenths(program, times, limit)
         if name == 'torture':
             good = ways == {'ok': times}
     print('TAP version 13\n1..1\n' + ('ok' if good else 'not ok') + f' 1 {starts} starts')
