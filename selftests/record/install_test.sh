@@ -38,13 +38,16 @@ for file in bin/shstk lib/shstk/shstk-push lib/shstk/libshstk-agent.so lib/libsh
 	lib/libshstk.so lib/libshstk.so.0 include/shstk.h include/shstk.hpp include/shstk_go.h include/shstk_marker.h \
 	lib/libshstk-go-symbolize.so include/shstk_go_symbolize.h \
 	lib/libshstk-symbolize.so include/shstk_symbolize.h lib/pkgconfig/libshstk-symbolize.pc \
+	lib/libshstk-crash.so include/shstk_crash.h lib/pkgconfig/libshstk-crash.pc \
+	lib/libshstk-bpf.so include/shstk_bpf.h include/shstk_stack.bpf.h lib/pkgconfig/libshstk-bpf.pc \
 	lib/pkgconfig/libshstk.pc share/man/man1/shstk.1 \
 	share/man/man1/shstk-record.1 share/man/man1/shstk-trace.1 share/man/man1/shstk-crash.1 \
 	share/man/man1/shstk-report.1 share/man/man1/shstk-diff.1 \
 	share/man/man1/shstk-push.1 share/man/man1/shstk-unwind.1 share/man/man1/shstk-broker.1 \
 	lib/systemd/system/shstkd-profile.service lib/systemd/system/shstk-broker.socket lib/systemd/system/shstk-broker.service \
 	share/man/man3/libshstk.3 share/man/man3/shstk_capture.3 share/man/man3/shstk_unwind.3 \
-	share/man/man3/shstk_status_set.3 share/man/man3/shstk_symbolize.3 share/man/man3/shstk_marker.3 share/bash-completion/completions/shstk; do
+	share/man/man3/shstk_status_set.3 share/man/man3/shstk_symbolize.3 share/man/man3/shstk_marker.3 \
+	share/man/man3/shstk_crash.3 share/man/man3/shstk_bpf.3 share/bash-completion/completions/shstk; do
 	if ! [ -s "$top/usr/$file" ]; then
 		echo "$file is missing" >>"$top/log"
 		missing=1
