@@ -5,6 +5,9 @@
 # scripts set $top (the tree) and $log (a file for what commands print), and read
 # selftests/guest/common.sh before.
 
+# The commit that is built, which stays the same if another one is made meanwhile.
+head=$(git -C "$top" rev-parse HEAD)
+
 # Runs a command in the folder of suite $1, in the current directory. If the caller uses ccache
 # (CCACHE_DIR), the command uses it, too, but gets no objects that name the sources of another
 # folder: tests read lines of these.
@@ -73,9 +76,9 @@ add_packages()
 		done' sh ${2//,/ }
 }
 
-# Copies the committed tree to $1; $2 is the commit, HEAD without it.
+# Copies the committed tree to $1; $2 is the commit, $head without it.
 copy_tree()
 {
 	rm -rf "$1"
-	mkdir -p "$1" && git -C "$top" archive "${2-HEAD}" | tar -x -C "$1"
+	mkdir -p "$1" && git -C "$top" archive "${2-$head}" | tar -x -C "$1"
 }

@@ -13,7 +13,7 @@ rpm_build()
 
 	mkdir -p "$rpms/SOURCES"
 	rm -rf "$rpms/RPMS"
-	git -C "$top" archive --prefix="shstk-$version/" -o "$rpms/SOURCES/shstk-$version.tar.gz" HEAD
+	git -C "$top" archive --prefix="shstk-$version/" -o "$rpms/SOURCES/shstk-$version.tar.gz" "$head"
 	cd "$rpms" && quiet inside "$1" rpmbuild -bb --nodeps --define "_topdir $rpms" --define "dist $2" \
 		--define '_libdir /usr/lib64' --define '_unitdir /usr/lib/systemd/system' \
 		--define '_sysusersdir /usr/lib/sysusers.d' --define '_udevrulesdir /usr/lib/udev/rules.d' \
