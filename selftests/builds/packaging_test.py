@@ -519,6 +519,13 @@ def package_of(path, patterns):
             if re.fullmatch(re.escape(pattern).replace(r'\*', '[^/]*') + '(/.*)?', path)]
 
 
+def check_packages(folder, patterns):
+    """Fail unless each file of a folder is in one package."""
+    for path in sorted(installed(folder)):
+        got = package_of(path, patterns)
+        check(len(got) == 1, f'{path} is in {got}')
+
+
 @test
 def packages_take_every_file():
     """debian/*.install: each installed file is in one package"""
@@ -527,9 +534,32 @@ def packages_take_every_file():
          'ZSHDIR=/usr/share/zsh/vendor-completions')
     patterns = [(os.path.basename(name)[:-len('.install')], '/' + line)
                 for name in glob.glob('debian/*.install') for line in content(name).split()]
-    for path in sorted(installed(folder)):
-        got = package_of(path, patterns)
-        check(len(got) == 1, f'{path} is in {got}')
+    check_packages(folder, patterns)
+
+
+# The folders that Fedora's macros stand for.
+RPM_FOLDERS = {'_bindir': '/usr/bin', '_libdir': '/usr/lib64', '_includedir': '/usr/include',
+               '_datadir': '/usr/share', '_mandir': '/usr/share/man', '_sysconfdir': '/etc',
+               '_unitdir': '/usr/lib/systemd/system'}
+
+
+def rpm_patterns():
+    """[(package, path)] of the spec file's sections %files, but for folders alone and documents."""
+    spec = content('packaging/shstk.spec')
+    for package, lines in re.findall(r'^%files ?(?:-n )?(.*)\n((?:(?!%files|%changelog).*\n)*)', spec, re.M):
+        for line in re.sub(r'^(%dir|%doc|%license) .*', '', lines, flags=re.M).split('\n'):
+            path = re.sub(r'%{(\w+)}', lambda macro: RPM_FOLDERS.get(macro[1], macro[0]),
+                          line.removeprefix('%config(noreplace) '))
+            if path:
+                yield package, path
+
+
+@test
+def rpms_take_every_file():
+    """shstk.spec: each installed file is in one RPM"""
+    folder = os.path.join(TMP, 'rpm')
+    make('install', folder, 'PREFIX=/usr', 'LIBDIR=/usr/lib64')
+    check_packages(folder, list(rpm_patterns()))
 
 
 # Reads dkms.conf as DKMS 3.0.10 does for kernel $1 and machine $2: for `dkms autoinstall` by variables
