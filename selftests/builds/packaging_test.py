@@ -584,6 +584,14 @@ def other_kernels_are_left_alone():
 
 
 @test
+def descriptions_fit():
+    """debian/control: lines of descriptions have at most 80 characters, as lintian wants"""
+    long = [line for line in content('debian/control').split('\n')
+            if line.startswith(' ') and len(line) > 80]
+    check(not long, f'{long}')
+
+
+@test
 def versions_are_the_same():
     """Makefile, debian/changelog, the RPM's spec and CHANGELOG.md are of one version"""
     version = re.search(r'^VERSION\s*:= (\S+)', content('Makefile'), re.M)[1]
