@@ -24,6 +24,7 @@
 #define KNOWN 16384 /* most entries in the table of a program's own rules, a power of two */
 #define KNOWN_FROM 8 /* number of stacks of a program that are unwound before these are kept */
 #define KNOWN_OF_FILES (1u << 20) /* most entries in the table of rules of files, a power of two */
+#define NO_SIMPLE_RULE 3ull /* kept instead of a rule that step() cannot use; no kind of rule */
 #define MAX_INNER 1024
 #define HEADERS ((size_t)4096) /* bytes at the start of a file that hold its headers and notes */
 /* Lookups in a chunk before it is compiled; compiling takes as long as 128 lookups. */
@@ -884,7 +885,7 @@ static struct known known_of(struct shstk_space *s, const struct cursor *c)
 
 /*
  * Returns the rule of the cursor's frame if it is in the table, else RULE_NONE. The table has only
- * rules of ordinary frames and of outermost frames.
+ * rules of ordinary frames and of outermost frames, and NO_SIMPLE_RULE for code that has no such rule.
  */
 static uint64_t known_rule(struct shstk_space *s, const struct cursor *c)
 {
@@ -894,9 +895,9 @@ static uint64_t known_rule(struct shstk_space *s, const struct cursor *c)
 }
 
 /*
- * Finds the rule of the cursor's frame and puts it into the table. Returns the rule, or RULE_NONE
- * if there is no table, if the address has no code, or if the frame is neither ordinary nor the
- * outermost one.
+ * Finds the rule of the cursor's frame and puts it into the table. Returns the rule, NO_SIMPLE_RULE if
+ * the frame is neither ordinary nor the outermost one, or RULE_NONE if there is no table or if the
+ * address has no code.
  */
 static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 {
@@ -908,12 +909,12 @@ static uint64_t find_rule(struct shstk_space *s, const struct cursor *c)
 		return RULE_NONE;
 	rule = module_rule(m, pc, c->exact);
 	if (RULE_KIND(rule) != RULE_SP && RULE_KIND(rule) != RULE_FP && RULE_KIND(rule) != RULE_END)
-		return RULE_NONE;
+		rule = NO_SIMPLE_RULE;
 	rule_table_put(k.table, k.most, k.key, rule);
 	return rule;
 }
 
-/* Does what cursor_step() does. @rule is the known rule of the frame, or RULE_NONE. */
+/* Does what cursor_step() does. @rule is what known_rule() has returned, or RULE_NONE. */
 static int step(const struct view *v, struct cursor *c, uint64_t rule, uint8_t *mark)
 {
 	int err;
@@ -924,7 +925,7 @@ static int step(const struct view *v, struct cursor *c, uint64_t rule, uint8_t *
 	 */
 	if (rule == RULE_NONE && !v->full)
 		rule = find_rule(v->arg, c);
-	if (rule == RULE_NONE)
+	if (rule == RULE_NONE || rule == NO_SIMPLE_RULE)
 		return cursor_step(v, c, mark);
 	*mark = c->mark;
 	if (RULE_KIND(rule) == RULE_END)

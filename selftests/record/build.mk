@@ -257,6 +257,7 @@ $(RECORD_B)/stepped_test $(RECORD_B)/probe_sites_test: $(B)/tools/convert/steppe
 $(RECORD_B)/maps_test: $(B)/tools/proc/maps.o
 $(RECORD_B)/shadow_test: $(addprefix $(B)/tools/proc/,shadow.o tasks.o)
 $(RECORD_B)/file_rules_test: $(B)/lib/native/libshstk.a
+$(RECORD_B)/file_rules_test: KSELFTEST_FLAGS += -Wl,--wrap=module_rule
 RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test apart_test calls_test file_rules_test late_test losses_test \
 	maps_test told_test read_twice_test rescue_test scope_test shadow_test stepped_test probe_sites_test \
 	targets_find_test vary_test)

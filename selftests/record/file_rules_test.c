@@ -197,18 +197,24 @@ static struct shstk_space *program(struct file_rules *files, unsigned int user, 
 	return shstk_space_add_file(space, path, m.start + by, m.end + by, m.offset) ? NULL : space;
 }
 
-/* Unwinds the function's frame there. Returns the number of entries; 0 if no frame lies outside it. */
-static int unwind(struct shstk_space *space, uint64_t by)
+/* Unwinds the frame of code at @at. Returns the number of entries; 0 if no frame lies outside it. */
+static int unwind_at(struct shstk_space *space, uint64_t at)
 {
 	struct shstk_info info = { .size = sizeof(info) };
-	uint64_t pcs[2], leaf_at = (uintptr_t)leaf + by, ra = leaf_at + 4;
-	struct shstk_regs regs = { .size = sizeof(regs), .known = UINT32_MAX, .pc = leaf_at };
+	uint64_t pcs[2], ra = at + 4;
+	struct shstk_regs regs = { .size = sizeof(regs), .known = UINT32_MAX, .pc = at };
 	int nr;
 
 	regs.r[SP] = 0x7fff0000;
 	regs.r[ARCH == SHSTK_ARCH_ARM64 ? 30 : 1] = ra;
 	nr = shstk_unwind(space, &regs, read_stack, &ra, pcs, 2, NULL, &info);
 	return info.end == SHSTK_END_COMPLETE ? 0 : nr;
+}
+
+/* Unwinds the frame of leaf() there. */
+static int unwind(struct shstk_space *space, uint64_t by)
+{
+	return unwind_at(space, (uintptr_t)leaf + by);
 }
 
 /* Puts a rule for the function of the first file into the table: there is no frame outside it. */
@@ -270,6 +276,51 @@ TEST_F(files, programs_share_the_rules_of_a_file)
 	shstk_space_destroy(thread);
 	shstk_space_destroy(alone);
 	shstk_space_destroy(copy);
+}
+
+/* ---- Code without a rule ---- */
+
+/* A function that no unwind information describes. */
+extern const char undescribed[];
+__asm__(".pushsection .text\n"
+	"undescribed:\n\t"
+	"nop\n\tnop\n\tnop\n\tnop\n\tret\n\tnop\n\tnop\n\tnop\n"
+	".popsection");
+
+static unsigned int looked_up; /* how often the rule of that function was looked up */
+
+uint64_t __real_module_rule(struct module *m, uint64_t pc, bool exact);
+uint64_t __wrap_module_rule(struct module *m, uint64_t pc, bool exact);
+
+uint64_t __wrap_module_rule(struct module *m, uint64_t pc, bool exact)
+{
+	looked_up += pc == (uintptr_t)undescribed;
+	return __real_module_rule(m, pc, exact);
+}
+
+/* Returns how often the rule of that function is looked up for one stack. */
+static unsigned int look_ups(struct shstk_space *space)
+{
+	looked_up = 0;
+	unwind_at(space, (uintptr_t)undescribed);
+	return looked_up;
+}
+
+TEST_F(files, that_code_has_no_rule_is_kept)
+{
+	struct shstk_space *space = program(self->files, 0, "/proc/self/exe", 0);
+	struct shstk_space *other = program(self->files, 0, "/proc/self/exe", 0);
+	unsigned int first;
+
+	ASSERT_TRUE(space && other);
+	first = look_ups(space);
+	/* The step without a rule asks for itself what there is. */
+	EXPECT_GT(first, 1);
+	EXPECT_EQ(look_ups(space), first - 1);
+	EXPECT_EQ(look_ups(space), first - 1);
+	EXPECT_EQ(look_ups(other), first - 1);
+	shstk_space_destroy(space);
+	shstk_space_destroy(other);
 }
 
 TEST_HARNESS_MAIN
