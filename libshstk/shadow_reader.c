@@ -9,6 +9,8 @@
 #include "native.h"
 #include "shadow_reader.h"
 
+#define CHUNK 512 /* most words of which each is looked at because one is no return address */
+
 void hw_put(struct hw_trace *t, uint64_t v, uint8_t mark)
 {
 	if (t->skip) {
@@ -79,12 +81,12 @@ static inline uint64_t copy_at_once(const struct hw_trace *t, uint64_t addr, uin
 }
 
 /*
- * Copies as many words as native_chunk() allows to check for tokens at once. Returns the address
- * behind them.
+ * Copies as many words as native_chunk() allows to check for tokens at once, up to CHUNK. Returns the
+ * address behind them.
  */
 static inline uint64_t copy_chunk(struct hw_trace *t, uint64_t addr, uint64_t hi)
 {
-	uint64_t n = min(native_chunk(addr), (hi - addr) / 8);
+	uint64_t n = min(min(native_chunk(addr), (uint64_t)CHUNK), (hi - addr) / 8);
 
 	n = min(n, (uint64_t)(t->max - t->n));
 	if (unlikely(n < 4 || t->gap || copy_at_once(t, addr, n)))
