@@ -197,16 +197,16 @@ no_sanitize int memo_last_bad(const struct memo_side *s, int j, int n)
 	return -1;
 }
 
-no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out)
+no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j, int end, uint64_t *out)
 {
-	return !differ(s, j + 1, s->end, out, false);
+	return !differ(s, j + 1, end, out, false);
 }
 
-no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j,
+no_sanitize bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j, int end,
 				     uint64_t *out)
 {
 	m->backwards = !m->backwards;
-	return !differ(s, j + 1, s->end, out, m->backwards);
+	return !differ(s, j + 1, end, out, m->backwards);
 }
 
 /* Returns the word of @a that the frame with the frame pointer @x was entered by. */
@@ -455,6 +455,14 @@ int memo_verify(struct memo_walk *w, uint64_t *out, int room)
 	}
 	pass_words(w, w->met);
 	return verify_words(w, verify_fps(w, w->met, end)) - 1;
+}
+
+no_sanitize bool memo_goes_on(const struct memo_walk *w, int v)
+{
+	const struct memo_side *m = w->old;
+
+	return v + 1 < verify_end(m, v) && *memo_word_of(m, v + 1) == m->raw[v + 1] &&
+	       verify_words(w, v + 2) == v + 2;
 }
 
 static void copy_frames(struct memo_side *to, int i, const struct memo_side *from, int k, int n)

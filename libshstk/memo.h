@@ -40,6 +40,7 @@
 /* Number of frames that near_capture() walks at most before it meets the memo. */
 #define MEMO_NEAR 12
 #define MEMO_NEVER INT32_MAX /* a frame number or distance that is larger than any other */
+#define MEMO_NO_SIZE UINT32_MAX /* a size that no array has */
 
 /**
  * struct memo_fp - a value of the frame pointer that a step uses
@@ -127,7 +128,12 @@ enum memo_way {
  * @slot: struct memo_side.slot of the frames behind the innermost one.
  * @raw: struct memo_side.raw of the frames behind the innermost one.
  * @anchor: struct memo_side.anchor.
- * @n: number of frames behind the innermost one, at least 1.
+ * @n: number of frames behind the innermost one that are entries of the capture, at least 1.
+ * @least: least size of an array for which these are all frames of the trace; MEMO_NO_SIZE if there
+ *	are more.
+ * @cut: size of the array that these frames fill while there are more; MEMO_NO_SIZE if there are not.
+ * @beyond: if there are more frames, address of the word of the first of them.
+ * @beyond_raw: that word.
  * @fps: first of the saved frame pointers on which these frames depend.
  * @fps_end: address behind the last of these frame pointers.
  * @way: which function verifies the frames.
@@ -148,6 +154,9 @@ struct memo_again {
 	const uint64_t *raw;
 	const uint8_t *anchor;
 	int n;
+	uint32_t least, cut;
+	const stack_word *beyond;
+	uint64_t beyond_raw;
 	const struct memo_fp *fps, *fps_end;
 	enum memo_way way;
 	uint8_t seen;
@@ -183,7 +192,9 @@ struct memo_packed {
  * @rest: the frame pointers of @again that do not lie in @records or @fours.
  * @side: one side holds the last trace, the other is room for the next one.
  * @last: index of the side that holds the last trace.
- * @now: the side that holds the last trace; NULL if near_capture() cannot use it.
+ * @now: the side that holds the last trace, if it is @complete; NULL if near_capture() cannot use it, or
+ *	if the last capture has filled its array.
+ * @known: the side that holds the last trace; NULL if near_full() cannot use it either.
  * @near: the last capture met the trace before it after at most MEMO_NEAR frames.
  * @misses: number of captures in a row that found little of the trace before them. Each doubles the
  *	next @wait, up to 31; the ninth sets it to 5 and starts no wait: see judge_memo().
@@ -201,7 +212,7 @@ struct memo {
 	struct memo_fp rest[MEMO_REST];
 	struct memo_side side[2];
 	unsigned int last;
-	struct memo_side *now;
+	struct memo_side *now, *known;
 	bool near;
 	uint8_t misses;
 	uint8_t wait;
@@ -361,12 +372,18 @@ static inline bool memo_add_word(struct memo_walk *w, uint64_t addr, uint64_t va
 int memo_verify(struct memo_walk *w, uint64_t *out, int room);
 
 /*
- * Returns true if the words of all frames behind frame @j of side @s, the last trace, are
- * unchanged. Writes the program counters to @out, also where it returns false. There is one
- * function for traces longer than MEMO_LONG and one for others.
+ * Tells whether the step out of frame @v of the old trace still leads to the frame behind it, as far
+ * as that can be verified. memo_verify() must have found that frame @v is valid.
  */
-bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j, uint64_t *out);
-bool memo_unchanged_short(const struct memo_side *s, int j, uint64_t *out);
+bool memo_goes_on(const struct memo_walk *w, int v);
+
+/*
+ * Returns true if the words of the frames behind frame @j and before frame @end of side @s, the last
+ * trace, are unchanged. Writes the program counters to @out, also where it returns false. There is
+ * one function for traces longer than MEMO_LONG and one for others.
+ */
+bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j, int end, uint64_t *out);
+bool memo_unchanged_short(const struct memo_side *s, int j, int end, uint64_t *out);
 
 /*
  * For a trace that has changed: returns the outermost of the frames @j + 1 to @j + @n - 1 whose
@@ -394,6 +411,14 @@ static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 	return !differ;
 }
 
+/* Does what memo_unchanged_short() and memo_unchanged_long() do for any number of frames. */
+static inline bool memo_unchanged_frames(struct memo *m, const struct memo_side *s, int j, int end,
+					 uint64_t *out)
+{
+	return likely(end - j <= MEMO_LONG) ? likely(memo_unchanged_short(s, j, end, out)) :
+					      likely(memo_unchanged_long(m, s, j, end, out));
+}
+
 /*
  * Returns true if the words of all frames behind frame @j of @s are unchanged, and the frame
  * pointers of @s from index @x on, too.
@@ -401,10 +426,35 @@ static inline no_sanitize bool memo_unchanged_fps(const struct memo_fp *p,
 static inline bool memo_unchanged(struct memo *m, const struct memo_side *s, int j, int x,
 				  uint64_t *out)
 {
-	if (likely(s->end - j <= MEMO_LONG) ? unlikely(!memo_unchanged_short(s, j, out)) :
-					      unlikely(!memo_unchanged_long(m, s, j, out)))
-		return false;
-	return memo_unchanged_fps(s->fp + x, s->fp + s->fp_end);
+	return memo_unchanged_frames(m, s, j, s->end, out) &&
+	       memo_unchanged_fps(s->fp + x, s->fp + s->fp_end);
+}
+
+/* Returns the first frame pointer of @s, from index @x on, that is set in frame @end or behind it. */
+static inline const struct memo_fp *memo_fps_end(const struct memo_side *s, int x, int end)
+{
+	const struct memo_fp *p = s->fp + x;
+
+	while (p->from < end)
+		p++;
+	return p;
+}
+
+/* Returns the address of the word that the pc of frame @i of @s was read from. */
+static inline const stack_word *memo_word_of(const struct memo_side *s, int i)
+{
+	return (const stack_word *)(uintptr_t)(s->anchor + s->slot[i]);
+}
+
+/*
+ * Does what memo_unchanged() does for the frames before frame @end, which there is, and for the word
+ * that leads to that one.
+ */
+static inline no_sanitize bool memo_unchanged_to(struct memo *m, const struct memo_side *s, int j,
+						 int x, int end, uint64_t *out)
+{
+	return *memo_word_of(s, end) == s->raw[end] && memo_unchanged_frames(m, s, j, end, out) &&
+	       memo_unchanged_fps(s->fp + x, memo_fps_end(s, x, end));
 }
 
 /*
@@ -428,10 +478,10 @@ static inline uint64_t memo_id(struct memo_side *s, int from)
 	return likely(s->hashed <= from) ? s->id[from] : memo_hash(s, from);
 }
 
-/* Keeps memo_again and near_capture() from using the last trace until memo_publish(). */
+/* Keeps memo_again, near_capture() and near_full() from using the last trace until memo_publish(). */
 static inline void memo_hide(struct memo *m)
 {
-	m->now = NULL;
+	m->now = m->known = NULL;
 	m->again.sp = 0;
 }
 
@@ -443,8 +493,24 @@ static inline enum memo_way memo_first_way(int n, int nfp)
 	return VERIFY_PACKED && nfp >= MEMO_RECORDS ? MEMO_SHORT_FPS : MEMO_SHORT;
 }
 
-/* Fills memo_again from side @s, which holds the last trace. */
-static inline void memo_set_again(struct memo *m, const struct memo_side *s)
+/* Lets @a have only those frames of @s, which has more, that fill an array of @max entries. */
+static inline void memo_cut_again(struct memo_again *a, const struct memo_side *s, int max)
+{
+	int beyond = s->first + max;
+
+	a->n = max - 1;
+	a->least = MEMO_NO_SIZE;
+	a->cut = max;
+	a->beyond = memo_word_of(s, beyond);
+	a->beyond_raw = s->raw[beyond];
+	a->fps_end = memo_fps_end(s, a->fps - s->fp, beyond);
+}
+
+/*
+ * Fills memo_again from side @s, which holds the last trace, for captures into arrays of @max entries.
+ * If it has more frames than that, @max is at least 2; if not, its last frame is the outermost one.
+ */
+static inline void memo_set_again(struct memo *m, const struct memo_side *s, unsigned int max)
 {
 	struct memo_again *a = &m->again;
 	int j = s->first, x = s->fp_first;
@@ -463,25 +529,37 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s)
 	a->raw = s->raw + j + 1;
 	a->anchor = (const uint8_t *)(uintptr_t)s->anchor;
 	a->n = s->end - (j + 1);
-	a->way = memo_first_way(a->n, s->fp_end - x);
+	a->least = a->n + 1;
+	a->cut = MEMO_NO_SIZE;
+	if (unlikely(a->least > max))
+		memo_cut_again(a, s, max);
+	a->way = memo_first_way(a->n, a->fps_end - a->fps);
 	a->seen = 0;
 }
 
+/* Tells whether @s has more frames than an array of @max entries has room for. */
+static inline bool memo_is_larger(const struct memo_side *s, unsigned int max)
+{
+	return (unsigned int)(s->end - s->first) > max;
+}
+
 /*
- * Lets memo_again and near_capture() use the last trace, if it leads to the outermost frame of the
- * stack that ends at @hi, and all that has to be verified from its second frame on is a word for
- * each frame, and frame pointers.
+ * Lets memo_again, near_capture() and near_full() use the last trace, of a capture into an array of @max
+ * entries, if it fills the array or leads to the outermost frame, of the stack that ends at @hi, and
+ * all that has to be verified from its second frame on is a word for each frame, and frame pointers.
  */
-static inline void memo_publish(struct memo *m, uint64_t hi)
+static inline void memo_publish(struct memo *m, uint64_t hi, unsigned int max)
 {
 	struct memo_side *s = &m->side[m->last];
 
 	memo_hide(m);
-	if (m->complete && s->anchor == hi && s->first < s->end && s->word_first == s->word_end &&
+	if ((m->complete || memo_is_larger(s, max)) && s->anchor == hi && s->first < s->end &&
+	    s->word_first == s->word_end &&
 	    (!s->nbarrier || s->barrier[s->nbarrier - 1] == s->first)) {
-		m->now = s;
-		if (s->end - s->first > 1)
-			memo_set_again(m, s);
+		m->known = s;
+		m->now = memo_is_larger(s, max) ? NULL : s;
+		if (s->end - s->first > 1 && max > 1)
+			memo_set_again(m, s, max);
 	}
 }
 

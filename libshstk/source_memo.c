@@ -9,13 +9,18 @@
 static __attribute__((noinline)) int after(uint64_t *pcs, struct thread *t, int n)
 {
 	struct memo_side *s = &t->memo.side[t->memo.last];
+	const struct memo_again *a = &t->memo.again;
+	const bool cut = a->cut != MEMO_NO_SIZE;
+	const uint64_t end_pc = cut ? native_strip(a->beyond_raw) : pcs[n - 1];
+	const int end = cut ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
 	struct shstk_info *info = t->call.info;
 
 	if (t->call.hook)
-		call_tell_hook(t->call.hook, memo_id(s, s->first), SHSTK_END_COMPLETE, false);
+		call_tell_hook(t->call.hook, cut ? shstk_trace_id(pcs, n) : memo_id(s, s->first),
+			       end, false);
 	leave_outermost(t);
 	if (info)
-		call_tell(info, 0, n, SHSTK_END_COMPLETE, pcs[n - 1], n - 1, 0);
+		call_tell(info, 0, n, end, end_pc, n - 1, 0);
 	if (modmap_has_retired())
 		modmap_reclaim();
 	return n;
@@ -43,6 +48,13 @@ static __attribute__((noinline)) int count(uint64_t *pcs, struct thread *t)
 	return done(pcs, t);
 }
 
+/* Makes a capture for which a word has changed: no other one is to compare the same words. */
+static __attribute__((noinline)) int changed(struct thread *t)
+{
+	t->memo.again.sp = 0;
+	return near_capture(t);
+}
+
 /*
  * The function is aligned: with the loop over frame pointers across the end of a cache line, 128 frames
  * take 109 ns instead of 83 on an EPYC (Zen 4) without AVX2.
@@ -59,7 +71,7 @@ __attribute__((noinline, aligned(64))) no_sanitize int memo_repeat_any(uint64_t 
 		same = !verify_pairs(a->anchor, a->slot, a->raw, pcs + 1, a->n);
 	if (likely(same && memo_unchanged_fps(a->fps, a->fps_end)))
 		return done(pcs, t);
-	return near_capture(t);
+	return changed(t);
 }
 
 __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_short(uint64_t *pcs,
@@ -69,7 +81,7 @@ __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_short(uint64_t
 
 	if (unlikely(verify_wide_inline(a->anchor, a->slot, a->raw, pcs + 1, a->n, false) ||
 		     !memo_unchanged_fps(a->fps, a->fps_end)))
-		return near_capture(t);
+		return changed(t);
 	if (unlikely(a->way == MEMO_SHORT_FPS))
 		return count(pcs, t);
 	return done(pcs, t);
@@ -85,7 +97,7 @@ __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_records(uint64
 				   t->memo.backwards) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return done(pcs, t);
-	return near_capture(t);
+	return changed(t);
 }
 
 __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_fours(uint64_t *pcs,
@@ -96,5 +108,16 @@ __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_fours(uint64_t
 	if (likely(!verify_fours(&t->memo.fours, pcs + 1, a->n) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
 		return done(pcs, t);
-	return near_capture(t);
+	return changed(t);
+}
+
+__attribute__((noinline)) no_sanitize int memo_repeat_cut(struct thread *t)
+{
+	const struct memo_again *a = &t->memo.again;
+	const struct call *c = &t->call;
+
+	if (likely(a->cut != c->max) || !memo_begins_here(t, c->ra, c->sp, c->fp) ||
+	    *a->beyond != a->beyond_raw)
+		return near_full(t);
+	return memo_repeat(c->pcs, t);
 }

@@ -17,15 +17,25 @@
 
 /*
  * Tells whether a capture begins in the frame in which the last trace begins, and everything that
- * the memo depends on is unchanged. Then memo_repeat() can compare the frames behind it.
+ * the memo depends on is unchanged.
  */
 static inline __attribute__((always_inline)) no_sanitize bool
-memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_t sp, uint64_t fp)
+memo_begins_here(const struct thread *t, uint64_t ra, uint64_t sp, uint64_t fp)
 {
 	const struct memo_again *a = &t->memo.again;
 
 	return likely(a->sp == sp && a->pc == native_strip(ra) && !((a->fp ^ fp) & a->fp_mask) &&
-		      a->gen == rulecache_gen() && modmap_loads_same() && (unsigned int)a->n < max);
+		      a->gen == rulecache_gen() && modmap_loads_same());
+}
+
+/*
+ * Tells in addition whether an array of @max entries has room for the whole last trace. Then
+ * memo_repeat() can compare the frames behind the first one.
+ */
+static inline __attribute__((always_inline)) no_sanitize bool
+memo_begins_again(const struct thread *t, unsigned int max, uint64_t ra, uint64_t sp, uint64_t fp)
+{
+	return memo_begins_here(t, ra, sp, fp) && likely(t->memo.again.least <= max);
 }
 
 /*
@@ -80,5 +90,13 @@ static inline __attribute__((always_inline)) int memo_repeat(uint64_t *pcs, stru
 		return memo_repeat_fours(pcs, t);
 	return way == MEMO_RECORDED ? memo_repeat_records(pcs, t) : memo_repeat_any(pcs, t);
 }
+
+/*
+ * Makes the capture in @t->call after one that has filled its array. If both begin in the same frame, with
+ * arrays of one size, the frames are compared as for a whole trace, and first the word that leads to
+ * the next frame: that there is one is part of the answer. In any other case near_full() makes the
+ * capture. Returns the number of entries.
+ */
+int memo_repeat_cut(struct thread *t);
 
 #endif

@@ -6,6 +6,7 @@
 #include "capture_general.h"
 #include "frame.h"
 #include "modmap.h"
+#include "source_memo.h"
 #include "source_near.h"
 
 /**
@@ -78,6 +79,18 @@ put_in_front(struct memo *m, struct memo_side *s, int j, int x, const struct new
 }
 
 /*
+ * Returns the first frame of @old, the last trace, that is no entry of a capture of up to @max entries
+ * which has @n new frames and then frame @j; -1 if that is not known, or if it is frame @j.
+ */
+static inline __attribute__((always_inline)) int
+entries_end(const struct memo *m, const struct memo_side *old, int j, int n, int max)
+{
+	if (n + old->end - j > max)
+		return n < max ? j + (max - n) : -1;
+	return m->complete ? old->end : -1;
+}
+
+/*
  * Makes a capture of the most frequent kind: a few ordinary frames are new, then comes a frame
  * that the last trace has too, and from there outwards nothing has changed. For these captures
  * this function does what walk(), walk_reuse() and memo_join() do, but without the cases that they
@@ -89,19 +102,21 @@ put_in_front(struct memo *m, struct memo_side *s, int j, int x, const struct new
  * out are compared again.
  *
  * The function is in one piece: with a function for each step, all inlined, gcc 12 makes "ramp" of
- * bench.rst 5 % slower with frame pointers, and 13 % at 128 frames.
+ * bench.rst 5 % slower with frame pointers, and 13 % at 128 frames. It is compiled twice: without
+ * @may_fill, the last trace, @old, must be complete, and the array must have room for all of it. With it,
+ * *@beyond becomes the first frame of @old that had no room, or stays as it is.
  *
  * Returns the number of entries written, *@reused of which come from the memo; or -1 if it is
  * another kind of capture, and then nothing was changed.
  */
-static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c, struct thread *t,
-							   int *reused)
+static inline __attribute__((always_inline)) no_sanitize int
+short_cut(const struct call *c, struct thread *t, struct memo_side *old, int *reused, int *beyond,
+	  const bool may_fill)
 {
 	const uint64_t mask = load_relaxed(&rulecache.mask), gen = t->memo.gen, hi = t->native.hi;
 	const int room = min(c->max, (unsigned int)MEMO_NEAR);
 	uint64_t raw = c->ra, pc = native_strip(raw), sp = c->sp - hi, slot = sp, fp = c->fp;
-	struct memo_side *old = t->memo.now;
-	int j = old->first, x = old->fp_first, n = 0, bad = -1, live;
+	int j = old->first, x = old->fp_first, n = 0, bad = -1, end, live;
 	struct new_frames new;
 
 	if (unlikely(!range_has(&t->native, c->sp) || sp & 7))
@@ -120,10 +135,16 @@ static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c,
 			while (unlikely(old->fp[x].use < j))
 				x++;
 			live = old->fp[x].from <= j;
-			if (unlikely((unsigned int)(n + old->end - j) > c->max || n + 3 > j ||
-				     new.nfp + live > x || (live && old->fp[x].val != fp)))
+			end = may_fill ? entries_end(&t->memo, old, j, n, (int)c->max) : old->end;
+			if (unlikely((may_fill ? end < 0 : (unsigned int)(n + end - j) > c->max) ||
+				     n + 3 > j || new.nfp + live > x ||
+				     (live && old->fp[x].val != fp)))
 				return -1;
-			if (likely(memo_unchanged(&t->memo, old, j, x + live, c->pcs + n + 1)))
+			if (may_fill && end < old->end ?
+				    memo_unchanged_to(&t->memo, old, j, x + live, end,
+						      c->pcs + n + 1) :
+				    likely(memo_unchanged(&t->memo, old, j, x + live,
+							  c->pcs + n + 1)))
 				break;
 			bad = memo_last_bad(old, j, MEMO_NEAR - n);
 			if (bad < 0)
@@ -155,15 +176,47 @@ static __attribute__((noinline)) no_sanitize int short_cut(const struct call *c,
 	if (live) /* the value is the same, but behind new frames it comes from another place */
 		use_fp(&new, fp, old->fp[x++].use - (j - n));
 	c->pcs[n] = pc;
-	*reused = old->end - 1 - j;
+	if (!may_fill)
+		end = old->end;
+	else if (end < old->end)
+		*beyond = end;
+	*reused = end - 1 - j;
 	if (n) {
 		put_in_front(&t->memo, old, j, x, &new, n);
 		old->raw[j] = raw;
 		old->slot[j] = (int32_t)(int64_t)slot;
-	} else if (j + 1 < old->end) { /* nothing is new: memo_repeat() can do the next capture */
-		memo_set_again(&t->memo, old);
+	} else if (j + 1 < end) { /* nothing is new: memo_repeat() can do the next capture */
+		memo_set_again(&t->memo, old, c->max);
 	}
-	return n + old->end - j;
+	return n + end - j;
+}
+
+static __attribute__((noinline)) int short_cut_whole(const struct call *c, struct thread *t,
+						     int *reused)
+{
+	int beyond;
+
+	return short_cut(c, t, t->memo.now, reused, &beyond, false);
+}
+
+static __attribute__((noinline)) int short_cut_any(const struct call *c, struct thread *t,
+						   int *reused, int *beyond)
+{
+	return short_cut(c, t, t->memo.known, reused, beyond, true);
+}
+
+/* Ends a capture, and releases modules that are gone. */
+static inline __attribute__((always_inline)) void leave_near(struct thread *t)
+{
+	leave(t, true);
+	if (unlikely(modmap_has_retired()))
+		modmap_reclaim();
+}
+
+/* Tells whether no module has come or gone since the last trace was stored. */
+static inline __attribute__((always_inline)) bool same_modules(const struct memo *m)
+{
+	return m->gen == rulecache_gen() && !modmap_loads_changed();
 }
 
 int near_capture(struct thread *t)
@@ -172,13 +225,15 @@ int near_capture(struct thread *t)
 	struct memo *m = &t->memo;
 	int n, reused = 0;
 
-	if (!m->now || !m->near || m->gen != rulecache_gen() || modmap_loads_changed())
+	if (unlikely(!m->now))
+		return memo_repeat_cut(t);
+	if (!m->near || !same_modules(m))
 		return capture_kept(t);
 	enter_modules(t);
-	n = short_cut(c, t, &reused);
+	n = short_cut_whole(c, t, &reused);
 	if (unlikely(n <= 0)) {
 		leave_modules(t);
-		return capture_kept(t);
+		return memo_is_larger(m->now, c->max) ? near_full(t) : capture_kept(t);
 	}
 	m->misses = 0;
 	enter_count(t, reused);
@@ -187,8 +242,44 @@ int near_capture(struct thread *t)
 			       false);
 	if (unlikely(c->info != NULL))
 		call_tell(c->info, 0, n, SHSTK_END_COMPLETE, c->pcs[n - 1], reused, 0);
-	leave(t, true);
-	if (unlikely(modmap_has_retired()))
-		modmap_reclaim();
+	leave_near(t);
+	return n;
+}
+
+/*
+ * Tells the hook or the caller about a capture of @n entries, whose array is full if frame @beyond of the
+ * last trace had no room.
+ */
+static void tell(const struct call *c, struct memo_side *s, int n, int reused, int beyond)
+{
+	const int end = beyond ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
+
+	if (c->hook)
+		call_tell_hook(c->hook, beyond ? shstk_trace_id(c->pcs, n) : memo_id(s, s->end - n),
+			       end, false);
+	if (c->info)
+		call_tell(c->info, 0, n, end, beyond ? native_strip(s->raw[beyond]) : c->pcs[n - 1],
+			  reused, 0);
+}
+
+int near_full(struct thread *t)
+{
+	const struct call *c = &t->call;
+	struct memo *m = &t->memo;
+	int n, reused = 0, beyond = 0;
+
+	if (!m->known || !m->near || !same_modules(m))
+		return capture_kept(t);
+	enter_modules(t);
+	n = short_cut_any(c, t, &reused, &beyond);
+	if (n <= 0) {
+		leave_modules(t);
+		return capture_kept(t);
+	}
+	m->now = beyond ? NULL : m->known;
+	m->misses = 0;
+	enter_count(t, reused);
+	tell(c, m->known, n, reused, beyond);
+	leave_near(t);
 	return n;
 }

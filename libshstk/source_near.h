@@ -14,4 +14,10 @@
  */
 int near_capture(struct thread *t);
 
+/*
+ * Does the same for captures that may fill their arrays, before the memo's last trace ends. After one that
+ * did, near_capture() leaves the next one to memo_repeat_cut(), and that to this function.
+ */
+int near_full(struct thread *t);
+
 #endif

@@ -178,9 +178,11 @@ static no_sanitize enum outcome step(struct capture *c, uint64_t rule)
  */
 static inline enum outcome add_met(struct capture *c, uint64_t *rule)
 {
-	if (!walk_append(c, c->pc, c->sp, c->mark))
-		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
 	walk_record(c);
+	if (!walk_append(c, c->pc, c->sp, c->mark)) {
+		c->joined = true;
+		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
+	}
 	if (c->memo && walk_reuse(c) == FINISHED)
 		return FINISHED;
 	*rule = rulecache_get(c->pc, c->gen, load_relaxed(&rulecache.mask));
@@ -268,9 +270,10 @@ static inline enum outcome add_new(struct capture *c, uint64_t *rule)
 		if (*rule == RULE_NONE)
 			return meet_no_code(c);
 	}
+	/* Also the frame that has no room: that there is one is what the next capture verifies. */
+	walk_record(c);
 	if (!walk_append(c, c->pc, c->sp, c->mark))
 		return walk_finish(c, SHSTK_END_CAPACITY, c->pc);
-	walk_record(c);
 	return GO_ON;
 }
 
@@ -387,13 +390,14 @@ void walk_begin(struct capture *c, const struct request *r)
 		walk_open_memo(c);
 }
 
-/* Tells whether the memo's last trace is just the trace of this capture. */
+/* Tells whether the memo's last trace is just the trace of this capture, which has all frames. */
 static bool is_in_memo(const struct capture *c)
 {
 	const struct memo *m = &c->calling.t->memo;
 	const struct memo_side *s = &m->side[m->last];
 
-	return c->memo && !c->crossed && c->n && s->end - s->first == (int)c->n;
+	return c->memo && !c->crossed && c->end != SHSTK_END_CAPACITY && c->n &&
+	       s->end - s->first == (int)c->n;
 }
 
 /* Returns the identity of the trace, from the memo if the trace is in it. */

@@ -85,13 +85,14 @@ enum outcome walk_reuse(struct capture *c)
 	int taken = j;
 
 	if ((v == old->end - 1 && c->calling.t->memo.complete) ||
-	    (v < old->end - 1 && c->n + (v - j) == c->max)) {
+	    (v < old->end - 1 && c->n + (v - j) == c->max && memo_goes_on(&c->w, v))) {
 		add_marks(c, words, j, v);
 		c->n += v - j;
 		c->reused += v - j;
 		c->joined = true;
-		return walk_finish(c, v == old->end - 1 ? SHSTK_END_COMPLETE : SHSTK_END_CAPACITY,
-				   c->pcs[c->n - 1]);
+		if (v < old->end - 1)
+			return walk_finish(c, SHSTK_END_CAPACITY, native_strip(old->raw[v + 1]));
+		return walk_finish(c, SHSTK_END_COMPLETE, c->pcs[c->n - 1]);
 	}
 	if (v > j)
 		taken = memo_take(&c->w, v, &c->fp, restores_fp);
@@ -167,7 +168,7 @@ void walk_store_memo(struct capture *c)
 		memo_replace(&c->w);
 		m->complete = c->end_by_rule;
 	}
-	memo_publish(m, c->calling.t->native_known ? c->calling.t->native.hi : 0);
+	memo_publish(m, c->calling.t->native_known ? c->calling.t->native.hi : 0, c->max);
 	m->near = c->w.fresh->end - c->w.fresh->first <= MEMO_NEAR;
 }
 

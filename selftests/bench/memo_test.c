@@ -64,8 +64,8 @@ static void compare(const struct trace *memo, const struct trace *walk)
 	if (memo->info.reused)
 		reused++;
 	if (memo->n == walk->n && memo->info.end == walk->info.end &&
-	    memo->info.guessed == walk->info.guessed && memo->n >= 0 &&
-	    !memcmp(memo->pcs, walk->pcs, (size_t)memo->n * 8) &&
+	    memo->info.end_pc == walk->info.end_pc && memo->info.guessed == walk->info.guessed &&
+	    memo->n >= 0 && !memcmp(memo->pcs, walk->pcs, (size_t)memo->n * 8) &&
 	    !memcmp(memo->marks, walk->marks, (size_t)memo->n))
 		return;
 	if (wrong++ < 10)
@@ -79,6 +79,7 @@ static void capture_hook(struct shstk_hook hook, struct trace *t, unsigned int m
 	t->n = shstk_hook_capture(&hook, t->pcs, max, opts);
 	t->info.end = hook.end;
 	t->info.guessed = t->info.reused = 0;
+	t->info.end_pc = 0;
 	if (t->n >= 0 && hook.id != shstk_trace_id(t->pcs, t->n))
 		wrong_ids++;
 }
@@ -88,20 +89,22 @@ static __attribute__((noinline)) void capture(const void *ucontext)
 {
 	static struct trace trace[2];
 	struct shstk_opts opts = { .size = sizeof(opts) };
-	unsigned int max = draw(8) ? MAX : 1 + draw(40);
+	unsigned int max = draw(4) ? MAX : 1 + draw(40);
 	bool simple = draw(4); /* most callers ask for this */
 	bool hook = !ucontext && draw(2);
-	volatile int twice = 2; /* keeps the compiler from making two copies of the loop */
+	/* The last one is the plain walk. "volatile" keeps the compiler from making copies of the loop. */
+	volatile int times = draw(4) ? 2 : 3 + (int)draw(4);
 
 	opts.skip = simple || draw(2) ? 0 : draw(5);
 	captures++;
-	for (int i = 0; i < twice; i++) {
-		struct trace *t = &trace[i];
+	for (int i = 0; i < times; i++) {
+		bool walk = i == times - 1;
+		struct trace *t = &trace[walk];
 
 		memset(t->marks, 0xff, sizeof(t->marks));
 		t->info.size = sizeof(t->info);
 		opts.marks = simple ? NULL : t->marks;
-		opts.sources = SHSTK_USE_WALK | (i ? 0 : SHSTK_USE_MEMO);
+		opts.sources = SHSTK_USE_WALK | (walk ? 0 : SHSTK_USE_MEMO);
 		if (hook)
 			capture_hook(SHSTK_HOOK_HERE, t, max, &opts);
 		else if (ucontext)
@@ -247,26 +250,33 @@ static unsigned int changed, noticed, overlooked;
 
 static bool differ(const struct trace *a, const struct trace *b)
 {
-	return a->n != b->n || memcmp(a->pcs, b->pcs, (size_t)a->n * 8);
+	return a->n != b->n || memcmp(a->pcs, b->pcs, (size_t)a->n * 8) ||
+	       a->info.end != b->info.end || a->info.end_pc != b->info.end_pc;
 }
 
 /*
  * Captures several times, then changes bit @bit of the return address of entry @at, or of the word
- * below it if @below is 1: there code with frame pointers saves them.
+ * below it if @below is 1: there code with frame pointers saves them. Often the array has room up to about
+ * that entry only: the first one without room tells that there are more.
  */
 static __attribute__((noinline)) void change_word(int at, unsigned int bit, unsigned int below)
 {
-	static struct trace last, memo, walk, unchanged;
+	const unsigned int max = draw(2) ? MAX : (unsigned int)at + draw(3);
+	static struct trace whole, last, memo, walk, unchanged;
 	struct shstk_opts opts = { .size = sizeof(opts) };
 	volatile uint64_t *word = NULL;
 	volatile int rounds = 11;
 	uint64_t old = 0;
 
 	for (int i = 0; i < rounds; i++) {
-		struct trace *t = i < 8 ? &last : i == 8 ? &memo : i == 9 ? &walk : &unchanged;
+		struct trace *t = !i	 ? &whole :
+				  i < 8	 ? &last :
+				  i == 8 ? &memo :
+				  i == 9 ? &walk :
+					   &unchanged;
 
 		if (i == 8) {
-			word = find_word(&last, at, __builtin_frame_address(0));
+			word = find_word(&whole, at, __builtin_frame_address(0));
 			if (!word)
 				return;
 			word -= below;
@@ -276,7 +286,8 @@ static __attribute__((noinline)) void change_word(int at, unsigned int bit, unsi
 		if (i == 10)
 			*word = old;
 		opts.sources = SHSTK_USE_WALK | (i < 9 ? SHSTK_USE_MEMO : 0);
-		t->n = shstk_capture(t->pcs, MAX, &opts, NULL);
+		t->info.size = sizeof(t->info);
+		t->n = shstk_capture(t->pcs, i ? max : MAX, &opts, &t->info);
 	}
 	changed++;
 	noticed += differ(&walk, &unchanged);
@@ -475,6 +486,70 @@ static bool can_pack(void)
 #endif
 
 /*
+ * The following captures find what they need in the memo, without a walk, although their arrays have no
+ * room for the trace. Each walk is begun by scratch_call().
+ */
+
+int __real_scratch_call(size_t size, int (*fn)(void *mem, void *arg), void *arg);
+int __wrap_scratch_call(size_t size, int (*fn)(void *mem, void *arg), void *arg);
+
+static unsigned int walks;
+
+int __wrap_scratch_call(size_t size, int (*fn)(void *mem, void *arg), void *arg)
+{
+	walks++;
+	return __real_scratch_call(size, fn, arg);
+}
+
+/* Captures with an array of @max entries one call further down, and then from here, @n times. */
+static __attribute__((noinline)) void capture_small(unsigned int max, int n, unsigned int down)
+{
+	uint64_t pcs[64];
+	struct shstk_opts opts = { .size = sizeof(opts),
+				   .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
+
+	for (volatile int i = 0; i < n; i++) {
+		if (down)
+			capture_small(max, 1, down - 1);
+		if (shstk_capture(pcs, max, &opts, NULL) != (int)max)
+			wrong++;
+	}
+}
+
+/* Counts the walks of captures with small arrays, again at one place and at three by turns. */
+static void small_arrays(struct chain *c)
+{
+	static const unsigned int sizes[] = { 2, 3, 5, 8, 16, 32, 64 };
+	unsigned int *walked = c->arg;
+
+	for (unsigned int i = 0; i < sizeof(sizes) / sizeof(*sizes); i++) {
+		/* With 2 entries there is none behind two new frames. */
+		for (unsigned int down = 0; down < (sizes[i] > 5 ? 3 : 1); down++) {
+			/* The memo may wait for up to 31 captures first. Both calls are the same one. */
+			for (volatile int pass = 0; pass < 2; pass++) {
+				walks = 0;
+				capture_small(sizes[i], 40, down);
+			}
+			*walked += walks;
+		}
+	}
+}
+
+/* Returns how many captures walked. */
+static unsigned int small_arrays_walk(void)
+{
+	unsigned int walked = 0;
+	struct chain c = { .mask = 15, .leaf = small_arrays, .arg = &walked };
+
+	c.fns = chain_fns_nofp;
+	chain_descend(&c, 100);
+	c.fns = chain_fns_fp;
+	chain_descend(&c, 100);
+	printf("# %u captures with small arrays walked\n", walked);
+	return walked;
+}
+
+/*
  * The following programs are like servers that answer one request after the other: neighbouring
  * traces have most frames in common, and traces a little apart have none.
  */
@@ -540,7 +615,7 @@ static bool pays_again(void)
 
 int main(int argc, char **argv)
 {
-	unsigned int bad_packed, bad_records;
+	unsigned int bad_packed, bad_records, walked;
 	bool pays;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
@@ -554,7 +629,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..7\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..8\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -575,6 +650,9 @@ int main(int argc, char **argv)
 	bad_records = can_pack() ? records_overlook() : 0;
 	printf("%s 7 frame records of a repeated trace are compared bit by bit%s\n",
 	       bad_records ? "not ok" : "ok", can_pack() ? "" : " # SKIP no AVX2");
-	return wrong || wrong_ids || reused <= compared / 100 || overlooked || noticed < 100 ||
-	       bad_packed || bad_records || !pays;
+	walked = small_arrays_walk();
+	printf("%s 8 captures with small arrays use the memo as well\n",
+	       walked || wrong ? "not ok" : "ok");
+	return wrong || wrong_ids || walked || reused <= compared / 100 || overlooked ||
+	       noticed < 100 || bad_packed || bad_records || !pays;
 }
