@@ -32,6 +32,7 @@
 #define DEPTH 30
 #define SAMPLES 50
 #define AGAIN 20 /* tries */
+#define LOOKS 6000 /* looks for samples, every 50 ms: an emulated CPU may be waited for */
 #define FOREVER_BYTES 8 /* size of forever() alone */
 #define NOBODY 65534
 #define COUNTERS "/sys/module/shstk_perf/rules/"
@@ -565,7 +566,7 @@ static struct verdict sample_some(pid_t pid, unsigned int samples)
 
 	if (err)
 		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(-err));
-	for (int i = 0; i < 600 && v.nr < samples; i++) {
+	for (int i = 0; i < LOOKS && v.nr < samples; i++) {
 		usleep(50000);
 		sampler_drain(&s, judge, &v);
 	}
@@ -930,7 +931,7 @@ static void test_lies(void)
 			t = read_table(&size);
 		}
 	}
-	for (int i = 0; i < 600 && !nr; i++)
+	for (int i = 0; i < LOOKS && !nr; i++)
 		usleep(50000), sampler_drain(&s, ignore, &nr);
 	sampler_close(&s);
 	end(pid);
