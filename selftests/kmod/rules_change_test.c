@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,11 +17,13 @@
 
 #include "kselftest.h"
 #include "rules_table.h"
+#include "stall.h"
 
 #define FOLDER "/tmp/rules_change"
 #define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
 #define MANY 4000
 #define SOME_USER 1234
+#define PATIENCE 300000 /* ms */
 #define FILE_BYTES 2048 /* least bytes that are counted for a file */
 #define FEW 40
 #define ROUNDS 50 /* how often few are listed */
@@ -49,17 +52,32 @@ static bool write_to(const char *path)
 
 /* ---- Ways to change a file ---- */
 
+/* Maps a file for writing. The mapping alone keeps it open. */
+static char *map_shared(const char *path)
+{
+	int out = open(path, O_RDWR | O_CLOEXEC);
+	char *p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, out, 0);
+
+	if (p == MAP_FAILED)
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	close(out);
+	return p;
+}
+
+static void map_and_write(const char *path)
+{
+	char *p = map_shared(path);
+
+	memset(p, 0xcc, 4096);
+	munmap(p, 4096);
+}
+
 static void test_mapping(void)
 {
 	const char *path = FOLDER "/mapped";
-	int fd = make_file(path), out, err = rules_load(device, fd);
-	char *p;
+	int fd = make_file(path), err = rules_load(device, fd);
+	char *p = map_shared(path);
 
-	out = open(path, O_RDWR | O_CLOEXEC);
-	p = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, out, 0);
-	close(out);
-	if (p == MAP_FAILED)
-		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	memset(p, 0xcc, 4096);
 	ksft_test_result(!err && rules_load(device, fd) == ETXTBSY,
 			 "while a mapping may write to a file it gets no table: ETXTBSY\n");
@@ -122,6 +140,103 @@ static void test_time(void)
 	close(fd);
 }
 
+/* ---- Changes before the table is there ---- */
+
+/**
+ * struct upload - a table that is on its way to the kernel
+ * @stall: the page with the table, for which the kernel waits.
+ * @fd: the file.
+ * @st: status of the file when the table was made.
+ * @err: what the call returned: 0 or an errno.
+ */
+struct upload {
+	struct stall stall;
+	int fd;
+	struct stat st;
+	int err;
+};
+
+static void *upload(void *arg)
+{
+	struct upload *u = arg;
+
+	u->err = rules_load_at(device, u->fd, &u->st, u->stall.page);
+	return NULL;
+}
+
+/* Loads a table, and calls @change while the kernel waits for it. Returns what the load returns. */
+static int load_around(const char *path, void (*change)(const char *path))
+{
+	struct rules_small t = rules_small(device);
+	struct upload u = { .fd = make_file(path) };
+	pthread_t thread;
+
+	fstat(u.fd, &u.st);
+	/* Until the next tick; see test_time(). */
+	usleep(50000);
+	if (!stall_open(&u.stall) || pthread_create(&thread, NULL, upload, &u) ||
+	    !stall_await(&u.stall, PATIENCE))
+		ksft_exit_fail_msg("no page to wait for: %s\n", strerror(errno));
+	change(path);
+	if (!stall_fill(&u.stall, &t, sizeof(t)))
+		ksft_exit_fail_msg("UFFDIO_COPY: %s\n", strerror(errno));
+	pthread_join(thread, NULL);
+	munmap((void *)u.stall.page, (size_t)getpagesize());
+	close(u.stall.fd);
+	close(u.fd);
+	return u.err;
+}
+
+static void change_nothing(const char *path)
+{
+	(void)path;
+}
+
+static void rewrite(const char *path)
+{
+	if (!write_to(path))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+}
+
+/* Leaves the file open for writing, and does not write yet. */
+static int kept_open;
+
+static void keep_open(const char *path)
+{
+	kept_open = open(path, O_WRONLY | O_CLOEXEC);
+}
+
+static void test_during(void)
+{
+	const char *path = FOLDER "/during";
+
+	ksft_test_result(!load_around(path, change_nothing),
+			 "a file that stays as it is while the kernel takes its table gets it\n");
+	ksft_test_result(load_around(path, rewrite) == ESTALE,
+			 "one that is written to meanwhile is ESTALE\n");
+	ksft_test_result(load_around(path, keep_open) == ETXTBSY && kept_open >= 0,
+			 "one that is opened for writing meanwhile is ETXTBSY\n");
+	close(kept_open);
+}
+
+/* ---- Other ways to change a file ---- */
+
+/* Tests changes that nobody has to close the file for. */
+static void test_at_once(void)
+{
+	const char *path = FOLDER "/at_once";
+	int fd = make_file(path), err = rules_load(device, fd), out;
+
+	out = open(path, O_WRONLY | O_CLOEXEC);
+	ksft_test_result(!err && write(out, "changed", 7) == 7 && rules_drop(device, fd) == ENOENT,
+			 "a write drops the table before the file is closed\n");
+	close(out);
+	err = rules_load(device, fd);
+	ksft_test_result(!err && !truncate(path, 100) && rules_drop(device, fd) == ENOENT,
+			 "so does truncate()\n");
+	close(fd);
+}
+
 #define LAYERS FOLDER "/lower", FOLDER "/upper", FOLDER "/work", FOLDER "/merged"
 
 static bool mount_overlay(void)
@@ -147,12 +262,17 @@ static void test_overlay(void)
 
 	if (!mount_overlay()) {
 		ksft_test_result_skip("no overlayfs: %s\n", strerror(errno));
+		ksft_test_result_skip("no overlayfs\n");
 		return;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	err = rules_load(device, fd);
 	ksft_test_result(!err && write_to(path) && rules_drop(device, fd) == ENOENT,
 			 "a write by overlayfs drops the table, too\n");
+	err = rules_load(device, fd);
+	map_and_write(path);
+	ksft_test_result(!err && rules_drop(device, fd) == ENOENT,
+			 "and so does one by a shared mapping there\n");
 	close(fd);
 	umount2(FOLDER "/merged", MNT_DETACH);
 }
@@ -324,7 +444,7 @@ int main(void)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(21);
+	ksft_set_plan(27);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -337,6 +457,8 @@ int main(void)
 	test_mapping();
 	test_memfd();
 	test_time();
+	test_during();
+	test_at_once();
 	test_overlay();
 	test_many();
 	test_share();

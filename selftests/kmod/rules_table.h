@@ -35,15 +35,14 @@ static inline struct rules_small rules_small(int device)
 }
 
 /*
- * Loads the table for the file @fd. @st is the status of the file when the table was made; NULL if
- * it is not passed on. Returns 0 or an errno.
+ * Loads the table at @table for the file @fd. @st is the status of the file when the table was made;
+ * NULL if it is not passed on. Returns 0 or an errno.
  */
-static inline int rules_load_of(int device, int fd, const struct stat *st)
+static inline int rules_load_at(int device, int fd, const struct stat *st, uintptr_t table)
 {
-	struct rules_small t = rules_small(device);
 	struct shstk_rules_load arg = {
-		.table = (uintptr_t)&t,
-		.size = sizeof(t),
+		.table = table,
+		.size = sizeof(struct rules_small),
 		.fd = fd,
 		.name = "small",
 	};
@@ -53,6 +52,14 @@ static inline int rules_load_of(int device, int fd, const struct stat *st)
 		arg.change_nsec = (uint32_t)st->st_ctim.tv_nsec;
 	}
 	return ioctl(device, SHSTK_RULES_LOAD, &arg) ? errno : 0;
+}
+
+/* Loads a small table as rules_load_at() does. */
+static inline int rules_load_of(int device, int fd, const struct stat *st)
+{
+	struct rules_small t = rules_small(device);
+
+	return rules_load_at(device, fd, st, (uintptr_t)&t);
 }
 
 /* Loads the table for a file. Returns 0 or an errno. */

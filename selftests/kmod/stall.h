@@ -12,6 +12,7 @@
 #include <linux/userfaultfd.h>
 #include <poll.h>
 #include <stdbool.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -56,6 +57,21 @@ static inline bool stall_end(const struct stall *s)
 	};
 
 	return !ioctl(s->fd, UFFDIO_ZEROPAGE, &zero);
+}
+
+/* Lets the waiting process continue with these bytes at the beginning of the page. */
+static inline bool stall_fill(const struct stall *s, const void *bytes, size_t size)
+{
+	static char page[65536] __attribute__((aligned(65536)));
+	struct uffdio_copy copy = {
+		.dst = s->page,
+		.src = (unsigned long)page,
+		.len = getpagesize(),
+	};
+
+	memset(page, 0, sizeof(page));
+	memcpy(page, bytes, size);
+	return !ioctl(s->fd, UFFDIO_COPY, &copy);
 }
 
 #endif

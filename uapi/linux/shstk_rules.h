@@ -177,7 +177,10 @@ struct shstk_rules_info {
  * system, or what is written to a disk below a file system.
  *
  * The time of the change reveals writes before the call, as exactly as the file system keeps that
- * time.
+ * time. For a write through a shared mapping it may not change: mostly when the page was written to
+ * before and is not written back yet, on tmpfs also when it was read before. So whoever may write
+ * to the file can give it a wrong table by a mapping that is gone before the call, and has wrong
+ * chains through the file.
  *
  * Errors: EINVAL: anything is wrong with the table. EXDEV: the table is for another machine. EBADF:
  * @fd is not usable. EISDIR, ENODEV: @fd is no regular file. ETXTBSY: the file is open for writing,
