@@ -654,6 +654,11 @@ static void test_locked(void)
 
 /* ---- Many files ---- */
 
+static int open_memfd(void)
+{
+	return memfd_create("flood", MFD_CLOEXEC);
+}
+
 /* Spends some time in each of @nr files, which only this process has. */
 static void flood_files(int nr, int ready)
 {
@@ -668,7 +673,7 @@ static void flood_files(int nr, int ready)
 	void *at[FLOOD];
 
 	for (int i = 0; i < nr; i++) {
-		int fd = memfd_create("flood", MFD_CLOEXEC);
+		int fd = open_memfd();
 
 		if (write(fd, code, sizeof(code)) != sizeof(code))
 			_exit(1);
@@ -748,6 +753,10 @@ static void test_flood(void)
 
 #define CROWD 10 /* processes of a user: more than there is room for */
 #define ITS_FILES 16
+#define MORE_FILES 40
+#define WORKERS 10
+#define ROUNDS 5
+#define TURNS 1000 /* tries; a few do unless the machine stalls for seconds */
 #define CROWD_SAMPLES 4000
 
 /* Spends some time in each of a few files; see flood_files(). */
@@ -762,20 +771,30 @@ static void flood_as_other(int ready)
 	flood_as(OTHER_STRANGER, ready);
 }
 
-/* For the user namespace with two subordinate ids of the stranger; the process becomes these. */
+/*
+ * For the user namespace with two subordinate ids of the stranger, 1 and 2. The next process
+ * becomes next_id.
+ */
 static int namespace_ready[2];
+static uid_t next_id;
 
-static void flood_subordinate(int ready)
+static void become_subordinate(int ready)
 {
 	char byte;
-	uid_t uid = 1 + getpid() % 2;
 
 	become(STRANGER);
 	prctl(PR_SET_DUMPABLE, 1);
 	if (unshare(CLONE_NEWUSER) || write(ready, "", 1) != 1 ||
 	    read(namespace_ready[0], &byte, 1) != 1)
 		_exit(1);
-	flood_as(uid, ready);
+	become(next_id);
+}
+
+static void flood_subordinate(int ready)
+{
+	next_id = 1 + (uid_t)getpid() % 2;
+	become_subordinate(ready);
+	flood_files(ITS_FILES, ready);
 }
 
 static bool map_ids(pid_t pid)
@@ -795,19 +814,28 @@ static bool map_ids(pid_t pid)
 	return true;
 }
 
+/* Starts a process with subordinate ids. Returns whether it has them. */
+static bool start_mapped(pid_t *pid, void (*fn)(int ready))
+{
+	bool good;
+
+	if (pipe(namespace_ready))
+		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
+	*pid = start_function(fn);
+	good = map_ids(*pid) && write(namespace_ready[1], "", 1) == 1;
+	close(namespace_ready[0]);
+	close(namespace_ready[1]);
+	return good;
+}
+
 /* Starts the processes of a crowd. Returns how many there are. */
 static int start_crowd(pid_t *pid, void (*fn)(int ready), bool maps)
 {
 	for (int i = 0; i < CROWD; i++) {
-		if (maps && pipe(namespace_ready))
-			return i;
-		pid[i] = start_function(fn);
 		if (!maps)
-			continue;
-		if (!map_ids(pid[i]) || write(namespace_ready[1], "", 1) != 1)
+			pid[i] = start_function(fn);
+		else if (!start_mapped(&pid[i], fn))
 			return i + 1;
-		close(namespace_ready[0]);
-		close(namespace_ready[1]);
 	}
 	return CROWD;
 }
@@ -954,6 +982,233 @@ static void test_users(void)
 	end_crowd(c);
 }
 
+/* ---- One user with two ids ---- */
+
+enum order { TOUCH_NEW_FILES = 1, TOUCH_FILES };
+
+/**
+ * struct worker - a process that runs code in its files when it is told to
+ * @pid: the process.
+ * @order: pipe for orders.
+ * @done: pipe in which it says that an order is done.
+ * @sampler: samples its page faults. The code in each file writes to a new page, so the files are
+ *	counted at once, however slow the machine is.
+ */
+struct worker {
+	pid_t pid;
+	int order[2];
+	int done[2];
+	struct sampler sampler;
+};
+
+/* The worker that is being started. */
+static struct worker *next_worker;
+
+typedef void (*writer)(volatile char *to);
+
+/*
+ * Maps code that writes to a page. Meanwhile the frame pointer leads nowhere, so that the chain ends
+ * in the file.
+ */
+static writer map_writer(int fd)
+{
+#ifdef __x86_64__
+	/* push %rbp; mov $8, %ebp; movb $0, (%rdi); pop %rbp; ret */
+	static const unsigned char code[] = { 0x55, 0xbd, 8, 0, 0, 0, 0xc6, 0x07, 0, 0x5d, 0xc3 };
+#else
+	/* mov x9, x29; mov x29, #8; strb wzr, [x0]; mov x29, x9; ret */
+	static const uint32_t code[] = { 0xaa1d03e9, 0xd280011d, 0x3900001f, 0xaa0903fd,
+					 0xd65f03c0 };
+#endif
+	void *at;
+
+	if (write(fd, code, sizeof(code)) != sizeof(code))
+		_exit(1);
+	at = mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0);
+	close(fd);
+	if (at == MAP_FAILED)
+		_exit(1);
+	return (writer)at;
+}
+
+/* Opens a file without a name, on the file system of /tmp. */
+static int open_in_tmp(void)
+{
+	return open("/tmp", O_RDWR | O_TMPFILE | O_CLOEXEC, 0700);
+}
+
+static void touch_files(const writer *fn)
+{
+	const size_t size = (size_t)getpagesize();
+	char *pages = mmap(NULL, MORE_FILES * size, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (pages == MAP_FAILED)
+		_exit(1);
+	for (size_t i = 0; i < MORE_FILES; i++)
+		fn[i](pages + i * size);
+	munmap(pages, MORE_FILES * size);
+}
+
+/* Maps new files instead of those of before. */
+static void map_writers(writer *fn, int (*open_file)(void))
+{
+	for (int i = 0; i < MORE_FILES; i++) {
+		if (fn[i])
+			munmap((void *)fn[i], 4096);
+		fn[i] = map_writer(open_file());
+	}
+}
+
+static void be_worker(const struct worker *w, int (*open_file)(void))
+{
+	writer fn[MORE_FILES] = { NULL };
+	char order;
+
+	while (read(w->order[0], &order, 1) == 1) {
+		if (order == TOUCH_NEW_FILES)
+			map_writers(fn, open_file);
+		touch_files(fn);
+		if (write(w->done[1], "", 1) != 1)
+			_exit(1);
+	}
+}
+
+static void work_subordinate(int ready)
+{
+	become_subordinate(ready);
+	be_worker(next_worker, open_memfd);
+}
+
+static void work_other(int ready)
+{
+	become(OTHER_STRANGER);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	be_worker(next_worker, open_in_tmp);
+}
+
+static void start_worker(struct worker *w, void (*fn)(int ready), bool maps)
+{
+	struct perf_event_attr attr = {
+		.type = PERF_TYPE_SOFTWARE,
+		.size = sizeof(attr),
+		.config = PERF_COUNT_SW_PAGE_FAULTS,
+		.sample_period = 1,
+		.sample_type = PERF_SAMPLE_TID | PERF_SAMPLE_CALLCHAIN,
+		.exclude_callchain_kernel = 1,
+	};
+
+	next_worker = w;
+	if (pipe(w->order) || pipe(w->done))
+		ksft_exit_fail_msg("pipe: %s\n", strerror(errno));
+	if (!maps)
+		w->pid = start_function(fn);
+	else if (!start_mapped(&w->pid, fn))
+		ksft_exit_fail_msg("no subordinate ids: %s\n", strerror(errno));
+	if (sampler_open_attr(&w->sampler, w->pid, &attr))
+		ksft_exit_fail_msg("perf_event_open: %s\n", strerror(errno));
+}
+
+static void tell_worker(struct worker *w, enum order order)
+{
+	char byte = (char)order;
+	unsigned int nr = 0;
+
+	if (write(w->order[1], &byte, 1) != 1)
+		ksft_exit_fail_msg("no worker: %s\n", strerror(errno));
+	await(w->done[0], "a worker");
+	sampler_drain(&w->sampler, count, &nr);
+}
+
+static void end_worker(struct worker *w)
+{
+	sampler_close(&w->sampler);
+	end(w->pid);
+	for (int i = 0; i < 2; i++) {
+		close(w->order[i]);
+		close(w->done[i]);
+	}
+}
+
+/*
+ * Tests that processes of two subordinate ids, which could fill all places, have the places of one
+ * user. Misses are kept for two seconds, so the places are read until they were full in time.
+ */
+static void test_places(void)
+{
+	struct worker w[WORKERS];
+	unsigned int nr = 0, most = 0, of_other, first;
+
+	for (int i = 0; i < WORKERS; i++) {
+		next_id = 1 + (uid_t)i % 2;
+		start_worker(&w[i], work_subordinate, true);
+	}
+	for (int i = 0; i < TURNS && nr < OF_USER; i++) {
+		forget_all();
+		for (int k = 0; k < WORKERS; k++)
+			tell_worker(&w[k], TOUCH_NEW_FILES);
+		nr = drain_misses(0, &of_other, &first);
+		if (nr > most)
+			most = nr;
+	}
+	for (int i = 0; i < WORKERS; i++)
+		end_worker(&w[i]);
+	ksft_test_result(most == OF_USER, "they have the places of one user: %u\n", most);
+}
+
+/* Returns in how many files of the file system of /tmp chains ended, and in how many of others. */
+static unsigned int count_cuts(unsigned int *others)
+{
+	struct shstk_rules_cuts cut = { 0 };
+	unsigned int nr = 0;
+	struct stat st;
+
+	*others = 0;
+	if (stat("/tmp", &st))
+		return 0;
+	while (!ioctl(device, SHSTK_RULES_CUTS, &cut))
+		if (cut.dev == ((uint64_t)major(st.st_dev) << 20 | minor(st.st_dev)))
+			nr++;
+		else
+			(*others)++;
+	return nr;
+}
+
+/*
+ * Returns whether the other user has half of the places. A file loses its place to anybody if no
+ * chain ended in it for a second, so on a slow machine that may not be so at each time.
+ */
+static bool has_half(struct worker *w, unsigned int *nr, unsigned int *others)
+{
+	for (int i = 0; i < 3 * ROUNDS; i++)
+		tell_worker(&w[i % 3], TOUCH_FILES);
+	*nr = count_cuts(others);
+	return *nr >= PLACES / 2 - 1 && *nr <= PLACES / 2 + 1 && *nr + *others == PLACES;
+}
+
+/* Tests two subordinate ids against another user, all with files for more than half of the places. */
+static void test_cuts(void)
+{
+	unsigned int nr = 0, others = 0;
+	struct worker w[3];
+	int half = 0;
+
+	for (int i = 0; i < 3; i++) {
+		next_id = 1 + (uid_t)i;
+		start_worker(&w[i], i < 2 ? work_subordinate : work_other, i < 2);
+		tell_worker(&w[i], TOUCH_NEW_FILES);
+	}
+	/* By luck it may have half of the places once, on its way to more or less. */
+	for (int i = 0; i < TURNS && half < ROUNDS; i++)
+		half = has_half(w, &nr, &others) ? half + 1 : 0;
+	for (int i = 0; i < 3; i++)
+		end_worker(&w[i]);
+	ksft_test_result(half == ROUNDS,
+			 "and those of one where ends of chains are counted: %u, another user %u\n",
+			 others, nr);
+}
+
 /* ---- Marks of files ---- */
 
 static bool no_file_is_held(void)
@@ -1036,7 +1291,7 @@ int main(int argc, char **argv)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(18);
+	ksft_set_plan(20);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -1056,6 +1311,8 @@ int main(int argc, char **argv)
 	test_flood();
 	test_subordinate();
 	test_users();
+	test_places();
+	test_cuts();
 	test_marks();
 	test_direction();
 	ksft_finished();
