@@ -14,7 +14,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import BUILD, HERE, LIMIT, SHSTK, TMP, Skip, equal, main, test  # noqa: E402
+from harness import (  # noqa: E402
+    BUILD, HERE, LIMIT, SHSTK, TEST_LIMIT, TMP, Skip, check, equal, main, shstk, test)
 
 TARGET = os.path.join(HERE, 'target')
 OWN = os.path.join(HERE, 'own')
@@ -678,6 +679,34 @@ def real_programs():
         equal(heap.stdout, plain.stdout, f'output of {command[0]}')
         equal('of its own' in heap.stderr.decode(), False, 'own malloc()')
         equal('linked into it' in heap.stderr.decode(), False, 'an allocator')
+
+
+NODE = '''
+const crypto = require('crypto');
+for (let i = 0; i < 2000; i++)
+    crypto.createHash('md5').update('text ' + i).digest();
+'''
+COUNTED = 'valgrind', '--tool=callgrind', '--callgrind-out-file=/dev/null', 'node', '-e', NODE
+# What node executes for each of its allocations is among these, some 1,300. Where each guesses the
+# frames of its stack anew they are 7,000.
+NODE_MOST = 5000
+
+
+@test
+def stacks_of_made_code_are_guessed_once():
+    """what nothing describes on node's stacks costs little: instructions are counted"""
+    if not shutil.which('node') or not shutil.which('valgrind'):
+        raise Skip('needs node and valgrind')
+    done = shstk('record', '--heap', '-o', os.path.join(TMP, 'node.pb.gz'), '--', *COUNTED, timeout=TEST_LIMIT)
+    refs = re.search(r'refs: +([0-9,]+)', done.stderr)
+    if not refs and subprocess.run(COUNTED, capture_output=True, timeout=TEST_LIMIT, check=False).returncode:
+        raise Skip('valgrind does not run node here')
+    check(refs, f'no count: {done.stderr}')
+    allocations = re.search(r'(\d+) allocations of', done.stderr)
+    check(allocations and int(allocations[1]) > 200000, f'too few allocations: {done.stderr}')
+    each = int(refs[1].replace(',', '')) // int(allocations[1])
+    print(f'# {each} instructions for each of {allocations[1]} allocations', flush=True)
+    check(each < NODE_MOST, f'{each} instructions for each allocation, {NODE_MOST} at most')
 
 
 @test
