@@ -88,6 +88,9 @@ strace -f -o /dev/null -e trace=openat sh -c 'ls / >/dev/null; exit 6'; echo $?
 gdb -q -batch -nx -ex 'break exit' -ex run -ex 'p 6*7' -ex kill --args /bin/true 2>&1 |
 grep -o '^\$1 = 42'
 '''
+CHROMIUM = ('for i in 1 2; do {} --no-sandbox --disable-gpu '
+            '--user-data-dir="$PWD/u" --dump-dom "data:text/html,<p id=p>a</p><script>'
+            'p.innerText=[1,2,3].map(x=>x*x).join()</script>" 2>/dev/null; echo $?; done; rm -rf u')
 SHORT = [
     case('pipes and traps of bash', PIPES, True),
     case('signals of perl', SIGNALS, True, ['perl']),
@@ -98,6 +101,8 @@ SHORT = [
     case('strace and gdb', TRACERS, True, ['strace', 'gdb'], ['strace', 'gdb']),
     case('node', "node -e 'setTimeout(() => console.log(require(\"crypto\").createHash(\"sha256\")"
          ".update(\"x\".repeat(1e6)).digest(\"hex\")), 50)'", True, ['node'], ['nodejs']),
+    case('chromium without a window', CHROMIUM.format('chromium-headless-shell'), True,
+         ['chromium-headless-shell'], ['chromium-headless-shell']),
 ]
 
 REDIS = r'''
@@ -140,9 +145,6 @@ public class A { public static void main(String[] a) throws Exception {
 X
 java A.java
 '''
-CHROMIUM = ('for i in 1 2; do chromium --headless=new --no-sandbox --disable-gpu '
-            '--user-data-dir="$PWD/u" --dump-dom "data:text/html,<p id=p>a</p><script>'
-            'p.innerText=[1,2,3].map(x=>x*x).join()</script>" 2>/dev/null; echo $?; done; rm -rf u')
 FIREFOX = ('mkdir p; firefox-esr --headless --profile p --screenshot "$PWD/a.png" '
            '"data:text/html,<p>a" >/dev/null 2>&1; echo $?; ls a.png; rm -rf p a.png')
 FFMPEG = ('ffmpeg -v error -f lavfi -i testsrc=size=160x120:rate=10:duration=3 -threads 2 '
@@ -208,7 +210,7 @@ LONG = [
     case('postgres and pgbench', POSTGRES, False, ['/usr/lib/postgresql'],
          ['postgresql', 'postgresql-contrib'], (), NOT_ROOT, 'it starts a server as another user'),
     case('java', JAVA, False, ['java', 'javac'], ['default-jdk-headless']),
-    case('chromium', CHROMIUM, False, ['chromium'], ['chromium']),
+    case('chromium', CHROMIUM.format('chromium --headless=new'), False, ['chromium'], ['chromium']),
     case('firefox', FIREFOX, False, ['firefox-esr'], ['firefox-esr']),
     case('ffmpeg', FFMPEG, False, ['ffmpeg'], ['ffmpeg']),
     case('tmux', TMUX, False, ['tmux'], ['tmux']),
