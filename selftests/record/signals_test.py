@@ -89,6 +89,18 @@ def held_back_signal_is_not_handed_on_in_a_sandbox():
 
 
 @test
+def mask_of_a_handler_is_handed_on():
+    """a program that is executed in a handler gets the mask that the handler has, by its sa_mask or later"""
+    every = sum(1 << (n - 1) for n in range(signal.SIGRTMIN, signal.SIGRTMAX + 1))
+    for rights in 'none', 'rights':
+        for what, expected in ('stays', every), ('unblocks', 0), ('returns', 0):
+            for how in 'exec', 'number', 'vfork', 'fork', 'spawn', 'system':
+                result = record(TARGET, 'masked-hands-on', what, rights, how, STATIC)
+                check(result.status == 0 and result.out == f'{expected:x}\n',
+                      f'{what} {rights} {how}: {result.status} {result.out} {result.err}')
+
+
+@test
 def no_signal_is_pending_behind_a_sandbox():
     """a program that is executed in a sandbox has none of the agent's signals pending, also if it has it blocked"""
     for rights in 'rights', 'filter':
@@ -116,6 +128,19 @@ def held_back_signal_in_a_child_that_is_not_followed():
             raise Skip('no such alternate stack, or no namespace, here')
         check(result.status == 0 and result.out == f'{expected:x}\n',
               f'{what}: {result.status} {result.out} {result.err}')
+
+
+@test
+def shell_that_a_handler_leaves():
+    """a thread that leaves system() by siglongjmp() is sampled from its next call that concerns signals on"""
+    for what in 'small', 'ignored':
+        for options in [], ['--wall']:
+            result = record(TARGET, 'leaves-shell', what, '0.3', options=options)
+            if result.status == 4:
+                raise Skip('no alternate stack of 2048 bytes here')
+            check(result.status == 0, f'{what} {options}: {result.status} {result.err}')
+            got, true = seconds(result, 'work_after_leaving'), result.truth['work_after_leaving'][0]
+            check(got > true / 2, f'{what} {options}: {got:.3f} of {true:.3f} s')
 
 
 @test

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
@@ -372,6 +373,46 @@ int do_sandbox_hands_on(char **arg)
 	return do_small_hands_on(arg + 2);
 }
 
+static void hand_on_masked(int signo)
+{
+	char *argv[] = { small_arg[3], "mask", NULL };
+	sigset_t none;
+
+	(void)signo;
+	if (!strcmp(small_arg[0], "returns"))
+		return;
+	sigemptyset(&none);
+	if (!strcmp(small_arg[0], "unblocks"))
+		sigprocmask(SIG_SETMASK, &none, NULL);
+	exit(hand_on(small_arg[2], argv));
+}
+
+/*
+ * masked-hands-on stays|unblocks|returns rights|none HOW PROGRAM: executes the program, which prints what it has got
+ * blocked, in a handler that blocks all signals, which it may unblock, or when that handler has returned. It may
+ * have given up new privileges before, with a handler on an alternate stack.
+ */
+int do_masked_hands_on(char **arg)
+{
+	static char bytes[262144];
+	const stack_t stack = { .ss_sp = bytes, .ss_size = sizeof(bytes) };
+	bool rights = !strcmp(arg[1], "rights");
+	struct sigaction act = { .sa_handler = hand_on_masked,
+				 .sa_flags = rights ? SA_ONSTACK : 0 };
+	char *argv[] = { arg[3], "mask", NULL };
+	pid_t pid = getpid();
+
+	small_arg = arg;
+	sigfillset(&act.sa_mask);
+	if (sigaltstack(&stack, NULL) || sigaction(SIGUSR1, &act, NULL))
+		return 1;
+	gives_up = rights ? "rights" : NULL;
+	give_up_rights();
+	if (kill(pid, SIGUSR1))
+		return 1;
+	return hand_on(arg[2], argv);
+}
+
 static char small_bytes[LEAST_STACK];
 static const char *handler_does;
 
@@ -441,6 +482,43 @@ int do_small_shell(char **arg)
 
 	(void)arg;
 	return sigaltstack(&stack, NULL) ? 4 : system("sleep 0.5");
+}
+
+static sigjmp_buf out_of_shell;
+
+static void leave_shell(int signo)
+{
+	(void)signo;
+	siglongjmp(out_of_shell, 1);
+}
+
+static NOINLINE void work_after_leaving(double s)
+{
+	BURN(s);
+}
+
+/*
+ * leaves-shell small|ignored SECONDS: leaves system() by a handler, in a thread with an alternate stack that is too
+ * small for a handler, which it then gives back, or with signals that are ignored, and works. Ends with 4 if there
+ * is no such stack.
+ */
+int do_leaves_shell(char **arg)
+{
+	stack_t stack = { .ss_sp = small_bytes, .ss_size = sizeof(small_bytes) };
+	const stack_t none = { .ss_flags = SS_DISABLE };
+	bool small = !strcmp(arg[0], "small");
+
+	if (small && sigaltstack(&stack, NULL))
+		return 4;
+	for (int signo = SIGRTMIN; signo <= SIGRTMAX && !small; signo++)
+		signal(signo, SIG_IGN);
+	signal(SIGALRM, leave_shell);
+	if (!sigsetjmp(out_of_shell, 1))
+		return system("kill -ALRM $PPID") ? 1 : 2;
+	if (sigaltstack(&none, NULL))
+		return 3;
+	work_after_leaving(atof(arg[1]));
+	return 0;
 }
 
 static NOINLINE void after_shell(double s)

@@ -262,6 +262,8 @@ struct cut_call {
  * @left_blocked: signals that the agent had before, and that the program has blocked.
  * @blocked: the program believes that the agent's signal is blocked.
  * @hand_on_depth: calls of signals_hand_on() of the thread that were not undone.
+ * @masking: the last handler of the program that has the agent's signal in its sa_mask: the context that it
+ *	interrupted, and the state there as a number. NULL: none.
  * @child_filtered: a child of vfork(), which shares this memory, is behind a filter of system
  *	calls: its hooks make none until it executes a program or ends.
  */
@@ -289,6 +291,10 @@ struct agent_local {
 	bool blocked;
 	bool child_filtered;
 	int hand_on_depth;
+	struct {
+		const void *context;
+		uint64_t state;
+	} masking;
 };
 
 extern __thread struct agent_local local;
@@ -432,6 +438,9 @@ static inline bool by_tick(const struct agent_thread *t)
 	return !t->event && !agent.wall && agent.tick && agent.period <= LONG_PERIOD;
 }
 
+/* Entries of a stack that tell what the thread is in. */
+#define NEAR_CALLERS 64
+
 /* Returns whether @pc is code of this object, not of the program. */
 static inline bool is_agent_code(uint64_t pc)
 {
@@ -455,6 +464,11 @@ void agent_obey_limit(void);
 /* Unmaps rings because the program is about to lock all its memory. */
 void agent_before_lock(void);
 bool agent_has_ring(uint32_t i);
+/*
+ * Ends what is done while a program is executed, if a handler of the program has left that call by longjmp(). To be
+ * called in hooks where local.hand_on_depth is not 0.
+ */
+void mend_handed_on(void);
 
 /* thread_event.c */
 void event_begin(struct agent_thread *t);
@@ -552,8 +566,16 @@ bool move_for(int signo, const siginfo_t *si, ksigset *mask);
 void held_resolve(void);
 /* Returns how many bytes of the stack the kernel takes for a signal. */
 size_t held_frame(void);
-/* Lets the agent's signal in if it is still held back for a handler that has ended. */
+/*
+ * Lets the agent's signal in if it is still held back for a handler that has ended, and the thread be sampled if it
+ * is not because of a call that such a handler has left (main.c).
+ */
 void held_mend(void);
+/*
+ * Ends the event of the calling thread @t and stops its timer, until agent_go_on(), and takes what these have sent. A
+ * signal that was not the agent's stays the program's. Called with the signal blocked.
+ */
+void held_stop(struct agent_thread *t);
 /*
  * Holds the agent's signal back if this thread's stack is in pieces and it has no alternate stack.
  * To be called when the program blocks signals.
@@ -779,6 +801,11 @@ void signals_cut(const void *context);
 void signals_knocked(void *context);
 /* Returns whether the signal was held back until now. To be asked once for each signal. */
 bool signals_held(const void *context);
+/*
+ * Returns whether the calling thread is in a handler of the program that has the agent's signal in its sa_mask. Not
+ * to be called behind a filter of system calls.
+ */
+bool signals_masked(void);
 /*
  * Makes sure that SIGIO does not end the program (thread_event.c). Returns false if it might; the
  * caller tries again later.

@@ -31,7 +31,8 @@
  *
  * A program that is executed gets the mask of the thread that executes it, and is not to have a signal
  * blocked for the sake of a stack that is not its own. So the signal is admitted for the time of such a
- * call, in which nothing sends it (hand_on_signals() in main.c). Behind a filter of system calls the mask
+ * call, in which nothing sends it (hand_on_signals() in main.c). A handler may leave system() by siglongjmp(): then
+ * the next hook ends that (mend_handed_on()). Behind a filter of system calls the mask
  * can't be changed, so a thread that installs one is not sampled from then on if the signal is held back
  * there. Two kinds of program still get it blocked: those that are executed behind a filter in a handler
  * that may run on an alternate stack, and by threads that held it back when another one gave all a filter.
@@ -84,6 +85,8 @@ size_t held_frame(void)
 
 void held_mend(void)
 {
+	if (unlikely(local.hand_on_depth))
+		mend_handed_on();
 	if (!local.held.hi || is_held())
 		return;
 	local.held.hi = local.held.lo = 0;
@@ -180,6 +183,15 @@ void sandbox_dispatch_ended(void)
 		be_cramped(is_cramped(&stack));
 }
 
+void held_stop(struct agent_thread *t)
+{
+	bool others;
+
+	event_close(t);
+	agent_pause(t);
+	move_drain(agent_signo(), NULL, &others);
+}
+
 /*
  * Ends the thread's event, so that from now on each tick signals. The kernel drops the signals of a timer in a
  * program that is executed, but not those of an event.
@@ -187,11 +199,8 @@ void sandbox_dispatch_ended(void)
 static void leave_it_to_ticks(struct agent_thread *t)
 {
 	ksigset old = block_signals();
-	bool others;
 
-	event_close(t);
-	agent_pause(t);
-	move_drain(agent_signo(), NULL, &others);
+	held_stop(t);
 	agent_go_on(t);
 	restore_signals(old);
 }
@@ -240,8 +249,8 @@ void held_resolve(void)
  */
 HOOK_API int sigaltstack(const stack_t *new, stack_t *old)
 {
-	bool was = local.cramped;
 	stack_t copy;
+	bool was;
 	int ret;
 
 	if (!next_sigaltstack)
@@ -249,6 +258,8 @@ HOOK_API int sigaltstack(const stack_t *new, stack_t *old)
 	if (!agent.on || in_sandbox() || !new || !peek(&copy, new, sizeof(copy)) ||
 	    agent.pid != (int)sys0(SYS_getpid))
 		return next_sigaltstack(new, old);
+	held_mend();
+	was = local.cramped;
 	/*
 	 * The signal is blocked before the thread has a small stack, and unblocked after it no
 	 * longer has it.

@@ -315,6 +315,12 @@ static struct agent_thread *start_instance(uint32_t parent)
 	return t;
 }
 
+/* Returns whether the program has the agent's signal blocked. */
+static bool has_it_blocked(void)
+{
+	return local.blocked || signals_masked();
+}
+
 /* Returns whether the agent's signal is blocked, where handlers may not have unblocked it (signals.c). */
 static bool is_blocked_in_sandbox(void)
 {
@@ -334,7 +340,7 @@ static void stay_out_of_child(void)
 	if (!env_may_call())
 		return;
 	signals_hand_on(true);
-	if (!local.blocked && (is_held() || is_blocked_in_sandbox()))
+	if ((is_held() || is_blocked_in_sandbox()) && !has_it_blocked())
 		change_agent_signal(SIG_UNBLOCK);
 }
 
@@ -423,22 +429,6 @@ static void end_signals(struct agent_thread *t)
 }
 
 /*
- * Stops the timer of @t, and takes what it or its event has sent. The calling thread has the signal blocked. A
- * signal that was not the agent's stays the program's. Returns what was done.
- */
-static int stop_timer(struct agent_thread *t)
-{
-	bool others;
-
-	if (!t || !t->armed)
-		return 0;
-	event_close(t);
-	agent_pause(t);
-	move_drain(agent_signo(), NULL, &others);
-	return STOPPED;
-}
-
-/*
  * Gives the agent's signal the state that the next program is to have it in: ignored and blocked as it is for this
  * program. Where it is held back (hold_back.c), this program does not have it blocked, and so it is admitted for a
  * while, in which none can come.
@@ -448,15 +438,19 @@ static int stop_timer(struct agent_thread *t)
  */
 static int hand_on_signals(struct agent_thread *t)
 {
+	bool blocked = has_it_blocked();
 	int done = HANDED_ON;
 
 	signals_hand_on(true);
-	if (!local.blocked && !is_held() && !is_blocked_in_sandbox() &&
-	    !(t && t->event && in_sandbox()))
+	if (!blocked && !is_held() && !is_blocked_in_sandbox() && !(t && t->event && in_sandbox()))
 		return done;
 	change_agent_signal(SIG_BLOCK);
-	done |= BLOCKED | stop_timer(t);
-	if (local.blocked)
+	done |= BLOCKED;
+	if (t && t->armed) {
+		held_stop(t);
+		done |= STOPPED;
+	}
+	if (blocked)
 		return done;
 	change_agent_signal(SIG_UNBLOCK);
 	return done | ADMITTED;
@@ -466,6 +460,40 @@ static int hand_on_signals(struct agent_thread *t)
 static struct agent_thread *own_thread(void)
 {
 	return agent.pid == (int)sys0(SYS_getpid) ? agent_self() : NULL;
+}
+
+/*
+ * Returns whether another hook is among the callers of the one that calls this. That is so in a handler of the
+ * program that runs during the call of the other one.
+ */
+static bool is_during_another(void)
+{
+	uint64_t pcs[NEAR_CALLERS];
+	int n = shstk_capture(pcs, NEAR_CALLERS, NULL, NULL), i = 0;
+
+	while (i < n && is_agent_code(pcs[i]))
+		i++;
+	while (i < n && !is_agent_code(pcs[i]))
+		i++;
+	return i < n;
+}
+
+void mend_handed_on(void)
+{
+	struct agent_thread *t;
+
+	if (!agent.on || !env_may_call() || agent.pid != (int)sys0(SYS_getpid) ||
+	    is_during_another())
+		return;
+	while (local.hand_on_depth)
+		signals_hand_on(false);
+	change_agent_signal(SIG_BLOCK);
+	t = agent_self();
+	if (t && t->armed && t->pauses) {
+		t->pauses = 1;
+		settle_stopped(t, agent_go_on(t));
+	}
+	admit_agent_signal();
 }
 
 /*
@@ -481,6 +509,8 @@ int env_before_exec(const char *path)
 		local.child_filtered = false;
 		return 0;
 	}
+	if (unlikely(local.hand_on_depth))
+		mend_handed_on();
 	if (!in_sandbox())
 		children_exec(sys0(SYS_getpid), false, path);
 	t = own_thread();
@@ -495,7 +525,9 @@ int env_before_spawn(void)
 
 	if (!agent.on || !env_may_call())
 		return 0;
-	t = is_held() && !local.blocked ? own_thread() : NULL;
+	if (unlikely(local.hand_on_depth))
+		mend_handed_on();
+	t = is_held() && !has_it_blocked() ? own_thread() : NULL;
 	if (t && !in_sandbox())
 		end_signals(t);
 	return hand_on_signals(t);

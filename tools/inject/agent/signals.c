@@ -343,6 +343,52 @@ GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
 }
 
 /*
+ * Notes that a handler begins, for signals_masked(). The frame of one that has ended may be that of this one. Nothing
+ * tells when it ends.
+ */
+GENERAL_REGS_ONLY static void note_masking(const struct program_action *a, const ucontext_t *uc)
+{
+	if (a->masks_own) {
+		local.masking.context = uc;
+		local.masking.state = state_of(uc);
+	} else if (local.masking.context == uc) {
+		local.masking.context = NULL;
+	}
+}
+
+/* Returns whether the general registers of a context that was noted can be read. */
+static bool is_readable(const ucontext_t *uc)
+{
+	char byte;
+
+	return peek(&byte, &uc->uc_mcontext, 1) && peek(&byte, &uc->uc_mcontext + 1, 1);
+}
+
+/*
+ * The handler that was noted has not ended if its frame is as it was, and the code that it interrupted is where a
+ * signal interrupted this stack.
+ */
+bool signals_masked(void)
+{
+	const ucontext_t *uc = local.masking.context;
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	uint8_t marks[NEAR_CALLERS];
+	uint64_t pcs[NEAR_CALLERS];
+	int n;
+
+	if (likely(!uc))
+		return false;
+	opts.marks = marks;
+	n = shstk_capture(pcs, NEAR_CALLERS, &opts, NULL);
+	if (!is_readable(uc) || state_of(uc) != local.masking.state)
+		return false;
+	for (int i = 0; i < n; i++)
+		if (marks[i] & SHSTK_MARK_PC && pcs[i] == CONTEXT_PC(uc))
+			return true;
+	return false;
+}
+
+/*
  * Enters a handler of the program. It is left by a tail call, so that stacks look as they do
  * without the agent. It uses only general registers and no memory that would need an aligned stack,
  * because a program that calls handlers itself may not align it.
@@ -364,6 +410,8 @@ GENERAL_REGS_ONLY static void enter(int signo, siginfo_t *si, void *context)
 	}
 	if (local.waits_in || flags & SA_ONSTACK)
 		begin_handler(context);
+	if (unlikely(a->masks_own || local.masking.context))
+		note_masking(a, context);
 	local.waits_in = NULL;
 	if (unlikely(local.knocking))
 		stop_knocking(signo, context);
@@ -1193,8 +1241,10 @@ static int change_mask(mask_call call, int how, const sigset_t *set, sigset_t *o
 		sigaddset(old, agent_signo());
 	else if (old)
 		sigdelset(old, agent_signo());
-	if (set && (how == SIG_SETMASK || member))
+	if (set && (how == SIG_SETMASK || member)) {
 		local.blocked = member && how != SIG_UNBLOCK;
+		local.masking.context = NULL;
+	}
 	return ret;
 }
 
