@@ -107,6 +107,14 @@ $(FUZZ_B)/kernel_rules_seed: $(FUZZ_B)/elf_seed $(B)/shstk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_B)/kernel_rules_seed
 
+# filter_fuzz gives filters of system calls to the agent.
+$(FUZZ_B)/filter_fuzz: selftests/fuzz/filter_fuzz.c tools/inject/agent/filter.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $^
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/filter_fuzz
+
 # cache_fuzz gets the same tables in a file of the cache, behind a byte that says what is repaired;
 # see cache_fuzz.c.
 $(FUZZ_B)/cache_fuzz: selftests/fuzz/cache_fuzz.c tools/rules/cache.c

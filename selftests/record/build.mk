@@ -246,6 +246,7 @@ CHECK	+= $(RECORD_B)/vmstructs_test $(RECORD_B)/budget_test $(RECORD_B)/look_ups
 $(RECORD_B)/about_test: $(B)/tools/proc/about.o
 $(RECORD_B)/apart_test: $(B)/tools/record/targets/target.o
 $(RECORD_B)/calls_test: $(B)/tools/inject/agent/calls.o
+$(RECORD_B)/filter_test: $(B)/tools/inject/agent/filter.o
 $(RECORD_B)/rescue_test: $(B)/tools/record/rescue.o
 $(RECORD_B)/late_test: $(B)/tools/record/perf/late.o
 $(RECORD_B)/losses_test: $(B)/tools/record/perf/losses.o
@@ -258,8 +259,8 @@ $(RECORD_B)/maps_test: $(B)/tools/proc/maps.o
 $(RECORD_B)/shadow_test: $(addprefix $(B)/tools/proc/,shadow.o tasks.o)
 $(RECORD_B)/file_rules_test: $(B)/lib/native/libshstk.a
 $(RECORD_B)/file_rules_test: KSELFTEST_FLAGS += -Wl,--wrap=module_rule
-RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test apart_test calls_test file_rules_test late_test losses_test \
-	maps_test told_test read_twice_test rescue_test scope_test shadow_test stepped_test probe_sites_test \
+RECORD_ALONE := $(addprefix $(RECORD_B)/,about_test apart_test calls_test file_rules_test filter_test late_test \
+	losses_test maps_test told_test read_twice_test rescue_test scope_test shadow_test stepped_test probe_sites_test \
 	targets_find_test vary_test)
 $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 	@mkdir -p $(@D)

@@ -78,10 +78,13 @@ def hand_on_in_sandbox(*way, options=()):
 
 @test
 def held_back_signal_is_not_handed_on_in_a_sandbox():
-    """the same where a program has given up new privileges; and behind a filter, beside a small alternate stack"""
+    """the same where a program has given up new privileges, or behind a filter that permits what is done for that"""
     ways = [('rights', 'mask', where, how) for where in ('unused', 'handler', 'roomy')
             for how in ('exec', 'number', 'vfork', 'fork', 'spawn', 'system')]
+    ways += [('lenient', 'mask', where, how) for where in ('unused', 'handler', 'roomy')
+             for how in ('exec', 'fork', 'system')]
     ways += [('filter', 'mask', 'unused', how) for how in ('exec', 'number', 'vfork', 'fork', 'spawn')]
+    ways += [('filter', 'mask', 'roomy', how) for how in ('exec', 'fork')]
     for way in ways:
         hand_on_in_sandbox(*way)
     for how in 'exec', 'system':
@@ -103,7 +106,7 @@ def mask_of_a_handler_is_handed_on():
 @test
 def no_signal_is_pending_behind_a_sandbox():
     """a program that is executed in a sandbox has none of the agent's signals pending, also if it has it blocked"""
-    for rights in 'rights', 'filter':
+    for rights in 'rights', 'filter', 'lenient':
         for where in 'handler', 'roomy':
             hand_on_in_sandbox(rights, 'pending', where, 'exec')
 

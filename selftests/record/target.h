@@ -32,8 +32,8 @@ NOINLINE void child_work(double s);
 NOINLINE void after_exec_work(double s);
 /* The same as the function of a thread; @arg points to a double. */
 NOINLINE void *thread_work(void *arg);
-/* Installs a filter of system calls that ends the process for getpid(). Ends with 4 if there are no filters. */
-void forbid_getpid(void);
+/* Installs a filter that ends the process for system call @nr. Ends with 4 if there are no filters. */
+void forbid(int nr);
 /* A signal handler that does nothing. */
 void plain_handler(int signo);
 

@@ -361,11 +361,11 @@ static long status_kib(const char *name)
 	return kib;
 }
 
-void forbid_getpid(void)
+void forbid(int nr)
 {
 	struct sock_filter code[] = {
 		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, 0),
-		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, nr, 0, 1),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
 		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
 	};
@@ -373,7 +373,7 @@ void forbid_getpid(void)
 
 	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &prog))
 		_exit(4);
-	/* A call with a hook, which would ask for the calling process. */
+	/* A call with a hook, which would ask for the calling process, as SYS_getpid does. */
 	sigaction(SIGUSR2, &(struct sigaction){ .sa_handler = SIG_IGN }, NULL);
 }
 
@@ -387,7 +387,7 @@ static int after_vfork(char **arg, bool filter)
 	if (!pid) {
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 		if (filter)
-			forbid_getpid();
+			forbid(SYS_getpid);
 		_exit(0);
 	}
 	if (waitpid(pid, &status, 0) != pid || status)
@@ -429,7 +429,7 @@ int do_vfork_exec_filter(char **arg)
 		return 1;
 	sigprocmask(SIG_SETMASK, &old, NULL);
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-	forbid_getpid();
+	forbid(SYS_getpid);
 	execv("/nowhere", argv);
 	return errno != ENOENT;
 }

@@ -313,7 +313,7 @@ int do_hands_on(char **arg)
 
 static char **small_arg;
 
-/* What the executed program does, and how the process gives up rights before: "rights", "filter", or NULL. */
+/* What the executed program does, and how the process gives up rights before, or NULL. */
 static char *next_does = "mask";
 static const char *gives_up;
 
@@ -330,7 +330,9 @@ static void give_up_rights(void)
 	if (gives_up)
 		prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	if (gives_up && !strcmp(gives_up, "filter"))
-		forbid_getpid();
+		forbid(SYS_getpid);
+	if (gives_up && !strcmp(gives_up, "lenient"))
+		forbid(SYS_acct);
 }
 
 /*
@@ -362,7 +364,7 @@ int do_small_hands_on(char **arg)
 }
 
 /*
- * sandbox-hands-on rights|filter mask|pending unused|handler|roomy HOW PROGRAM: the same after it has given up new
+ * sandbox-hands-on rights|filter|lenient mask|pending unused|handler|roomy HOW PROGRAM: the same after it has given up new
  * privileges, and perhaps installed a filter of system calls. The program prints what it has got blocked or
  * pending.
  */

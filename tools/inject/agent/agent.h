@@ -22,6 +22,7 @@
  *   hold_back.c     stacks that have no room for the agent's signal
  *   relatives.c     children that share this memory, and tracers
  *   in_sandbox.c    programs that give up system calls
+ *   filter.c        what a filter of system calls permits
  *   children.c      CPU time that the agent does not sample: children that exited, other programs
  *   register_frame.c  unwind information that the program's JIT registers
  *
@@ -157,6 +158,8 @@ struct agent_thread {
  * @sandboxed: the program is about to forbid itself system calls: the agent makes no more than
  *	sampling needs.
  * @filtered: the program was about to install a filter of system calls.
+ * @permits_mask: all filters that it installed permit to change a mask, whatever else they forbid.
+ * @permits_hand_on: they also permit what is done for a program that is executed (main.c).
  * @wall: the agent samples wall-clock time.
  * @shared: the program handles the agent's signal too: calls that wait must let it in.
  * @traced: another process than the recorder traces this one: the agent makes no more timers.
@@ -193,6 +196,8 @@ struct agent {
 	bool on;
 	bool sandboxed;
 	bool filtered;
+	bool permits_mask;
+	bool permits_hand_on;
 	bool wall;
 	bool shared;
 	bool traced;
@@ -319,6 +324,12 @@ static inline __attribute__((always_inline)) bool on_stack(const void *p, size_t
 static inline bool in_sandbox(void)
 {
 	return agent.sandboxed || local.child_filtered;
+}
+
+/* Returns whether this thread's mask may be changed: behind a filter, too, if that permits it. */
+static inline bool may_mask(void)
+{
+	return !in_sandbox() || (agent.filtered && agent.permits_mask && !local.child_filtered);
 }
 
 /* The linker defines these: the beginning of this object and the end of its code. */

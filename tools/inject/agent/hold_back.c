@@ -32,10 +32,11 @@
  * A program that is executed gets the mask of the thread that executes it, and is not to have a signal
  * blocked for the sake of a stack that is not its own. So the signal is admitted for the time of such a
  * call, in which nothing sends it (hand_on_signals() in main.c). A handler may leave system() by siglongjmp(): then
- * the next hook ends that (mend_handed_on()). Behind a filter of system calls the mask
- * can't be changed, so a thread that installs one is not sampled from then on if the signal is held back
- * there. Two kinds of program still get it blocked: those that are executed behind a filter in a handler
- * that may run on an alternate stack, and by threads that held it back when another one gave all a filter.
+ * the next hook ends that (mend_handed_on()). Behind a filter of system calls this
+ * goes on if the filter permits all of it. Otherwise a thread that installs one is not sampled from then on if the
+ * signal is held back there. Two kinds of program still get it blocked then: those that are executed in a handler on
+ * a small alternate stack, or on any if the mask may not be changed, and by threads that held it back when another
+ * one gave all a filter.
  */
 #include <sys/auxv.h>
 #include <ucontext.h>
@@ -90,7 +91,7 @@ void held_mend(void)
 	if (!local.held.hi || is_held())
 		return;
 	local.held.hi = local.held.lo = 0;
-	if (!in_sandbox())
+	if (may_mask())
 		change_agent_signal(SIG_UNBLOCK);
 }
 

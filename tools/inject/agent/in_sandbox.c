@@ -7,7 +7,8 @@
  * libseccomp always does. From that call on, or from the filter on, the agent makes no system call
  * of its own: timers that exist go on, the handler needs no system call, and new threads and
  * processes are counted but not sampled. Programs that are executed in the sandbox are followed
- * only if there is no filter (common/join.h).
+ * only if there is no filter (common/join.h). What a filter permits is seen in the filter itself (filter.c): where
+ * masks may be changed, and what is done for programs that are executed, that goes on.
  *
  * The capture library opens the file of each module when it first finds that module. Here it opens
  * the files of all modules that are mapped, while that is still allowed.
@@ -16,8 +17,10 @@
 
 #include "../common/env.h"
 #include "../common/join.h"
+#include "../common/peek.h"
 #include "../common/sandbox_hook.h"
 #include "agent.h"
+#include "filter.h"
 #include "seal.h"
 #include "shstk.h"
 
@@ -82,11 +85,73 @@ void sandbox_without_tsc(void)
 	agent.tsc_faults = true;
 }
 
+static const uint32_t calls_to_mask[] = { SYS_rt_sigprocmask };
+static const uint32_t calls_to_hand_on[] = {
+	SYS_rt_sigaction,
+	SYS_rt_sigtimedwait,
+	SYS_rt_sigqueueinfo,
+	SYS_rt_tgsigqueueinfo,
+	SYS_kill,
+	SYS_timer_settime,
+	SYS_clock_gettime,
+	SYS_getpid,
+	SYS_gettid,
+	SYS_sched_yield,
+	SYS_munmap,
+	SYS_rt_sigprocmask,
+	SYS_process_vm_readv,
+};
+
+static bool permits(const struct sock_fprog *f, const uint32_t *calls, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!filter_permits(f->filter, f->len, calls[i]))
+			return false;
+	return true;
+}
+
+#define PERMITS(f, calls) permits(f, calls, sizeof(calls) / sizeof(calls[0]))
+
+#define PIECE 64 /* instructions that are tested at a time */
+
+/*
+ * Reads where the filter is. Returns false if it cannot be read. Behind another filter that does not permit to try
+ * it must be readable.
+ */
+static bool find_filter(const void *program, struct sock_fprog *f)
+{
+	struct sock_filter piece[PIECE];
+
+	if (agent.filtered && !agent.permits_hand_on) {
+		memcpy(f, program, sizeof(*f));
+		return true;
+	}
+	if (!peek(f, program, sizeof(*f)))
+		return false;
+	for (size_t i = 0; i < f->len; i += PIECE)
+		if (!peek(piece, &f->filter[i],
+			  (f->len - i < PIECE ? f->len - i : PIECE) * sizeof(*piece)))
+			return false;
+	return true;
+}
+
+/* Notes what a filter that is about to be installed permits. */
+static void judge(const void *program)
+{
+	struct sock_fprog f;
+	bool known = program && find_filter(program, &f);
+
+	if (!agent.filtered)
+		agent.permits_mask = agent.permits_hand_on = true;
+	agent.permits_mask = agent.permits_mask && known && PERMITS(&f, calls_to_mask);
+	agent.permits_hand_on = agent.permits_hand_on && known && PERMITS(&f, calls_to_hand_on);
+}
+
 /*
  * Prepares for a sandbox. This runs at each such call until there is a @filter, as more may be
  * loaded between two calls. Behind a filter nothing can be asked for.
  */
-void sandbox_begins(bool filter)
+void sandbox_begins(bool filter, const void *program)
 {
 	if (local.child_filtered)
 		return;
@@ -99,7 +164,9 @@ void sandbox_begins(bool filter)
 		if (filter)
 			held_before_filter();
 	}
-	if (filter && agent.on)
+	if (filter && agent.on) {
 		shstk_seal();
+		judge(program);
+	}
 	agent.filtered |= filter;
 }

@@ -315,6 +315,15 @@ static struct agent_thread *start_instance(uint32_t parent)
 	return t;
 }
 
+/*
+ * Returns whether the system calls may be made that are made for a program that is executed, which gets no more than
+ * its state.
+ */
+static bool may_hand_on(void)
+{
+	return env_may_call() || (agent.filtered && agent.permits_hand_on && !local.child_filtered);
+}
+
 /* Returns whether the program has the agent's signal blocked. */
 static bool has_it_blocked(void)
 {
@@ -337,7 +346,7 @@ static bool is_blocked_in_sandbox(void)
 static void stay_out_of_child(void)
 {
 	agent.on = false;
-	if (!env_may_call())
+	if (!may_hand_on())
 		return;
 	signals_hand_on(true);
 	if ((is_held() || is_blocked_in_sandbox()) && !has_it_blocked())
@@ -482,7 +491,7 @@ void mend_handed_on(void)
 {
 	struct agent_thread *t;
 
-	if (!agent.on || !env_may_call() || agent.pid != (int)sys0(SYS_getpid) ||
+	if (!agent.on || !may_hand_on() || agent.pid != (int)sys0(SYS_getpid) ||
 	    is_during_another())
 		return;
 	while (local.hand_on_depth)
@@ -505,7 +514,7 @@ int env_before_exec(const char *path)
 	struct agent_thread *t;
 
 	count_sandboxed_program();
-	if (!agent.on || !env_may_call()) {
+	if (!agent.on || !may_hand_on()) {
 		local.child_filtered = false;
 		return 0;
 	}
@@ -523,7 +532,7 @@ int env_before_spawn(void)
 {
 	struct agent_thread *t;
 
-	if (!agent.on || !env_may_call())
+	if (!agent.on || !may_hand_on())
 		return 0;
 	if (unlikely(local.hand_on_depth))
 		mend_handed_on();
@@ -538,7 +547,7 @@ void env_call_returned(int done)
 	struct agent_thread *t;
 	uint64_t periods;
 
-	if (!(done & HANDED_ON) || !agent.on || !env_may_call())
+	if (!(done & HANDED_ON) || !agent.on || !may_hand_on())
 		return;
 	signals_hand_on(false);
 	if (!(done & BLOCKED))
@@ -565,7 +574,7 @@ static void on_thread_end(void *arg)
 	if (t->pid != agent.pid)
 		return;
 	/* It may have been cancelled in system(). */
-	for (int i = local.hand_on_depth; i > 0 && env_may_call(); i--)
+	for (int i = local.hand_on_depth; i > 0 && may_hand_on(); i--)
 		signals_hand_on(false);
 	/* This destructor runs as the last one, so that the work of the others is sampled too. */
 	if (++t->rounds < PTHREAD_DESTRUCTOR_ITERATIONS) {

@@ -338,7 +338,7 @@ GENERAL_REGS_ONLY static void begin_handler(const ucontext_t *uc)
 	}
 	if (small || local.cramped)
 		local.held_at = state_of(uc);
-	else if (!in_sandbox())
+	else if (may_mask())
 		change_agent_signal(SIG_UNBLOCK);
 }
 

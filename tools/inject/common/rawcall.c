@@ -34,12 +34,12 @@ void rawcall_resolve(void)
 	*(void **)&next_syscall = dlsym(RTLD_NEXT, "syscall");
 }
 
-static void note_call(long nr, long a, long b)
+static void note_call(long nr, long a, long b, long c)
 {
 	if (nr == SYS_prctl)
-		sandbox_on_prctl(a, b);
+		sandbox_on_prctl(a, b, c);
 	else if (nr == SYS_seccomp && a <= SECCOMP_SET_MODE_FILTER)
-		sandbox_begins(true);
+		sandbox_begins(true, a == SECCOMP_SET_MODE_FILTER ? (const void *)c : NULL);
 	else if (nr == SYS_clone)
 		rawcall_on_clone(a);
 	if (!next_syscall)
@@ -66,7 +66,7 @@ long any_call(long nr, long a, long b, long c, long d, long e IN_REGISTERS(long 
 	if (nr == SYS_prctl && a == PR_SET_SYSCALL_USER_DISPATCH)
 		return prctl(a, b, c, d, e);
 	if (nr == SYS_prctl || nr == SYS_seccomp || nr == SYS_clone || !next_syscall)
-		note_call(nr, a, b);
+		note_call(nr, a, b, c);
 	if (nr == SYS_rt_sigaction)
 		return change_action(a, b, c, d);
 	if (nr == SYS_execve)

@@ -33,7 +33,7 @@ HOOK_API int prctl(int option, ...)
 	for (int i = 0; i < 4; i++)
 		arg[i] = va_arg(ap, unsigned long);
 	va_end(ap);
-	sandbox_on_prctl(option, arg[0]);
+	sandbox_on_prctl(option, arg[0], arg[1]);
 	if (!next_prctl)
 		*(void **)&next_prctl = dlsym(RTLD_NEXT, "prctl");
 	if (option == PR_SET_SYSCALL_USER_DISPATCH)

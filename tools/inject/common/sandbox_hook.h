@@ -7,6 +7,7 @@
 
 #include <linux/seccomp.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <sys/prctl.h>
 
@@ -22,9 +23,10 @@ void sandbox_resolve(void);
 
 /*
  * Called when the program is about to install a seccomp filter (@filter), or gives up new
- * privileges, which mostly happens before that. The object defines this.
+ * privileges, which mostly happens before that. @program is the program's pointer to the filter, a struct
+ * sock_fprog; it may be bad. It is NULL if only a few calls are permitted. The object defines this.
  */
-void sandbox_begins(bool filter);
+void sandbox_begins(bool filter, const void *program);
 
 /*
  * Called when the program is about to forbid itself the time stamp counter. The object defines
@@ -56,12 +58,13 @@ static inline bool sandbox_tsc_faults(void)
 }
 
 /* Handles a call of prctl() with these arguments. */
-static inline void sandbox_on_prctl(int option, unsigned long arg)
+static inline void sandbox_on_prctl(int option, unsigned long arg, unsigned long program)
 {
 	if (option == PR_SET_TSC && arg == PR_TSC_SIGSEGV)
 		sandbox_without_tsc();
 	if (option == PR_SET_SECCOMP || (option == PR_SET_NO_NEW_PRIVS && arg))
-		sandbox_begins(option == PR_SET_SECCOMP);
+		sandbox_begins(option == PR_SET_SECCOMP,
+			       arg == SECCOMP_MODE_FILTER ? (const void *)program : NULL);
 }
 
 #endif

@@ -681,8 +681,9 @@ void sandbox_dispatch_ended(void)
  * Prepares for a sandbox: from now on the agent makes no system call but those that the program
  * asks for. A child of vfork() shares this memory, and its parent keeps its rights.
  */
-void sandbox_begins(bool filter)
+void sandbox_begins(bool filter, const void *program)
 {
+	(void)program;
 	if (!filter && is_on() && !heap.sandboxed && !may_act())
 		return;
 	if (heap.header && !heap.sandboxed)
