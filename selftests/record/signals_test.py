@@ -97,7 +97,7 @@ def mask_of_a_handler_is_handed_on():
     every = sum(1 << (n - 1) for n in range(signal.SIGRTMIN, signal.SIGRTMAX + 1))
     for rights in 'none', 'rights':
         for what, expected in ('stays', every), ('unblocks', 0), ('returns', 0):
-            for how in 'exec', 'number', 'vfork', 'fork', 'spawn', 'system':
+            for how in ('exec', 'number', 'vfork', 'fork', 'spawn', 'system') if expected else ('exec', 'fork'):
                 result = record(TARGET, 'masked-hands-on', what, rights, how, STATIC)
                 check(result.status == 0 and result.out == f'{expected:x}\n',
                       f'{what} {rights} {how}: {result.status} {result.out} {result.err}')
