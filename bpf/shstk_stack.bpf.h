@@ -37,7 +37,8 @@ struct shstk_bpf_stack {
  *
  * Return: the number of entries; -ENOENT (-2): nobody serves tables; -EBUSY (-16): this program
  * interrupted another walk on the same CPU; -ENODATA (-61): there is no user stack, as in threads of
- * the kernel, or it is not of 64-bit code; -EINVAL (-22): @to is NULL.
+ * the kernel, or it is not of 64-bit code; -EPROTO (-71): who serves the tables is of another version, so
+ * the program is to be linked with its shstk-stack.bpf.o; -EINVAL (-22): @to is NULL.
  */
 extern int shstk_walk(struct shstk_bpf_stack *to);
 

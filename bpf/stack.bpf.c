@@ -15,6 +15,7 @@
 #define EBUSY 16
 #define EINVAL 22
 #define ENODATA 61
+#define EPROTO 71
 
 static __always_inline void hand_out(const struct walk *w, const struct walk_config *c,
 				     struct shstk_bpf_stack *to)
@@ -50,8 +51,10 @@ noinline int shstk_walk(struct shstk_bpf_stack *to)
 
 	if (!to)
 		return -EINVAL;
-	if (!c || !w || !c->page)
+	if (!c || !w || !c->version)
 		return -ENOENT;
+	if (c->version != WALK_VERSION)
+		return -EPROTO;
 	/* The program may be interrupted by another one that walks, or move to another CPU. */
 	if (__sync_lock_test_and_set(&w->busy, 1))
 		return -EBUSY;

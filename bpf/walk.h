@@ -8,9 +8,17 @@
 #ifndef BPF_WALK_H
 #define BPF_WALK_H
 
+#include <linux/shstk_rules.h>
 #include <linux/types.h>
 
 #include "kmod/walk_end.h"
+
+/*
+ * Version of all that programs and whoever serves them agree on: the layouts of struct walk_config, walk_file
+ * and walk_asked, what slots and generations mean, and the format of the tables. The lower part is changed
+ * with each of the former.
+ */
+#define WALK_VERSION (SHSTK_RULES_VERSION << 16 | 1)
 
 #define WALK_FILES 16384 /* files that can be known, with and without a table */
 #define WALK_SLOTS 16384 /* tables; slot 0 means no table */
@@ -105,6 +113,8 @@ enum walk_records {
 
 /**
  * struct walk_config - the only entry of the map "config"; user space sets it
+ * @version: WALK_VERSION of whoever serves these maps, if programs of others share them; 0: nobody has done
+ *	so yet. It is the first member in each version.
  * @max: maximum number of user-space entries in a chain, with the program counter; up to 512.
  * @kernel: put the kernel's part into chains, too.
  * @both: write chains that are not whole, too, and take the sample in any case, so that both can be
@@ -112,16 +122,19 @@ enum walk_records {
  * @records: enum walk_records.
  * @generation: changes after each change of a table.
  * @page: bytes of a page of memory.
+ * @reserved: 0.
  * @ns_dev: device of the PID namespace that process IDs belong to.
  * @ns_ino: inode of this namespace; 0: the first namespace, to which all processes belong.
  */
 struct walk_config {
+	__u32 version;
 	__u32 max;
 	__u32 kernel;
 	__u32 both;
 	__u32 records;
 	__u32 generation;
 	__u32 page;
+	__u32 reserved;
 	__u64 ns_dev;
 	__u64 ns_ino;
 };

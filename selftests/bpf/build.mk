@@ -62,6 +62,7 @@ $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o
 $(BPF_B)/shstk-stack.bpf.o: $(B)/shstk-stack.bpf.o
 $(BPF_B)/shstk_stack.bpf.h: bpf/shstk_stack.bpf.h
 $(BPF_B)/stacks.bpf.c: examples/stacks.bpf.c
+$(BPF_B)/returned.bpf.c: selftests/bpf/returned.bpf.c
 $(BPF_B)/shstk: $(B)/shstk
 $(BPF_B)/judge: $(B)/selftests/offline/judge
 $(BPF_B)/cases.sh: selftests/loader/cases.sh
@@ -69,7 +70,7 @@ $(BPF_B)/shstkd-profile.service: tools/record/shstkd-profile.service
 $(BPF_B)/walk.sh: selftests/bpf/walk.sh
 $(BPF_B)/throw: $(B)/selftests/record/throw
 $(BPF_B)/input.i: $(B)/selftests/kmod/$(ARCH)/input.i
-$(addprefix $(BPF_B)/,shstk-walk.bpf.o shstk-stack.bpf.o shstk_stack.bpf.h stacks.bpf.c shstk judge \
+$(addprefix $(BPF_B)/,shstk-walk.bpf.o shstk-stack.bpf.o shstk_stack.bpf.h stacks.bpf.c returned.bpf.c shstk judge \
 		cases.sh walk.sh throw input.i shstkd-profile.service):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
@@ -117,12 +118,12 @@ $(BPF_B)/stacks: examples/stacks.c bpf/shstk_stack.bpf.h $(B)/libshstk-bpf.so $(
 	$(call say,CC,$@)$(CC) $(WARN) -Ibpf -Ilibshstk -O2 -o $@ $< -L$(B) -lshstk-bpf -lshstk-symbolize \
 		-lbpf -Wl,-rpath,'$$ORIGIN:$$ORIGIN/../..'
 
-$(BPF_B)/forge: selftests/bpf/forge.c bpf/walk.h
+$(BPF_B)/forge $(BPF_B)/returned: $(BPF_B)/%: selftests/bpf/%.c bpf/walk.h
 	@mkdir -p $(@D)
-	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -I. -O2 -o $@ $< -lbpf
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -I. -Iuapi -O2 -o $@ $< -lbpf
 
-$(BPF_B)/stack_test.sh: selftests/bpf/stack_test.sh $(addprefix $(BPF_B)/,spin stacks forge shstk cases.sh \
-		shstk_stack.bpf.h stacks.bpf.c) \
+$(BPF_B)/stack_test.sh: selftests/bpf/stack_test.sh $(addprefix $(BPF_B)/,spin stacks forge returned shstk cases.sh \
+		shstk_stack.bpf.h stacks.bpf.c returned.bpf.c) \
 		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-stack.bpf.o,$(TOOL_OBJECTS)))
 	@mkdir -p $(@D)
 	$(Q)cp $< $@

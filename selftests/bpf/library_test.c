@@ -337,12 +337,55 @@ static bool pin_other_map(void)
 	return fd >= 0 && !syscall(SYS_bpf, BPF_OBJ_PIN, &pin, sizeof(pin));
 }
 
-static bool maps_are_of_another_version(void)
+/* Adds 1 to the version that the maps tell, which is the first member of what they tell. */
+static bool change_version(void)
 {
-	/* With a file system of its own, as the others need maps that fit. */
-	if (unshare(CLONE_NEWNS) || mount("bpf", FOLDER, "bpf", 0, NULL) || !pin_other_map())
+	union bpf_attr get = { .pathname = (uintptr_t)FOLDER "/shstk_config" };
+	uint32_t config[64] = { 0 }, key = 0;
+	union bpf_attr element = { .key = (uintptr_t)&key, .value = (uintptr_t)config };
+	int fd = syscall(SYS_bpf, BPF_OBJ_GET, &get, sizeof(get));
+
+	element.map_fd = fd;
+	if (fd < 0 || syscall(SYS_bpf, BPF_MAP_LOOKUP_ELEM, &element, sizeof(element)))
 		return false;
-	return fails(options(), EPROTO, "another version");
+	config[0]++;
+	return !syscall(SYS_bpf, BPF_MAP_UPDATE_ELEM, &element, sizeof(element));
+}
+
+/* Gives this process a file system for maps of its own, as the others need maps that fit. */
+static bool has_own_maps(void)
+{
+	return !unshare(CLONE_NEWNS) && !mount("bpf", FOLDER, "bpf", 0, NULL);
+}
+
+static bool maps_have_another_size(void)
+{
+	return has_own_maps() && pin_other_map() && fails(options(), EPROTO, "another version");
+}
+
+static bool maps_tell_another_version(void)
+{
+	struct shstk_bpf *b;
+
+	if (!has_own_maps())
+		return false;
+	b = open_or_end();
+	shstk_bpf_close(&b);
+	return change_version() && fails(options(), EPROTO, "another version");
+}
+
+/* The process that serves is there, and a second one, which would wait, looks at the maps. */
+static bool served_maps_tell_another_version(void)
+{
+	struct shstk_bpf *b;
+	bool good;
+
+	if (!has_own_maps())
+		return false;
+	b = open_or_end();
+	good = change_version() && fails(options(), EPROTO, "another version");
+	shstk_bpf_close(&b);
+	return good;
 }
 
 /* ---- Running the cases ---- */
@@ -524,7 +567,9 @@ int main(int argc, char **argv)
 	run(rights_are_missing, "missing rights");
 	run(kernel_is_old, "a kernel that is too old");
 	run(no_file_system, "no file system for maps");
-	run(maps_are_of_another_version, "maps of another version");
+	run(maps_have_another_size, "maps of another version, of another size");
+	run(maps_tell_another_version, "maps of another version, of the same size");
+	run(served_maps_tell_another_version, "and while a process of that version serves them");
 	printf("1..%u\n", number);
 	return !!failed;
 }

@@ -89,6 +89,20 @@ spin()
 	target=$!
 }
 
+# Makes NAME.bpf.o: a program with the walk.
+link() # NAME
+{
+	clang -target bpf -O2 -g -Wall -Werror -I"$here" -I"/usr/include/$(uname -m)-linux-gnu" -c \
+		-o own.bpf.o "$here/$1.bpf.c" >out 2>&1 &&
+		bpftool gen object "$1.bpf.o" own.bpf.o "$here/shstk-stack.bpf.o" >>out 2>&1
+}
+
+# Returns whether shstk_walk() returns this. With VERSION, that is first put into the maps.
+returns() # NUMBER [VERSION]
+{
+	"$here/returned" ./returned.bpf.o ${2:+"$2"} >out 2>&1 && [ "$(tail -n 1 out)" = "$1" ]
+}
+
 echo TAP version 13
 for tool in clang bpftool unshare mount flock; do
 	command -v $tool >/dev/null || skip_all "$tool is not installed"
@@ -99,10 +113,8 @@ mount -t bpf bpf /sys/fs/bpf 2>/dev/null || skip_all "no BPF file system can be 
 [ "$(stat -f -c %T "$here/spin")" != overlayfs ] ||
 	skip_all "this file system tells other inode numbers than the kernel"
 
-clang -target bpf -O2 -g -Wall -Werror -I"$here" -I"/usr/include/$(uname -m)-linux-gnu" -c \
-	-o own.bpf.o "$here/stacks.bpf.c" >out 2>&1 &&
-	bpftool gen object stacks.bpf.o own.bpf.o "$here/shstk-stack.bpf.o" >>out 2>&1
-point $? "a BPF program is linked with the walk"
+link stacks && link returned
+point $? "BPF programs are linked with the walk"
 
 "$here/spin" 3000 &
 target=$!
@@ -161,5 +173,19 @@ for seed in 1 2 3 4 5 6; do
 		awk -F ";" '{ sub(/^\[truncated\];/, "") } NF > 127 { exit 1 }' out || status=1
 done
 point $status "tables of nonsense: each walk ends, and has no more entries than there is room for"
+kill $server
+wait $server 2>/dev/null
+server=
+await flock -n /sys/fs/bpf true
+returns -71 1
+point $? "maps of another version: shstk_walk() returns -EPROTO"
+timeout 200 "$shstk" rules serve --bpf >out 2>&1
+[ $? = 1 ] && grep -q 'of another version' out && ! stacks $target 1 >out 2>&1 &&
+	grep -q 'of another version' out
+point $? "and nobody serves them: the command and the library say why"
+returns -2 0
+point $? "maps that nobody has served: it returns -ENOENT"
+serve && "$here/returned" ./returned.bpf.o >out 2>&1 && [ "$(cat out)" -gt 0 ]
+point $? "they are served, and it returns the number of entries"
 echo "1..$count"
 exit $failed

@@ -127,6 +127,7 @@ static void settings(struct served *s)
 	s->lib->map_lookup_elem(s->config, &zero, &before);
 	bpf_own_namespace(&ns_dev, &ns_ino);
 	s->told = (struct walk_config){
+		.version = WALK_VERSION,
 		.max = SHSTK_STACK_MAX,
 		.generation = before.generation + 1,
 		.page = sysconf(_SC_PAGESIZE),
@@ -159,28 +160,37 @@ static int begin(const struct bpf_loaded *l, struct served *s, unsigned int *nr_
 	return serve_config(s);
 }
 
-/* Loads the programs' maps: those that are pinned, or new ones. Returns 0 or a negative errno. */
+/* Returns the version of whoever has served the maps, or 0. */
+static __u32 version_of_maps(const struct bpf_loaded *l)
+{
+	struct walk_config config = { 0 };
+	const __u32 zero = 0;
+
+	return bpf_loaded_get(l, "shstk_config", &zero, &config) ? 0 : config.version;
+}
+
+/*
+ * Loads the programs' maps: those that are pinned, or new ones. Those of another version have other sizes, or
+ * tell it. Returns 0 or a negative errno.
+ */
 static int load(struct bpf_loaded *ret, struct reason *why)
 {
 	int err = bpf_loaded_open(WHAT, OBJECT, NULL, ret, why);
+	const __u32 version = err ? 0 : version_of_maps(ret);
 
-	if (err && strstr(why->text, "parameter mismatch")) {
-		because(why, "the maps %s/shstk_* are of another version of shstk: remove them",
-			FOLDER);
-		err = -EPROTO;
-	}
-	return err;
+	if (err ? !strstr(why->text, "parameter mismatch") : !version || version == WALK_VERSION)
+		return err;
+	because(why, "the maps %s/shstk_* are of another version of shstk: remove them", FOLDER);
+	return -EPROTO;
 }
 
 /* Sets @ret to whether the process that serves has told the programs their settings. */
 static int look_at_maps(bool *ret, struct reason *why)
 {
-	struct walk_config config = { 0 };
-	const __u32 zero = 0;
 	struct bpf_loaded loaded;
 	int err = load(&loaded, why);
 
-	*ret = !err && !bpf_loaded_get(&loaded, "shstk_config", &zero, &config) && config.page;
+	*ret = !err && version_of_maps(&loaded);
 	bpf_loaded_close(&loaded);
 	return err;
 }
