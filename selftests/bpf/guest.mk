@@ -21,13 +21,19 @@ BPF_FILES_x86 := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selft
 	$(B)/selftests/loader/libprotobuf-c.so.1 $(B)/selftests/record/throw $(B)/selftests/kmod/x86/input.i
 BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains shstk judge shstk-walk.bpf.o) \
 	$(B)/selftests/kmod/arm64/input.i
-BPF_STEPS_arm64 = $(BPF_CONTEXT) $(BPF_LANGUAGE_arm64)
+BPF_STEPS_arm64 = $(BPF_CONTEXT) $(BPF_LANGUAGE_arm64) $(BPF_LIBRARY_arm64)
 BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE_x86) $(BPF_LENT) $(BPF_LIBRARY)
 # libshstk-bpf and what it starts.
 BPF_LIBRARY_NEEDS := $(addprefix $(B)/,shstk shstk-stack.bpf.o libshstk-bpf.so.0 libshstk-symbolize.so.0 \
 	selftests/loader/libprotobuf-c.so.1)
 BPF_LIBRARY_STACKS := $(addprefix $(BPF_B)/,stacks stacks.bpf.o spin) selftests/loader/cases.sh
+BPF_RECORD_x86 := selftests/loader/cases.sh $(BPF_B)/spin $(B)/shstk $(BPF_B)/shstk-walk.bpf.o \
+	$(B)/selftests/loader/libprotobuf-c.so.1
+BPF_RECORD_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,spin shstk shstk-walk.bpf.o)
 BPF_LIBRARY = $(BPF_B)/library_test $(BPF_LIBRARY_STACKS) $(BPF_LIBRARY_NEEDS)
+BPF_LIBRARY_NEEDS_arm64 := $(addprefix $(BPF_ARM64)/,shstk shstk-stack.bpf.o libshstk-bpf.so.0)
+BPF_LIBRARY_STACKS_arm64 := $(addprefix $(BPF_ARM64)/,stacks stacks.bpf.o spin) selftests/loader/cases.sh
+BPF_LIBRARY_arm64 = $(BPF_ARM64)/library_test $(BPF_LIBRARY_STACKS_arm64) $(BPF_LIBRARY_NEEDS_arm64)
 $(B)/libshstk-bpf.so.0: $(B)/libshstk-bpf.so
 $(B)/libshstk-symbolize.so.0: $(B)/libshstk-symbolize.so
 # What the broker lends: tests, the command and its programs.
@@ -52,6 +58,33 @@ $(BPF_ARM64)/chains $(BPF_ARM64)/truth: $(BPF_ARM64)/%: $(BPF_ARM64)/bpf/%.o $$(
 		$(filter-out $(RECORD_ARM64)/tools/shstk.o,$^) -Wl,--allow-shlib-undefined \
 		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
 
+# libshstk-bpf, its test and the example for arm64. Names of addresses are found by the same code as in
+# libshstk-symbolize, which is linked into the example.
+$(BPF_ARM64)/libshstk-bpf.so.0: libshstk/bpf/server.c libshstk/crash/apart.c $$(BPF_LIB_MAP)
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(filter-out -MMD -MP,$(RECORD_CC_ARM64)) -DSHSTK_COMMAND='"$(BINDIR)/shstk"' -fPIC \
+		-fvisibility=hidden -shared $(BPF_LIB_LDFLAGS) -o $@ $(filter %.c,$^) -pthread
+$(BPF_ARM64)/library_test: selftests/bpf/library_test.c libshstk/shstk_bpf.h $(BPF_ARM64)/libshstk-bpf.so.0
+	$(call say,CC,$@)$(filter-out -MMD -MP,$(RECORD_CC_ARM64)) -Ilibshstk -o $@ $(filter %.c %.so.0,$^) \
+		-pthread -Wl,-rpath,'$$ORIGIN'
+$(BPF_ARM64)/spin: selftests/bpf/spin.c selftests/bpf/three_calls.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(ARM64)gcc $(BPF_TARGET_CFLAGS) -o $@ $< -pthread
+$(BPF_ARM64)/bpf/stacks.o: examples/stacks.c libshstk/shstk_bpf.h bpf/shstk_stack.bpf.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -Ibpf -Ilibshstk -c -o $@ $<
+$(BPF_ARM64)/bpf/symbolize.o: libshstk/symbolize/symbolize.c | $$(SYMBOL_PROTO_H)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC_ARM64) -I$(SYMBOL_GEN) -c -o $@ $<
+$(BPF_ARM64)/stacks: $(BPF_ARM64)/bpf/stacks.o $(BPF_ARM64)/bpf/symbolize.o $$(RECORD_SYMBOL) \
+		$(BPF_ARM64)/left_out.o $(BPF_ARM64)/libshstk-bpf.so.0 $(B)/lib/arm64/libshstk.a
+	$(call say,LD,$@)$(ARM64)gcc $(OPT) -pthread -o $@ $^ -Wl,--allow-shlib-undefined -Wl,-rpath,'$$ORIGIN' \
+		$(firstword $(subst :, ,$(BPF_LIBBPF_arm64))) \
+		$(addprefix $(RECORD_ROOT)/,libdw.so.1 libelf.so.1 liblzma.so.5 libz.so.1 libzstd.so.1) -lm
+$(BPF_ARM64)/stacks.bpf.o: $(BPF_B)/stacks.bpf.c $(BPF_B)/shstk_stack.bpf.h $(BPF_ARM64)/shstk-stack.bpf.o
+	$(Q)$(CLANG) -target bpf -O2 -g -I$(BPF_B) -I$(WALK_BPF_HEADERS_arm64) -c -o $(@:.o=.own.o) $<
+	$(Q)bpftool gen object $@ $(@:.o=.own.o) $(BPF_ARM64)/shstk-stack.bpf.o
+
 BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test.py truth_runs.py program.py judge.py)
 BPF_LANGUAGE_x86 := $(BPF_LANGUAGE) $(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 BPF_LANGUAGE_arm64 := $(BPF_LANGUAGE) $(BPF_ARM64)/truth $(BPF_ARM64)/shstk-language.bpf.o
@@ -71,6 +104,7 @@ define bpf_steps_x86
 echo "	'bpf:hostile=$(BPF_B)/hostile_test $(BPF_B)/shstk-walk.bpf.o' \\"; \
 echo "	'bpf:library=$(BPF_B)/library_test $(BPF_LIBRARY_NEEDS)' \\"; \
 echo "	'bpf:stacks=selftests/bpf/library.sh $(BPF_LIBRARY_STACKS) $(BPF_LIBRARY_NEEDS)' \\"; \
+echo "	'bpf:record=selftests/bpf/record.sh $(BPF_RECORD_x86)' \\"; \
 echo "	'broker:walk=selftests/broker/walk.sh $(B)/selftests/broker/walk_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'broker:frames=selftests/broker/walk.sh $(B)/selftests/broker/frames_test $(BPF_LENT_NEEDS)' \\"; \
 echo "	'broker:native=selftests/broker/walk.sh $(B)/selftests/broker/native_frames_test $(BPF_LENT_NEEDS)' \\"; \
@@ -78,6 +112,9 @@ echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE_x86) $(B)/sel
 endef
 
 define bpf_steps_arm64
+echo "	'bpf:library=$(BPF_ARM64)/library_test $(BPF_LIBRARY_NEEDS_arm64)' \\"; \
+echo "	'bpf:stacks=selftests/bpf/library.sh $(BPF_LIBRARY_STACKS_arm64) $(BPF_LIBRARY_NEEDS_arm64)' \\"; \
+echo "	'bpf:record=selftests/bpf/record.sh $(BPF_RECORD_arm64)' \\"; \
 echo "	'context:bpf=selftests/context/guest.sh $(BPF_CONTEXT)' \\"; \
 echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE_arm64)' \\";
 endef
