@@ -48,6 +48,9 @@ enum {
 	PT_SP,
 };
 
+/* Returns whether the registers of a program's context are those of user space. */
+#define walk_arch_user(regs) (((regs)->cs & 3) == 3)
+
 #define USER_CS 0x33 /* of 64-bit code; the high half may hold other things (FRED) */
 
 /* Reads the registers with which a walk begins. Returns false if the code is not 64-bit. */

@@ -178,6 +178,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct task_struct *real_parent;
 	const struct cred *cred;
+	int pid; /* of the thread */
 	int tgid;
 };
 

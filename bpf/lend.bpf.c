@@ -99,7 +99,8 @@ static noinline bool walk_for(struct bpf_perf_event_data *ctx, const struct walk
 	if (!lease->both && !is_whole(w))
 		return true;
 	/* If the lease has ended meanwhile, its entry is all 0. */
-	return !write_chain(w, ctx, ctx->sample_period, output_of_lease(number)) || lease->both;
+	end_chain(w, ctx, ctx->sample_period);
+	return !output_chain(w, ctx, output_of_lease(number)) || lease->both;
 }
 
 /* Goes on with the program for frames on the native stack, if there is one. */

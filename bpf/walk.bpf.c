@@ -10,6 +10,7 @@
  *
  * Whatever the stack, the mappings and the tables say, a walk makes no more than WALK_MAX steps.
  */
+#include "chain_ring.h"
 #include "context_own.h"
 #include "next.h"
 #include "program.h"
@@ -141,6 +142,19 @@ static __always_inline bool is_left(const struct walk_config *c)
 	return bpf_map_lookup_elem(&left, &pid);
 }
 
+/*
+ * Writes the chain into the ring of this CPU, or to its event where that has no room: the kernel counts what
+ * is lost there. Returns true if it was written.
+ */
+static __always_inline bool write_chain(struct walk *w, struct bpf_perf_event_data *ctx,
+					const struct walk_config *c)
+{
+	end_chain(w, ctx, ctx->sample_period);
+	/* A chain that comes beside its sample precedes it in the event's ring. */
+	return (!c->both && !c->ns_ino && ring_chain(w, walk_arch_user(&ctx->regs))) ||
+	       output_chain(w, ctx, BPF_F_CURRENT_CPU);
+}
+
 /* Returns 1 if the sample itself is to be taken, else 0. */
 SEC("perf_event")
 int walk_sample(struct bpf_perf_event_data *ctx)
@@ -168,5 +182,5 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 	walk_all(w);
 	if (!c->both && !is_whole(w))
 		return 1;
-	return !write_chain(w, ctx, ctx->sample_period, BPF_F_CURRENT_CPU) || c->both;
+	return !write_chain(w, ctx, c) || c->both;
 }

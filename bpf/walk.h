@@ -139,8 +139,28 @@ struct walk_config {
 	__u64 ns_ino;
 };
 
+#define WALK_RINGS 4096 /* CPUs with a lower number may have a ring */
+#define WALK_RING_WORDS 16384 /* a power of two */
+
 /**
- * struct walk_chain - head of a chain: the raw data of a record of the event in the map "output"
+ * struct walk_ring - chains of a CPU, as records in the layout of perf's own rings
+ * @before: nothing; the next two are where struct perf_event_mmap_page has them.
+ * @head: bytes that were written so far.
+ * @tail: bytes that were read so far.
+ * @between: nothing.
+ * @word: the records. One of type 0 fills the rest, up to the end, which no other record goes over.
+ */
+struct walk_ring {
+	__u64 before[128];
+	__u64 head;
+	__u64 tail;
+	__u64 between[382];
+	__u64 word[WALK_RING_WORDS];
+};
+
+/**
+ * struct walk_chain - head of a chain: the raw data of a record of the event in the map "output", or in a
+ *	struct walk_ring
  * @size: number of bytes that follow, as perf counts them.
  * @end: enum walk_end.
  * @guesses: number of entries that have WALK_GUESS.

@@ -28,16 +28,20 @@ static __always_inline u64 event_id(void *ctx)
 	return parent ? BPF_CORE_READ(parent, id) : BPF_CORE_READ(event, id);
 }
 
-/* Writes the chain to the event @at in the map "output". Returns true if it was written. */
-static __always_inline bool write_chain(struct walk *w, void *ctx, u64 period, u64 at)
+/* Completes the head of the chain. */
+static __always_inline void end_chain(struct walk *w, void *ctx, u64 period)
 {
-	u64 size;
-
 	w->chain.end = w->end;
 	w->chain.nr = w->first + w->nr;
 	w->chain.period = period;
 	w->chain.id = event_id(ctx);
-	size = sizeof(w->chain) - sizeof(w->chain.size) + 8 * MASKED(w->chain.nr, WALK_ENTRIES);
+}
+
+/* Writes the chain to the event @at in the map "output". Returns true if it was written. */
+static __always_inline bool output_chain(struct walk *w, void *ctx, u64 at)
+{
+	u64 size = sizeof(w->chain) - sizeof(w->chain.size) + 8 * MASKED(w->chain.nr, WALK_ENTRIES);
+
 	if (!bpf_perf_event_output(ctx, &output, at, &w->chain.end, size))
 		return true;
 	walk_count(COUNT_UNSENT);

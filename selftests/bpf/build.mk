@@ -55,7 +55,11 @@ $(addprefix $(BPF_B)/,piece_test ruled_test): $(BPF_B)/%_test: selftests/bpf/%_t
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -I. -Iuapi $(OPT) -fno-strict-aliasing -MMD -MP -o $@ $<
 
-CHECK += $(BPF_B)/piece_test $(BPF_B)/ruled_test
+$(BPF_B)/ring_test: selftests/bpf/ring_test.c bpf/ring_record.h bpf/walk.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -I. -Iuapi $(OPT) -fno-strict-aliasing -MMD -MP -o $@ $<
+
+CHECK += $(BPF_B)/piece_test $(BPF_B)/ruled_test $(BPF_B)/ring_test
 
 # The BPF object lies beside the program that loads it, as it does in an installation.
 $(BPF_B)/shstk-walk.bpf.o: $(B)/shstk-walk.bpf.o

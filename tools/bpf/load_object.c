@@ -125,6 +125,7 @@ int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)
 #include <sys/utsname.h>
 #include <unistd.h>
 
+#include "bpf/walk.h"
 #include "tools/bpf/libbpf.h"
 #include "tools/perf/rings.h"
 #include "tools/shstk.h"
@@ -400,9 +401,51 @@ static int connect_cpu(const void *arg, int cpu, int fd)
 											    0;
 }
 
+/* Where a walker writes: its maps, and the rings. */
+struct connected {
+	const struct bpf_loaded *l;
+	struct perf_rings *rings;
+};
+
+/*
+ * Gives the walker a ring of its own on a CPU. Without one it writes to the event, too, and has to where the
+ * recorder does not know processes by the kernel's own numbers.
+ */
+static void add_chains(const struct connected *c, int cpu)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	const struct libbpf *lib = c->l->lib;
+	const int rings = bpf_loaded_map(c->l, "rings");
+	__u32 index = cpu;
+	int fd;
+
+	if (rings < 0 || cpu >= WALK_RINGS)
+		return;
+	fd = lib->map_create(BPF_MAP_TYPE_ARRAY, "shstk_ring", sizeof(index),
+			     sizeof(struct walk_ring), 1, &opts);
+	if (fd < 0)
+		return;
+	if (!perf_rings_chains(c->rings, cpu, fd))
+		lib->map_update_elem(rings, &index, &fd, BPF_ANY);
+	close(fd);
+}
+
+/* The same for a walker, which may have a ring of its own. */
+static int connect_walker(const void *arg, int cpu, int fd)
+{
+	const struct connected *c = arg;
+	const int err = connect_cpu(c->l, cpu, fd);
+
+	if (!err)
+		add_chains(c, cpu);
+	return err;
+}
+
 int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
 {
-	return perf_rings_walk(rings, l->program, all, connect_cpu, l);
+	const struct connected c = { l, rings };
+
+	return perf_rings_walk(rings, l->program, all, connect_walker, &c);
 }
 
 int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)

@@ -56,7 +56,7 @@
 /**
  * struct cpu_ring - the ring of a CPU
  * @cpu: number of the CPU.
- * @fd: the event whose ring it is.
+ * @fd: the event whose ring it is; -1: a BPF program writes to it, and no event.
  * @own: the event counts nothing, and is there for the ring alone: another ring can take its place.
  * @page: the control page that is shared with the kernel, or NULL if there is no ring.
  * @data: the records, behind that page.
@@ -118,6 +118,8 @@ struct perf_rings {
 	struct ring_sizes sizes;
 	struct cpu_ring *rings; /* the rings into which the events of a CPU write */
 	struct cpu_ring *old; /* for each of @rings the one that it replaced, while that is kept */
+	struct cpu_ring
+		*chains; /* for each of @rings that into which the walker writes, if it has one */
 	size_t nr_rings;
 	struct cpu_ring **heap; /* rings with a record, the oldest record's first; see sift_down() */
 	size_t nr_heap;
@@ -611,7 +613,7 @@ static void unmap_ring(struct cpu_ring *ring)
 {
 	if (!ring->page)
 		return;
-	munmap(ring->page, sysconf(_SC_PAGESIZE) + ring->size);
+	munmap(ring->page, ring->data + ring->size - (const uint8_t *)ring->page);
 	if (ring->own)
 		close(ring->fd);
 	ring->page = NULL;
@@ -843,11 +845,12 @@ static int open_targets(struct perf_rings *r, const struct perf_opts *opts, stru
 		return n;
 	r->rings = calloc(n, sizeof(*r->rings));
 	r->old = calloc(n, sizeof(*r->old));
-	r->heap = calloc(2 * n, sizeof(*r->heap));
+	r->chains = calloc(n, sizeof(*r->chains));
+	r->heap = calloc(3 * n, sizeof(*r->heap));
 	for (int i = 0; r->rings && i < n; i++)
 		r->rings[i] = (struct cpu_ring){ .cpu = cpus[i], .fd = -1 };
 	free(cpus);
-	if (!r->rings || !r->old || !r->heap)
+	if (!r->rings || !r->old || !r->chains || !r->heap)
 		return -ENOMEM;
 	r->nr_rings = n;
 	perf_more_files();
@@ -1099,7 +1102,8 @@ uint64_t perf_rings_memory(const struct perf_rings *r)
 
 	for (size_t i = 0; i < r->nr_rings; i++)
 		ret += (r->rings[i].page ? r->rings[i].size : 0) +
-		       (r->old[i].page ? r->old[i].size : 0);
+		       (r->old[i].page ? r->old[i].size : 0) +
+		       (r->chains[i].page ? r->chains[i].size : 0);
 	return ret;
 }
 
@@ -1108,6 +1112,43 @@ static void walk_event(const struct perf_rings *r, const struct opened *event)
 {
 	if (event->which == PERF_MAIN || (r->walks_all && event->which < PERF_WHICH))
 		ioctl(event->fd, PERF_EVENT_IOC_SET_BPF, r->walker);
+}
+
+/* Returns the number of a CPU's ring, or -1. */
+static ssize_t find_cpu(const struct perf_rings *r, int cpu)
+{
+	for (size_t i = 0; i < r->nr_rings; i++)
+		if (r->rings[i].cpu == cpu)
+			return i;
+	return -1;
+}
+
+int perf_rings_chains(struct perf_rings *r, int cpu, int fd)
+{
+	const ssize_t at = find_cpu(r, cpu);
+	struct walk_ring *ring;
+
+	_Static_assert(offsetof(struct walk_ring, head) ==
+				       offsetof(struct perf_event_mmap_page, data_head) &&
+			       offsetof(struct walk_ring, tail) ==
+				       offsetof(struct perf_event_mmap_page, data_tail),
+		       "it is read as perf's own rings");
+	if (at < 0 || r->chains[at].page)
+		return -EINVAL;
+	/* Records of no event: its identifier is 0. */
+	if (add_identity(r, 0, WALKED))
+		return -ENOMEM;
+	ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (ring == MAP_FAILED)
+		return -errno;
+	r->chains[at] = (struct cpu_ring){
+		.cpu = cpu,
+		.fd = -1,
+		.page = (void *)ring,
+		.data = (const uint8_t *)ring->word,
+		.size = sizeof(ring->word),
+	};
+	return 0;
 }
 
 int perf_rings_connect(struct perf_rings *r, int (*connect)(const void *arg, int cpu, int fd),
@@ -1235,6 +1276,7 @@ void perf_rings_close(struct perf_rings *r)
 	for (size_t i = 0; i < r->nr_rings; i++) {
 		unmap_ring(&r->rings[i]);
 		unmap_ring(&r->old[i]);
+		unmap_ring(&r->chains[i]);
 	}
 	for (size_t i = 0; i < r->nr_events; i++)
 		close(r->events[i].fd);
@@ -1242,6 +1284,7 @@ void perf_rings_close(struct perf_rings *r)
 		close(r->token);
 	free(r->rings);
 	free(r->old);
+	free(r->chains);
 	free(r->heap);
 	free(r->events);
 	free(r->others);
@@ -1354,7 +1397,7 @@ static bool find_next(struct cpu_ring *ring)
 
 		if (h.size < sizeof(h) || h.size % 8 || h.size > ring->head - ring->tail)
 			break;
-		if (h.size >= sizeof(h) + TRAILER) {
+		if (h.type && h.size >= sizeof(h) + TRAILER) {
 			bool sample = h.type == PERF_RECORD_SAMPLE;
 
 			ring->time = word(place(ring, ring->tail + (sample ? 24 : h.size - 16)));
@@ -1370,13 +1413,16 @@ static bool find_next(struct cpu_ring *ring)
 
 /*
  * Returns whether the next record of @a precedes that of @b. At the same time, the ring of the
- * first CPU comes first, and the one that was replaced before the one that replaced it.
+ * first CPU comes first, and the one that was replaced before the one that replaced it. The walker's own
+ * comes last: what belongs to a chain is written before it.
  */
 static bool is_before(const struct cpu_ring *a, const struct cpu_ring *b)
 {
 	if (a->time != b->time)
 		return a->time < b->time;
-	return a->cpu != b->cpu ? a->cpu < b->cpu : a->until > b->until;
+	if (a->cpu != b->cpu)
+		return a->cpu < b->cpu;
+	return a->until != b->until ? a->until > b->until : a->fd > b->fd;
 }
 
 /*
@@ -1418,6 +1464,8 @@ static void look(struct perf_rings *r)
 			look_into(r, &r->old[i]);
 		if (r->rings[i].page)
 			look_into(r, &r->rings[i]);
+		if (r->chains[i].page)
+			look_into(r, &r->chains[i]);
 	}
 	for (size_t i = r->nr_heap / 2; i--;)
 		sift_down(r, i, r->heap[i]);
@@ -1604,10 +1652,12 @@ bool perf_rings_last(const struct perf_rings *r, uint64_t ns)
 	if (!r->before || !passed || !r->rate)
 		return false;
 	for (size_t i = 0; i < r->nr_rings; i++) {
-		const struct cpu_ring *ring = &r->rings[i];
+		const struct cpu_ring *ring = &r->rings[i], *chains = &r->chains[i];
 
 		if (ring->page && (r->rate * ns / 1000000000 >= ring->size / 2 ||
 				   ring->filled * ns / passed >= ring->size / 4))
+			return false;
+		if (chains->page && chains->filled * ns / passed >= chains->size / 4)
 			return false;
 	}
 	return true;

@@ -266,6 +266,12 @@ int perf_rings_connect(struct perf_rings *rings, int (*connect)(const void *arg,
 int perf_rings_walk(struct perf_rings *rings, int program, bool all,
 		    int (*connect)(const void *arg, int cpu, int fd), const void *arg);
 
+/*
+ * Has records that a walker writes into a map be read as if they came by the CPU's ring. @fd is a descriptor
+ * of the map, an array that can be mapped, with a struct walk_ring. Returns 0 or a negative errno.
+ */
+int perf_rings_chains(struct perf_rings *rings, int cpu, int fd);
+
 /* Returns the bytes of all rings. This is memory of the kernel, for which no process is charged. */
 uint64_t perf_rings_memory(const struct perf_rings *rings);
 
