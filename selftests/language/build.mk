@@ -187,6 +187,13 @@ check-languages:
 run-check-languages: all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 	$(Q)selftests/language/languages.py
 
+#   make check-languages-many  judge a million stacks (SAMPLES) of each of these languages; hours
+check-languages-many:
+	$(Q).ci/packages-install build check
+	$(Q)+$(CHECK_MAKE) run-check-languages-many
+run-check-languages-many: all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
+	$(Q)selftests/language/languages_many.py $(or $(SAMPLES),1000000) $(LANGUAGES)
+
 #   make check-languages-long  record programs in these languages for half an hour (SECONDS=1800) beside processes that
 #	work (LOAD=2; without it as many as there are CPUs): nothing ends or stops, and memory is flat
 check-languages-long:
@@ -195,4 +202,5 @@ check-languages-long:
 run-check-languages-long: all
 	$(Q)selftests/language/long.py
 
-.PHONY: check-languages run-check-languages check-languages-long run-check-languages-long
+.PHONY: check-languages run-check-languages check-languages-long run-check-languages-long check-languages-many \
+	run-check-languages-many

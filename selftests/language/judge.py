@@ -4,6 +4,9 @@
 import collections
 import os
 
+RUNS = 'the function that runs'     # a fault
+MOST_SHOWN = 100    # wrong stacks that are kept
+
 
 class Judge:
     file_name = 'functions.py'
@@ -21,7 +24,7 @@ class Judge:
                 self.call[name] = int(line)
                 self.take_lines(name, [int(word) for word in lines])
         self.counts = collections.Counter()
-        self.wrong = []
+        self.wrong = []     # the first ones
 
     def take_lines(self, name, lines):
         """Takes what else the table says of a function."""
@@ -62,7 +65,14 @@ class Judge:
             self.counts['at a change'] += 1
             return None
         self.counts['compared'] += 1
-        return None if self.number[name] == word else 'the function that runs'
+        return None if self.number[name] == word else RUNS
+
+    def note(self, fault, text):
+        """Takes down what is wrong, and the stack."""
+        self.counts['wrong'] += 1
+        self.counts['wrong: ' + fault] += 1
+        if len(self.wrong) < MOST_SHOWN:
+            self.wrong.append(text)
 
     def take(self, text):
         """Takes a line of truth.c."""
@@ -74,8 +84,7 @@ class Judge:
         self.counts['stacks'] += 1
         fault = self.find_fault(int(words[0]), frames)
         if fault:
-            self.counts['wrong: ' + fault] += 1
-            self.wrong.append(fault + ': ' + text)
+            self.note(fault, fault + ': ' + text)
 
 
 class PartJudge(Judge):

@@ -191,56 +191,70 @@ class Watch(threading.Thread):
         return self.microseconds
 
 
-def run_truth(command):
-    """Runs truth: its exit status, its lines, and the microseconds of a sample."""
-    with measured(), subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                                      text=True, errors='replace') as truth:
-        watch = Watch(truth.pid)
-        lines = truth.stdout.read().splitlines()
-        # It is still there, as nobody has waited for it.
-        microseconds = watch.end()
-        return truth.wait(), lines, microseconds
+class Stacks:
+    """What truth.c says of a program's stacks, which are judged while they come.
+
+    .status is how it ended, .last its last line, .microseconds what a sample took, .judge the judge.
+    """
+
+    def __init__(self, folder, command, kind, options):
+        word = os.path.join(folder, 'word')
+        with open(word, 'wb') as file:
+            file.truncate(4096)
+        self.judge, self.last = kind(folder), None
+        with measured(), subprocess.Popen([os.path.join(HERE, 'truth'), *options, word, *command], text=True,
+                                          stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                                          errors='replace') as truth:
+            watch = Watch(truth.pid)
+            for line in truth.stdout:
+                if self.last is not None:
+                    self.judge.take(self.last)
+                self.last = line.rstrip('\n')
+            # It is still there, as nobody has waited for it.
+            self.microseconds = watch.end()
+            self.status = truth.wait()
+
+    def complaint(self):
+        """Why nothing is known, or None."""
+        return (self.last or 'truth says nothing') if self.status or not self.last else None
+
+    def numbers(self):
+        """Stacks that were placed, stacks that were read, samples."""
+        return map(int, re.findall(r'\d+', self.last))
 
 
-def judge(folder, command, kind):
-    """What is said of a program's stacks, or why that is not known."""
-    word = os.path.join(folder, 'word')
-    with open(word, 'wb') as file:
-        file.truncate(4096)
-    status, lines, microseconds = run_truth([os.path.join(HERE, 'truth'), '-n', SAMPLES, '-f', '1999', word,
-                                             *command])
-    if status or not lines:
-        return '  ' + (lines or ['truth says nothing'])[-1]
-    it = kind(folder)
-    for line in lines[:-1]:
-        it.take(line)
-    has_place, read, samples = map(int, re.findall(r'\d+', lines[-1]))
-    return (f'{it.counts["stacks"] - len(it.wrong):8}{len(it.wrong):8}{read - has_place:8}'
-            f'{100 * (samples - read) / max(samples, 1):8.1f}{microseconds:8.2f}')
+def make_cells(stacks):
+    """The cells of the table, or why there are none."""
+    if stacks.complaint():
+        return '  ' + stacks.complaint()
+    has_place, read, samples = stacks.numbers()
+    it = stacks.judge
+    return (f'{it.counts["stacks"] - it.counts["wrong"]:8}{it.counts["wrong"]:8}{read - has_place:8}'
+            f'{100 * (samples - read) / max(samples, 1):8.1f}{stacks.microseconds:8.2f}')
 
 
-def judge_python(folder):
-    return judge(folder, ['python3', os.path.join(FOLDER, 'program.py'), os.path.join(folder, 'word'),
-                          folder, '1000'], Judge)
+def judge_python(folder, options):
+    return Stacks(folder, ['python3', os.path.join(FOLDER, 'program.py'), os.path.join(folder, 'word'),
+                           folder, '1000000'], Judge, options)
 
 
-def judge_php(folder):
+def judge_php(folder, options):
     php_program.write(folder)
-    return judge(folder, ['php', os.path.join(folder, 'functions.php'), os.path.join(folder, 'word')],
-                 PhpJudge)
+    return Stacks(folder, ['php', os.path.join(folder, 'functions.php'), os.path.join(folder, 'word')],
+                  PhpJudge, options)
 
 
-def judge_node(folder):
+def judge_node(folder, options):
     node_program.write(folder)
     os.environ['WORD'] = os.path.join(folder, 'word')
-    return judge(folder, ['node', os.path.join(folder, 'functions.js'), os.path.join(HERE, 'word.node')],
-                 NodeJudge)
+    return Stacks(folder, ['node', os.path.join(folder, 'functions.js'), os.path.join(HERE, 'word.node')],
+                  NodeJudge, options)
 
 
-def judge_ruby(folder):
+def judge_ruby(folder, options):
     ruby_program.write(folder)
-    return judge(folder, ['ruby', '-W0', os.path.join(folder, 'functions.rb'),
-                          os.path.join(folder, 'word')], RubyJudge)
+    return Stacks(folder, ['ruby', '-W0', os.path.join(folder, 'functions.rb'),
+                           os.path.join(folder, 'word')], RubyJudge, options)
 
 
 JUDGES = {'python3': judge_python, 'php': judge_php, 'node': judge_node, 'ruby': judge_ruby}
@@ -252,7 +266,8 @@ def make_row(name, compiler, command, seconds):
         if not shares:
             return f'{name:24}{said.splitlines()[-1]}'
         row = f'{name:24}' + ''.join(f'{share:8.1f}' for share in shares)
-        return row + (JUDGES[name](folder) if name in JUDGES else '')
+        options = '-n', SAMPLES, '-f', '1999'
+        return row + (make_cells(JUDGES[name](folder, options)) if name in JUDGES else '')
 
 
 def main():

@@ -72,8 +72,7 @@ class RubyJudge(OwnerJudge):
             if part[0] and missing:
                 self.counts['functions in C that are not shown'] += missing
             if part[1] and missing is None:
-                self.counts['wrong: a function in C'] += 1
-                self.wrong.append(f'a function in C: {part}: {text}')
+                self.note('a function in C', f'a function in C: {part}: {text}')
 
     def frames(self, words):
         """As of Python: what is in a function, such as a block, has the function's name before it. Code

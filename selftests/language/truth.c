@@ -2,7 +2,7 @@
 /*
  * truth.c - prints the stack of each sample of an interpreter, beside a word that its program wrote.
  *
- *	truth [-b] [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND [ARGUMENT...]
+ *	truth [-b] [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] [-w SECONDS] FILE COMMAND [ARGUMENT...]
  *
  * The program keeps in the first word of FILE, which it has mapped, which of its functions runs. The
  * word is read by the BPF program that reads the frames, at the same moment. For each stack with
@@ -14,7 +14,8 @@
  * if it is not known. With
  * -t the name of the task that ran is behind the word, or nothing. The last line tells how many samples
  * had frames, how many of these were placed, and how many samples were taken from the first one with
- * frames on. With -b the broker lends what reads them. It ends with 4 if this machine
+ * frames on. With -b the broker lends what reads them. It waits SECONDS (180) for so many samples. It ends with
+ * 4 if this machine
  * permits no such program, or if its kernel refuses the large one that reads JavaScript; with 1 if the
  * kernel's verifier refuses another one; and says why.
  */
@@ -42,7 +43,8 @@
 #define COPY 32768
 #define RING (8u << 20)
 #define SKIP 4
-#define USAGE "truth [-b] [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] FILE COMMAND..."
+#define USAGE \
+	"truth [-b] [-t] [-n SAMPLES] [-r SAMPLES] [-f FREQUENCY] [-w SECONDS] FILE COMMAND..."
 #define PATIENCE 180 /* seconds of waiting for the samples */
 
 /* Is in the refusal of the program that reads JavaScript, too: some kernels refuse it, as is documented. */
@@ -62,6 +64,7 @@
  * @placed: after so many samples with functions it ends, not counting those from before the program
  *	wrote its word first; 0: any number.
  * @read: after so many samples of which frames were read it ends; 0: any number.
+ * @patience: seconds of waiting for these.
  * @printed: number of samples that count for @placed so far.
  * @lent: the broker lends what reads frames.
  * @since: samples from the first one with frames on.
@@ -78,6 +81,7 @@ struct truth {
 	bool tasks;
 	uint64_t placed;
 	uint64_t read;
+	uint64_t patience;
 	uint64_t printed;
 	bool lent;
 	uint64_t since;
@@ -239,7 +243,7 @@ static void read_all(struct truth *t)
 	struct language_counts counts;
 	int status, ended = 0;
 
-	for (int i = 0; i < PATIENCE * 100 && !ended; i++) {
+	for (uint64_t i = 0; i < t->patience * 100 && !ended; i++) {
 		usleep(10000);
 		ended = waitpid(t->pid, &status, WNOHANG);
 		if (perf_rings_read(t->rings, ended, take, t))
@@ -343,7 +347,9 @@ int main(int argc, char **argv)
 	};
 	int option;
 
-	while (t && (option = getopt(argc, argv, "+btn:r:f:")) >= 0) {
+	if (t)
+		t->patience = PATIENCE;
+	while (t && (option = getopt(argc, argv, "+btn:r:f:w:")) >= 0) {
 		if (option == 'n')
 			t->placed = strtoull(optarg, NULL, 10);
 		else if (option == 't')
@@ -354,6 +360,8 @@ int main(int argc, char **argv)
 			t->read = strtoull(optarg, NULL, 10);
 		else if (option == 'f')
 			opts.freq = strtoul(optarg, NULL, 10);
+		else if (option == 'w')
+			t->patience = strtoull(optarg, NULL, 10);
 		else
 			die("usage", USAGE);
 	}
