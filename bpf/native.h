@@ -20,7 +20,8 @@
 #define NATIVE_PART_BYTES 16 /* bytes of an inlined call in the virtual machine's table */
 #define NATIVE_TABLE 4096 /* a table of positions has fewer bytes that are copied */
 #define NATIVE_TEXT 16384 /* a function's text has fewer bytes that are copied */
-#define NATIVE_CODE 8192 /* machine code that is copied has fewer bytes */
+#define NATIVE_CODE 8192 /* machine code that is copied as a whole has fewer bytes */
+#define NATIVE_CODE_HEAD 1024 /* fewer of its first bytes are copied otherwise */
 #define NATIVE_RETURNS \
 	4096 /* a table of places to which calls return has fewer bytes that are copied */
 #define NATIVE_RETURN_BYTES 24 /* bytes of an element */

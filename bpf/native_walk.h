@@ -536,7 +536,7 @@ static noinline u64 copy_returns(struct language_run *r, u8 *table, u64 at)
 }
 
 /*
- * Copies the instructions of the code that was found, of which a part tells nothing; of code of the middle
+ * Copies the instructions of the code that was found, of large code the first ones; of code of the middle
  * compiler the table that follows them. Returns the number of bytes.
  */
 static noinline u64 copy_code(struct language_run *r, u8 *table)
@@ -549,7 +549,11 @@ static noinline u64 copy_code(struct language_run *r, u8 *table)
 		from += size;
 		size = peek(s->code + r->n->code_behind) & 0xffffffff;
 	}
-	w[NATIVE_CODE_BYTES] = size < NATIVE_CODE ? copy_bytes(table, from, size, NATIVE_CODE) : 0;
+	if (size < NATIVE_CODE)
+		w[NATIVE_CODE_BYTES] = copy_bytes(table, from, size, NATIVE_CODE);
+	else
+		w[NATIVE_CODE_BYTES] = s->middle ? 0 :
+						   copy_bytes(table, from, size, NATIVE_CODE_HEAD);
 	return MASKED(w[NATIVE_CODE_BYTES], NATIVE_CODE);
 }
 

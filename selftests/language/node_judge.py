@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """Judges the stacks that truth.c printed of node_program.py."""
 
-from judge import Judge
+from judge import RUNS, Judge
 
 CODE = '(machine code)'     # the function that follows, or one that is inlined in it
 
@@ -33,9 +33,17 @@ class NodeJudge(Judge):
             frames.pop()
         if CODE in (name for name, _ in frames):
             return self.find_fault_around_code(word, frames)
-        if word and frames and not frames[0][1] and '.' not in frames[0][0]:
-            return super().find_fault(word, frames) or self.find_near_fault(word, frames[0][0])
-        return super().find_fault(word, frames)
+        fault = super().find_fault(word, frames)
+        if word and frames and '.' not in frames[0][0] and self.may_change(frames[0][1], fault):
+            return self.find_near_fault(word, frames[0][0])
+        return fault
+
+    def may_change(self, line, fault):
+        """Whether the number may be about to change without the line telling so: it is not known, or V8 has
+        moved an instruction of the line behind over the store of the number."""
+        if not line:
+            return fault in (None, RUNS)
+        return fault == RUNS and self.lines[line - 1].endswith('#')
 
     def find_near_fault(self, word, name):
         """What is wrong with the innermost function, where the line does not tell whether the word is
@@ -43,7 +51,7 @@ class NodeJudge(Judge):
         self.counts['without a line'] += 1
         runs = self.name[word]
         near = name, name.rpartition('_')[0]
-        return None if runs in near or runs.rpartition('_')[0] == name else 'the function that runs'
+        return None if runs in near or runs.rpartition('_')[0] == name else RUNS
 
     def find_fault_around_code(self, word, frames):
         """What is wrong with a stack in which it is not known which of some functions runs: what is
@@ -67,4 +75,4 @@ class NodeJudge(Judge):
         runs = self.name[word]
         # A function that has just begun did not write its number yet.
         return None if (runs + '_').startswith(outer + '_') or runs == outer.rpartition('_')[0] else \
-            'the function that runs'
+            RUNS

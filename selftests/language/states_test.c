@@ -382,6 +382,131 @@ TEST(states_that_are_too_long_together_tell_nothing)
 	release(&f);
 }
 
+/* ---- Positions of instructions ---- */
+
+#define NOTHING 0x90 /* an instruction */
+#define CALLS 0xe8 /* another one, with four bytes more */
+#define CODE_BYTES 60
+
+/* The inlined call is at character 10. The first position is that of the function. */
+static const struct v8_position positions[] = {
+	{ .offset = 0, .at = 1, .call = -1 },	{ .offset = 4, .at = 10, .call = -1 },
+	{ .offset = 10, .at = 20, .call = 0 },	{ .offset = 20, .at = 25, .call = 0 },
+	{ .offset = 30, .at = 12, .call = -1 }, { .offset = 40, .at = 13, .call = -1 },
+};
+
+/* Returns what V8 has for a position. */
+static uint64_t position_word(const struct v8_position *p)
+{
+	return (uint64_t)(p->at + 1) << 1 | (uint64_t)(p->call + 1) << 31;
+}
+
+/* Writes a number as V8 does in tables of positions. Returns the end. */
+static uint8_t *write_number(uint8_t *to, int64_t number)
+{
+	uint64_t bits = (uint64_t)number << 1 ^ -(uint64_t)(number < 0);
+
+	for (; bits >= 128; bits >>= 7)
+		*to++ = (uint8_t)(bits | 128);
+	*to++ = (uint8_t)bits;
+	return to;
+}
+
+/* Writes the table of positions. Returns its end. */
+static uint8_t *write_positions(uint8_t *to)
+{
+	int64_t offset = -1;
+	uint64_t word = 0;
+
+	for (size_t i = 0; i < sizeof(positions) / sizeof(*positions); i++) {
+		to = write_number(to, (int64_t)positions[i].offset - offset);
+		to = write_number(to, (int64_t)(position_word(&positions[i]) - word));
+		offset = positions[i].offset;
+		word = position_word(&positions[i]);
+	}
+	return to;
+}
+
+/* Takes apart code of @size bytes, of which the first ones were copied. @calls: only calls have positions. */
+static void make_positions(size_t size, bool calls, struct language_function *ret)
+{
+	const struct v8_position inlined = { .at = 10, .call = -1 };
+	const uint64_t id = INLINED, word = position_word(&inlined);
+	static struct language_code code;
+	uint8_t *to;
+
+	code = (struct language_code){ .id = CODE, .got = { sizeof(id), NATIVE_PART_BYTES } };
+	memcpy(code.shorts[0], &id, sizeof(id));
+	memcpy(code.shorts[1], &word, sizeof(word));
+	code.words[NATIVE_KIND] = NATIVE_MACHINE;
+	code.words[NATIVE_CODE_FUNCTION] = OWN;
+	code.words[NATIVE_CODE_INLINED] = 1;
+	code.words[NATIVE_CODE_EXITS] = size;
+	code.words[NATIVE_CODE_SIZE] = size;
+	code.words[NATIVE_CODE_BYTES] = CODE_BYTES;
+	to = write_positions(code.table);
+	code.got[2] = (uint32_t)(to - code.table);
+	memset(to, NOTHING, CODE_BYTES);
+	for (size_t i = 1; calls && i < sizeof(positions) / sizeof(*positions); i++)
+		memcpy(to + positions[i].offset, (const uint8_t[]){ CALLS, 9, 0, 0, 0 }, 5);
+	to += CODE_BYTES;
+	if (v8_function(v8_version(11, 3), &code, (size_t)(to - (uint8_t *)&code), ret))
+		abort();
+}
+
+TEST(what_is_between_two_positions_of_an_inlined_call_is_of_it)
+{
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+
+	/* Also if only the first bytes were copied. */
+	for (size_t size = CODE_BYTES; size <= 2 * NATIVE_CODE;
+	     size += 2 * NATIVE_CODE - CODE_BYTES) {
+		make_positions(size, false, &f);
+		ASSERT_EQ(2, expand(&f, 15, 0, parts));
+		EXPECT_EQ(INLINED, parts[0].id);
+		EXPECT_EQ(20, parts[0].at);
+		EXPECT_EQ(OWN, parts[1].id);
+		EXPECT_EQ(10, parts[1].at);
+		ASSERT_EQ(1, expand(&f, 35, 0, parts));
+		EXPECT_EQ(OWN, parts[0].id);
+		EXPECT_EQ(12, parts[0].at);
+		/* What returns there was called before it. */
+		ASSERT_EQ(2, expand(&f, 20, NATIVE_RETURN, parts));
+		EXPECT_EQ(20, parts[0].at);
+		release(&f);
+	}
+}
+
+TEST(between_positions_of_different_calls_and_behind_the_last_one_nothing_is_told)
+{
+	const int places[] = { 5, 9, 20, 25, 29, 40, 59 };
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+
+	make_positions(CODE_BYTES, false, &f);
+	for (size_t i = 0; i < sizeof(places) / sizeof(*places); i++) {
+		ASSERT_EQ(2, expand(&f, places[i], 0, parts));
+		EXPECT_EQ(CODE, parts[0].id);
+		EXPECT_EQ(-1, parts[1].at);
+	}
+	release(&f);
+}
+
+TEST(where_only_calls_have_positions_other_instructions_are_not_told)
+{
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+
+	make_positions(CODE_BYTES, true, &f);
+	for (int at = 0; at < CODE_BYTES; at++) {
+		ASSERT_EQ(2, expand(&f, at, 0, parts));
+		EXPECT_EQ(CODE, parts[0].id);
+		EXPECT_EQ(-1, parts[1].at);
+	}
+	release(&f);
+}
+
 /* ---- Tables that were not copied whole ---- */
 
 TEST(what_follows_a_table_of_positions_that_was_cut_has_none)

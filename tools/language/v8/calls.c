@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * calls.c - which calls of V8's machine code have which position.
+ * calls.c - which instructions of V8's machine code have which position.
  *
  * V8 writes the positions of some instructions, and what follows may belong to any place: to another
  * function that is inlined there, too, as the code of one may have no position at all. But a call of
@@ -8,6 +8,10 @@
  * those that go back to the interpreter. So it is sure where the first call behind a position returns to, if
  * no branch ends or begins a block of instructions in between, and if each function that is inlined has a
  * position somewhere: V8 did not make any for those that have none.
+ *
+ * A program may have V8 write the positions of all that was made of something in the script, as Node.js does.
+ * Then an instruction between two positions of the same inlined call is of that call. That it is so, shows code
+ * itself: otherwise there is a call between any two positions.
  *
  * All of it was copied from the memory of a process, which may hold anything.
  */
@@ -105,7 +109,28 @@ static bool all_have_positions(const struct v8_code *c)
 	return true;
 }
 
-void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits)
+/*
+ * Returns whether not only calls have positions: there are two between which no instruction goes elsewhere, but
+ * for branches. The first position is that of the function itself.
+ */
+static bool has_detail(const struct v8_code *c, const struct block_marks *b)
+{
+	const struct v8_position *p = c->positions, *end = p + c->nr_positions;
+	bool gone = true;
+	struct effect e;
+
+	for (size_t at = 0; at < b->exits && decode(b, at, &e); at += e.len) {
+		for (; p < end && p->offset <= at; p++) {
+			if (!gone && p->offset == at)
+				return true;
+			gone = p->offset != at || p == c->positions;
+		}
+		gone |= e.flow != FLOW_NEXT && e.flow != FLOW_BRANCH;
+	}
+	return false;
+}
+
+void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits, bool whole)
 {
 	struct block_marks b = {
 		.machine = machine_by_arch(SHSTK_ARCH_X86),
@@ -114,7 +139,9 @@ void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t e
 		.exits = exits < size ? exits : size,
 	};
 
-	if (!b.machine->decode || size >= NATIVE_CODE || !all_have_positions(c) || !mark_blocks(&b))
+	if (!b.machine->decode || size >= NATIVE_CODE || !all_have_positions(c))
 		return;
-	find_returns(&b, c);
+	c->detailed = has_detail(c, &b);
+	if (whole && mark_blocks(&b))
+		find_returns(&b, c);
 }

@@ -51,6 +51,17 @@ static const struct v8_position *find_call(const struct v8_code *c, int64_t at)
 }
 
 /*
+ * Returns the position in front of an instruction that is surely of the same inlined call, or NULL. Behind the last
+ * one of the table, nothing is sure. The compiler may have moved an instruction of another line there.
+ */
+static const struct v8_position *find_between(const struct v8_code *c, int64_t at)
+{
+	const struct v8_position *p = c->detailed ? find_position(c, at) : NULL;
+
+	return p && p + 1 < c->positions + c->nr_positions && p[1].call == p->call ? p : NULL;
+}
+
+/*
  * Finds the functions of machine code whose call has position @p, the innermost first. Returns their
  * number; 0: it is not known. A call that is inlined is in one that comes before it in the table, or
  * else there may be a circle.
@@ -102,6 +113,8 @@ static unsigned int expand_machine(const struct v8_code *c, const struct languag
 	const struct v8_position *p = called ? find_call(c, e->at) : NULL;
 	unsigned int nr = 0;
 
+	if (!p)
+		p = find_between(c, (int64_t)e->at - called);
 	if (r && r->nr && r->nr <= max)
 		return expand_return(c, r, parts);
 	if (p)

@@ -247,9 +247,9 @@ static struct v8_code *make_machine(const struct language_code *code, const void
 		v8_take_calls(c, code->table + code->got[2], w[NATIVE_CODE_BYTES],
 			      w[NATIVE_CODE_CHECKS]);
 	/* What is behind a position is of it only as the last compiler makes its code. */
-	else if (w[NATIVE_CODE_BYTES] == w[NATIVE_CODE_SIZE] && w[NATIVE_CODE_EXITS] <= INT32_MAX)
+	else if (w[NATIVE_CODE_EXITS] <= INT32_MAX)
 		v8_find_calls(c, code->table + code->got[2], w[NATIVE_CODE_BYTES],
-			      w[NATIVE_CODE_EXITS]);
+			      w[NATIVE_CODE_EXITS], w[NATIVE_CODE_BYTES] == w[NATIVE_CODE_SIZE]);
 	last = last_of_cut(code, c);
 	if (last)
 		last->returns = 0;

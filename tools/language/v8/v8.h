@@ -163,6 +163,7 @@ struct v8_return {
  * @size: bytes of this structure with its tables.
  * @machine: it is machine code.
  * @baseline: it is code of the first compiler, and positions are offsets in its function's bytecode.
+ * @detailed: between two positions of the same inlined call all instructions of machine code are of that call.
  * @function: number of the function of the machine code.
  * @start: number in the script of the function's first character.
  * @end: number of the first character that is behind the function, or of which the line is not known.
@@ -181,6 +182,7 @@ struct v8_code {
 	size_t size;
 	bool machine;
 	bool baseline;
+	bool detailed;
 	uint64_t function;
 	int32_t start;
 	int32_t end;
@@ -236,10 +238,11 @@ size_t v8_baseline(const struct v8_copied_baseline *c, struct v8_position *ret);
 struct v8_position v8_position(uint64_t word);
 
 /*
- * Finds out which calls of machine code surely have which of its positions. @code: its instructions,
- * all @size bytes of them, of which those from @exits on go back to the interpreter.
+ * Finds out which calls of machine code surely have which of its positions, and whether other instructions have
+ * positions, too. @code: its instructions, of which those from @exits on go back to the interpreter. @whole: all
+ * of them; otherwise the first ones, which tell nothing about calls.
  */
-void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits);
+void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits, bool whole);
 
 /**
  * struct v8_copied_states - what was copied of machine code of where its calls return to
