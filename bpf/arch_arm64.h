@@ -35,10 +35,10 @@ enum {
 
 #define STATE_32_BIT 0x10 /* PSR_MODE32_BIT */
 
-/* Reads the registers with which a walk begins. Returns false if the code is not 64-bit. */
 /* Returns whether the registers of a program's context are those of user space. */
 #define walk_arch_user(regs) (!((regs)->pstate & 0xf))
 
+/* Reads the registers with which a walk begins. Returns false if the code is not 64-bit. */
 static __always_inline bool walk_arch_start(struct frame *f, const u64 *pt)
 {
 	const volatile u64 *word = pt;

@@ -1141,6 +1141,13 @@ int perf_rings_chains(struct perf_rings *r, int cpu, int fd)
 	ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (ring == MAP_FAILED)
 		return -errno;
+	/* As with perf's own rings: a process that the recorder forks has no part in what it reads. */
+	if (madvise(ring, sizeof(*ring), MADV_DONTFORK)) {
+		const int err = -errno;
+
+		munmap(ring, sizeof(*ring));
+		return err;
+	}
 	r->chains[at] = (struct cpu_ring){
 		.cpu = cpu,
 		.fd = -1,
