@@ -119,6 +119,7 @@ static void make_rings(struct feed *f, unsigned int nr)
 	r->broker = -1;
 	r->rings = need(calloc(nr, sizeof(*r->rings)));
 	r->old = need(calloc(nr, sizeof(*r->old)));
+	r->chains = need(calloc(nr, sizeof(*r->chains)));
 	r->heap = need(calloc(nr, sizeof(*r->heap)));
 	for (unsigned int i = 0; i < nr; i++)
 		r->rings[i] = (struct cpu_ring){

@@ -26,7 +26,8 @@ struct number {
 
 static struct perf_event_mmap_page pages[MOST_RINGS];
 static uint8_t data[MOST_RINGS][SMALL_RING] __attribute__((aligned(8)));
-static struct cpu_ring all[MOST_RINGS], none[MOST_RINGS]; /* none was replaced */
+static struct cpu_ring all[MOST_RINGS];
+static struct cpu_ring none[MOST_RINGS]; /* none was replaced, and no walker has one */
 static struct cpu_ring *heap[MOST_RINGS];
 
 /*
@@ -89,7 +90,7 @@ static void write_record(uint32_t ring, uint32_t nr, uint64_t time)
  */
 static bool is_one_stream(uint32_t nr_rings, unsigned int times)
 {
-	struct perf_rings r = { .rings = all, .old = none, .heap = heap };
+	struct perf_rings r = { .rings = all, .old = none, .chains = none, .heap = heap };
 	uint64_t time[MOST_RINGS] = { 0 }, seed = nr_rings;
 
 	memset(pages, 0, sizeof(pages));
@@ -141,7 +142,9 @@ static void write_comm(uint32_t ring, uint16_t misc, uint32_t pid, uint64_t time
 /* Tests that programs that were executed later are found before their records are handed out. */
 static bool tells_of_programs(void)
 {
-	struct perf_rings r = { .rings = all, .old = none, .heap = heap, .nr_rings = 2 };
+	struct perf_rings r = {
+		.rings = all, .old = none, .chains = none, .heap = heap, .nr_rings = 2
+	};
 	const uint16_t exec = PERF_RECORD_MISC_COMM_EXEC;
 	bool good;
 
@@ -157,6 +160,81 @@ static bool tells_of_programs(void)
 	       !perf_rings_executes(&r, 8, 30) && !perf_rings_executes(&r, 9, 0);
 	all[1].tail = all[1].head = pages[1].data_head;
 	return good && !perf_rings_executes(&r, 8, 0);
+}
+
+/* What came: for each record its CPU, and 's' for a chain or 'w' for another record. */
+static char came[64];
+
+static int note(void *arg, const struct perf_record *record)
+{
+	const size_t n = strlen(came);
+
+	(void)arg;
+	if (n + 2 < sizeof(came)) {
+		came[n] = '0' + record->cpu;
+		came[n + 1] = record->walked ? 's' : 'w';
+	}
+	return 0;
+}
+
+/* Writes a chain of no entries, as a walker does: the identifier is that of no event. */
+static void write_chain(uint32_t ring, uint64_t time)
+{
+	struct perf_event_header head = { PERF_RECORD_SAMPLE, PERF_RECORD_MISC_USER, 64 };
+	uint64_t word;
+
+	memcpy(&word, &head, sizeof(word));
+	write_word(ring, word);
+	write_word(ring, 0);
+	write_word(ring, 1 | 1ull << 32);
+	write_word(ring, time);
+	for (unsigned int i = 0; i < sizeof(struct walk_chain) / sizeof(word); i++)
+		write_word(ring, i ? 0 : sizeof(struct walk_chain) - 4);
+}
+
+/* Writes what fills the end of a walker's ring, with old words that look like an early time. */
+static void write_filler(uint32_t ring)
+{
+	struct perf_event_header head = { .size = 64 };
+	uint64_t word;
+
+	memcpy(&word, &head, sizeof(word));
+	write_word(ring, word);
+	for (unsigned int i = 0; i < 7; i++)
+		write_word(ring, 1);
+}
+
+/* Tests that a walker's chains come in the order of time, behind what the kernel wrote on that CPU. */
+static bool chains_are_among_records(void)
+{
+	struct perf_rings r = {
+		.rings = all, .old = none, .chains = all + 2, .heap = heap, .nr_rings = 2
+	};
+	bool good;
+
+	memset(pages, 0, sizeof(pages));
+	for (uint32_t i = 0; i < 4; i++)
+		all[i] = (struct cpu_ring){
+			.cpu = i % 2,
+			.fd = i < 2 ? (int)i : -1,
+			.page = &pages[i],
+			.data = data[i],
+			.size = SMALL_RING,
+		};
+	write_record(0, 0, 10);
+	write_record(0, 1, 20);
+	write_record(1, 0, 10);
+	write_chain(2, 5);
+	write_filler(2);
+	write_chain(2, 10);
+	write_chain(2, 30);
+	write_chain(3, 10);
+	good = !add_identity(&r, 0, WALKED) && !perf_rings_read(&r, true, note, NULL) && !r.nr_heap;
+	for (uint32_t i = 0; i < 4; i++)
+		good &= pages[i].data_tail == pages[i].data_head;
+	free(r.others);
+	printf("# %s\n", came);
+	return good && !strcmp(came, "0s0w0s1w1s0w0s");
 }
 
 enum room { NO_ROOM, ROOM, NO_LIMIT };
@@ -194,7 +272,7 @@ int main(void)
 	unsigned int failed = 0;
 	enum room room;
 
-	printf("KTAP version 1\n1..%zu\n", nr + 2);
+	printf("KTAP version 1\n1..%zu\n", nr + 3);
 	for (size_t i = 0; i < nr; i++) {
 		bool good = is_one_stream(numbers[i], 6) &&
 			    taken.records == expected(numbers[i], 6);
@@ -206,8 +284,10 @@ int main(void)
 	failed +=
 		!say(tells_of_programs(), nr + 1,
 		     "another program is known of before its record is handed out, if it is later");
+	failed += !say(chains_are_among_records(), nr + 2,
+		       "a walker's chains come in the order of time, behind records of the same");
 	room = leaves_room();
-	failed += !say(room, nr + 2,
+	failed += !say(room, nr + 3,
 		       room == NO_LIMIT ?
 			       "events fit # SKIP no room for the files of this many CPUs" :
 			       "events fit if there is room for two sets of them");
