@@ -25,6 +25,7 @@ static const uint32_t calls[] = { SYS_getppid, SYS_getuid, SYS_getgid, SYS_geteu
 
 static uint32_t state = 1;
 
+/* Each call has a statement of its own: two in an expression come in any order, and compilers would draw other filters. */
 static uint32_t draw(uint32_t n)
 {
 	state = state * 1664525 + 1013904223;
@@ -36,12 +37,12 @@ static struct sock_filter random_load(void)
 	static const uint16_t codes[] = { BPF_LD | BPF_IMM,	    BPF_LDX | BPF_IMM,
 					  BPF_LD | BPF_MEM,	    BPF_LDX | BPF_MEM,
 					  BPF_LD | BPF_W | BPF_LEN, BPF_LDX | BPF_W | BPF_LEN };
-	uint32_t which = draw(ARRAY_SIZE(codes) + 4);
+	uint32_t which = draw(2 * ARRAY_SIZE(codes)), k = draw(4);
 
 	if (which >= ARRAY_SIZE(codes))
 		return (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS,
-						    draw(2) * offsetof(struct seccomp_data, arch));
-	return (struct sock_filter)BPF_STMT(codes[which], which < 2 ? calls[draw(4)] : draw(4));
+						    k ? 0 : offsetof(struct seccomp_data, arch));
+	return (struct sock_filter)BPF_STMT(codes[which], which < 2 ? calls[k] : k);
 }
 
 /* A division by 0 would end the child, and what shifts by more than 31 bits do is not known: X is for others. */
@@ -49,42 +50,57 @@ static struct sock_filter random_calculation(void)
 {
 	static const uint16_t by_any[] = { BPF_ADD, BPF_SUB, BPF_MUL, BPF_AND, BPF_OR, BPF_XOR };
 	static const uint16_t by_number[] = { BPF_DIV, BPF_LSH, BPF_RSH };
+	uint32_t which = draw(8), k = draw(300);
+	uint16_t op;
 
-	if (!draw(8))
+	if (!which)
 		return (struct sock_filter)BPF_STMT(BPF_ALU | BPF_NEG, 0);
-	if (!draw(3))
-		return (struct sock_filter)BPF_STMT(
-			BPF_ALU | by_number[draw(ARRAY_SIZE(by_number))], 1 + draw(8));
-	return (struct sock_filter)BPF_STMT(
-		BPF_ALU | by_any[draw(ARRAY_SIZE(by_any))] | (draw(3) ? BPF_K : BPF_X), draw(300));
+	if (which < 4) {
+		op = by_number[draw(ARRAY_SIZE(by_number))];
+		return (struct sock_filter)BPF_STMT(BPF_ALU | op, 1 + k % 8);
+	}
+	op = by_any[draw(ARRAY_SIZE(by_any))];
+	op |= draw(3) ? BPF_K : BPF_X;
+	return (struct sock_filter)BPF_STMT(BPF_ALU | op, k);
 }
 
 static struct sock_filter random_jump(uint32_t left)
 {
 	static const uint16_t ops[] = { BPF_JEQ, BPF_JGT, BPF_JGE, BPF_JSET };
+	uint32_t yes = draw(left), no = draw(left), k = calls[draw(4)];
+	uint16_t op;
 
 	if (!draw(8))
-		return (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, draw(left));
-	return (struct sock_filter)BPF_JUMP(BPF_JMP | ops[draw(4)] | (draw(4) ? BPF_K : BPF_X),
-					    calls[draw(4)], draw(left), draw(left));
+		return (struct sock_filter)BPF_STMT(BPF_JMP | BPF_JA, yes);
+	op = ops[draw(4)];
+	op |= draw(4) ? BPF_K : BPF_X;
+	return (struct sock_filter)BPF_JUMP(BPF_JMP | op, k, yes, no);
+}
+
+static struct sock_filter random_result(void)
+{
+	return (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, draw(2) ? SECCOMP_RET_ALLOW :
+								       SECCOMP_RET_ERRNO | REFUSED);
 }
 
 /* Returns a random instruction with @left behind it. */
 static struct sock_filter random_instruction(uint32_t left)
 {
-	switch (draw(8)) {
+	uint32_t which = draw(12), k = draw(4);
+
+	switch (which) {
 	case 0:
 	case 1:
 		return random_load();
 	case 2:
 		return random_calculation();
 	case 3:
-		return (struct sock_filter)BPF_STMT(draw(2) ? BPF_ST : BPF_STX, draw(4));
+		return (struct sock_filter)BPF_STMT(draw(2) ? BPF_ST : BPF_STX, k);
 	case 4:
 		return (struct sock_filter)BPF_STMT(BPF_MISC | (draw(2) ? BPF_TAX : BPF_TXA), 0);
 	case 5:
-		return (struct sock_filter)BPF_STMT(
-			BPF_RET | BPF_K, draw(2) ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | REFUSED);
+	case 6:
+		return random_result();
 	default:
 		return random_jump(left);
 	}
@@ -105,8 +121,7 @@ static uint32_t make_filter(struct sock_filter *code)
 							 i); /* the kernel wants it written first */
 	for (end += 4; n < end - 1; n++)
 		code[n] = random_instruction(end - 1 - n);
-	code[n++] = (struct sock_filter)BPF_STMT(
-		BPF_RET | BPF_K, draw(2) ? SECCOMP_RET_ALLOW : SECCOMP_RET_ERRNO | REFUSED);
+	code[n++] = random_result();
 	return n;
 }
 
