@@ -166,4 +166,13 @@ def filter_after_a_program_of_a_child_of_vfork():
     check(result.status == 0, f'{result.status} {result.err}')
 
 
+@test
+def filters_that_cannot_be_read():
+    """a program behind a filter is told that another filter cannot be read, as without the agent"""
+    result = record(TARGET, 'bad-filters')
+    if result.status == 4:
+        raise Skip('no filters of system calls')
+    check(result.status == 0, f'{result.status} {result.err}')
+
+
 sys.exit(main())

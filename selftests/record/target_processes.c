@@ -434,6 +434,23 @@ int do_vfork_exec_filter(char **arg)
 	return errno != ENOENT;
 }
 
+/* Returns whether the kernel refuses a filter because of a pointer. */
+static bool has_bad_pointer(const void *prog)
+{
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, prog) == -1 && errno == EFAULT;
+}
+
+/* bad-filters: forbids itself a call, and then tries to install filters that cannot be read. */
+int do_bad_filters(char **arg)
+{
+	struct sock_fprog prog = { .len = 1, .filter = (struct sock_filter *)8 };
+
+	(void)arg;
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	forbid(SYS_getpid);
+	return !has_bad_pointer((void *)8) || !has_bad_pointer(&prog);
+}
+
 /* Has the C library execute a shell with a command that prints a line. Returns 0, or another number. */
 static int run_shell(const char *how, const char *command)
 {

@@ -813,8 +813,8 @@ void signals_knocked(void *context);
 /* Returns whether the signal was held back until now. To be asked once for each signal. */
 bool signals_held(const void *context);
 /*
- * Returns whether the calling thread is in a handler of the program that has the agent's signal in its sa_mask. Not
- * to be called behind a filter of system calls.
+ * Returns whether the calling thread is in a handler of the program that has the agent's signal in its sa_mask. Only
+ * to be called behind a filter of system calls if permits_hand_on.
  */
 bool signals_masked(void);
 /*

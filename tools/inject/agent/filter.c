@@ -164,14 +164,15 @@ bool filter_permits(const struct sock_filter *code, uint32_t n, uint32_t call)
 	uint32_t skip, result;
 
 	for (uint32_t at = 0; at < n && n <= BPF_MAXINSNS; at++) {
-		const struct sock_filter *f = &code[at];
+		/* Another thread may write to it meanwhile. */
+		const struct sock_filter f = *(const volatile struct sock_filter *)&code[at];
 
-		if (BPF_CLASS(f->code) == BPF_RET) {
-			result = BPF_RVAL(f->code) == BPF_A ? s.a : f->k;
+		if (BPF_CLASS(f.code) == BPF_RET) {
+			result = BPF_RVAL(f.code) == BPF_A ? s.a : f.k;
 			return (result & SECCOMP_RET_ACTION_FULL) == SECCOMP_RET_ALLOW;
 		}
 		skip = 0;
-		if (!step(&s, f, &skip) || skip >= n)
+		if (!step(&s, &f, &skip) || skip >= n)
 			return false;
 		at += skip;
 	}

@@ -114,23 +114,29 @@ static bool permits(const struct sock_fprog *f, const uint32_t *calls, size_t n)
 
 #define PIECE 64 /* instructions that are tested at a time */
 
-/*
- * Reads where the filter is. Returns false if it cannot be read. Behind another filter that does not permit to try
- * it must be readable.
- */
+/* Copies @n bytes of the program's, at most a page. Behind another filter it makes calls to change a mask only. */
+static bool copy_piece(void *to, const void *from, size_t n)
+{
+	uintptr_t at = (uintptr_t)from;
+
+	if (!agent.filtered)
+		return peek(to, from, n);
+	if (at + n < at || !can_peek(at) || !can_peek(at + n - 1))
+		return false;
+	memcpy(to, from, n);
+	return true;
+}
+
+/* Reads where the filter is. Returns false if it cannot be read. */
 static bool find_filter(const void *program, struct sock_fprog *f)
 {
 	struct sock_filter piece[PIECE];
 
-	if (agent.filtered && !agent.permits_hand_on) {
-		memcpy(f, program, sizeof(*f));
-		return true;
-	}
-	if (!peek(f, program, sizeof(*f)))
+	if (!copy_piece(f, program, sizeof(*f)))
 		return false;
 	for (size_t i = 0; i < f->len; i += PIECE)
-		if (!peek(piece, &f->filter[i],
-			  (f->len - i < PIECE ? f->len - i : PIECE) * sizeof(*piece)))
+		if (!copy_piece(piece, &f->filter[i],
+				(f->len - i < PIECE ? f->len - i : PIECE) * sizeof(*piece)))
 			return false;
 	return true;
 }
@@ -139,12 +145,14 @@ static bool find_filter(const void *program, struct sock_fprog *f)
 static void judge(const void *program)
 {
 	struct sock_fprog f;
-	bool known = program && find_filter(program, &f);
 
 	if (!agent.filtered)
 		agent.permits_mask = agent.permits_hand_on = true;
-	agent.permits_mask = agent.permits_mask && known && PERMITS(&f, calls_to_mask);
-	agent.permits_hand_on = agent.permits_hand_on && known && PERMITS(&f, calls_to_hand_on);
+	/* Without the first one there is not the second one, nor may anything be asked for. */
+	agent.permits_mask = agent.permits_mask && program && find_filter(program, &f) &&
+			     PERMITS(&f, calls_to_mask);
+	agent.permits_hand_on = agent.permits_hand_on && agent.permits_mask &&
+				PERMITS(&f, calls_to_hand_on);
 }
 
 /*

@@ -506,8 +506,8 @@ void mend_handed_on(void)
 }
 
 /*
- * Tells the recorder the path of the next program. What was used until now is not its time. In a sandbox without a
- * filter of system calls, no more is done than is needed for the next program.
+ * Tells the recorder the path of the next program. What was used until now is not its time. In a sandbox no more is
+ * done than is needed for the next program, and nothing behind a filter of system calls that does not permit that.
  */
 int env_before_exec(const char *path)
 {
