@@ -88,9 +88,11 @@ strace -f -o /dev/null -e trace=openat sh -c 'ls / >/dev/null; exit 6'; echo $?
 gdb -q -batch -nx -ex 'break exit' -ex run -ex 'p 6*7' -ex kill --args /bin/true 2>&1 |
 grep -o '^\$1 = 42'
 '''
+# Its last processes may still write into that folder for a moment.
 CHROMIUM = ('for i in 1 2; do {} --no-sandbox --disable-gpu '
             '--user-data-dir="$PWD/u" --dump-dom "data:text/html,<p id=p>a</p><script>'
-            'p.innerText=[1,2,3].map(x=>x*x).join()</script>" 2>/dev/null; echo $?; done; rm -rf u')
+            'p.innerText=[1,2,3].map(x=>x*x).join()</script>" 2>/dev/null; echo $?; done; '
+            'until rm -rf u 2>/dev/null; do sleep 0.1; done')
 SHORT = [
     case('pipes and traps of bash', PIPES, True),
     case('signals of perl', SIGNALS, True, ['perl']),
