@@ -407,13 +407,27 @@ struct connected {
 	struct perf_rings *rings;
 };
 
+/* Makes a ring of a CPU that is read with the others. Returns the descriptor of its map, or -1. */
+static int make_chains(const struct connected *c, int cpu)
+{
+	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
+	const int fd = c->l->lib->map_create(BPF_MAP_TYPE_ARRAY, "shstk_ring", sizeof(__u32),
+					     sizeof(struct walk_ring), 1, &opts);
+
+	if (fd >= 0 && !perf_rings_chains(c->rings, cpu, fd))
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return -1;
+}
+
 /*
  * Gives the walker a ring of its own on a CPU. Without one it writes to the event, too, and has to where the
- * recorder does not know processes by the kernel's own numbers.
+ * recorder does not know processes by the kernel's own numbers. It does not keep the ring of other events,
+ * which nobody reads when these are closed.
  */
 static void add_chains(const struct connected *c, int cpu)
 {
-	LIBBPF_OPTS(bpf_map_create_opts, opts, .map_flags = BPF_F_MMAPABLE);
 	const struct libbpf *lib = c->l->lib;
 	const int rings = bpf_loaded_map(c->l, "rings");
 	__u32 index = cpu;
@@ -421,13 +435,11 @@ static void add_chains(const struct connected *c, int cpu)
 
 	if (rings < 0 || cpu >= WALK_RINGS)
 		return;
-	fd = lib->map_create(BPF_MAP_TYPE_ARRAY, "shstk_ring", sizeof(index),
-			     sizeof(struct walk_ring), 1, &opts);
-	if (fd < 0)
-		return;
-	if (!perf_rings_chains(c->rings, cpu, fd))
-		lib->map_update_elem(rings, &index, &fd, BPF_ANY);
-	close(fd);
+	fd = make_chains(c, cpu);
+	if (fd < 0 || lib->map_update_elem(rings, &index, &fd, BPF_ANY))
+		lib->map_delete_elem(rings, &index);
+	if (fd >= 0)
+		close(fd);
 }
 
 /* The same for a walker, which may have a ring of its own. */
