@@ -169,10 +169,11 @@ def filter_after_a_program_of_a_child_of_vfork():
 @test
 def filters_that_cannot_be_read():
     """a program behind a filter is told that another filter cannot be read, as without the agent"""
-    result = record(TARGET, 'bad-filters')
-    if result.status == 4:
-        raise Skip('no filters of system calls')
-    check(result.status == 0, f'{result.status} {result.err}')
+    for what in 'program', 'code':
+        result = record(TARGET, 'bad-filter', what)
+        if result.status == 4:
+            raise Skip('no filters of system calls')
+        check(result.status == 0, f'{what}: {result.status} {result.err}')
 
 
 sys.exit(main())

@@ -405,7 +405,7 @@ static const struct {
 	{ "vfork-rights", 1, do_vfork_rights },
 	{ "vfork-filter", 1, do_vfork_filter },
 	{ "vfork-exec-filter", 1, do_vfork_exec_filter },
-	{ "bad-filters", 0, do_bad_filters },
+	{ "bad-filter", 1, do_bad_filter },
 	{ "sandbox", 1, do_sandbox },
 	{ "root", 2, do_root },
 	{ "smallstack", 1, do_smallstack },

@@ -83,7 +83,7 @@ int do_locks(char **arg);
 int do_vfork_rights(char **arg);
 int do_vfork_filter(char **arg);
 int do_vfork_exec_filter(char **arg);
-int do_bad_filters(char **arg);
+int do_bad_filter(char **arg);
 int do_sandbox(char **arg);
 int do_root(char **arg);
 int do_tracer(char **arg);

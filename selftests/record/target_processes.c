@@ -434,21 +434,19 @@ int do_vfork_exec_filter(char **arg)
 	return errno != ENOENT;
 }
 
-/* Returns whether the kernel refuses a filter because of a pointer. */
-static bool has_bad_pointer(const void *prog)
-{
-	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, prog) == -1 && errno == EFAULT;
-}
-
-/* bad-filters: forbids itself a call, and then tries to install filters that cannot be read. */
-int do_bad_filters(char **arg)
+/*
+ * bad-filter program|code: forbids itself a call, and then tries to install a filter that cannot be read, or of which
+ * the code can't.
+ */
+int do_bad_filter(char **arg)
 {
 	struct sock_fprog prog = { .len = 1, .filter = (struct sock_filter *)8 };
 
-	(void)arg;
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	forbid(SYS_getpid);
-	return !has_bad_pointer((void *)8) || !has_bad_pointer(&prog);
+	return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER,
+		     strcmp(arg[0], "code") ? (void *)8 : (void *)&prog) != -1 ||
+	       errno != EFAULT;
 }
 
 /* Has the C library execute a shell with a command that prints a line. Returns 0, or another number. */
