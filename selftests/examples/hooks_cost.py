@@ -21,9 +21,7 @@ DROP = os.path.join(BUILD, 'libshstk-backtrace.so')
 RUNS = 5
 ROUNDS = '50000'
 SLOW_UNWINDER = '_ZN11__sanitizer18BufferedStackTrace10UnwindSlowEmj'
-
-
-TURNS = 9
+TURNS = 9 # of runs that are compared with each other
 
 
 def figure_of(*command, **env):
