@@ -19,6 +19,7 @@
 #define pr_fmt(fmt) KBUILD_MODNAME ": " fmt
 
 #include <linux/fs.h>
+#include <linux/kmemleak.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
 #include <linux/random.h>
@@ -642,6 +643,7 @@ static unsigned int keep_marks(void)
 		/* With this mask the mark asks for no event. */
 		WRITE_ONCE(r->mark.mask, 0);
 		set_table(r, NULL);
+		kmemleak_not_leak(r);
 		nr++;
 	}
 	spin_unlock(&files_lock);
@@ -663,6 +665,8 @@ static void leave_files(void)
 	wait_event(files_gone, atomic_read(&nr_files) == nr);
 	WRITE_ONCE(group->ops, no_ops);
 	synchronize_rcu_tasks();
+	kmemleak_not_leak(group);
+	kmemleak_not_leak(no_ops);
 	pr_info("%u files are being opened and wait for an answer by fanotify: %zu bytes stay\n",
 		nr, nr * sizeof(struct ruled_file) + sizeof(*group) + sizeof(*no_ops));
 }
