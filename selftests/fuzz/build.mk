@@ -111,7 +111,7 @@ fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_B)/kernel_rules_se
 $(FUZZ_B)/filter_fuzz: selftests/fuzz/filter_fuzz.c tools/inject/agent/filter.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
-		-fsanitize=fuzzer -MMD -MP -o $@ $^
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^)
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/filter_fuzz
 
