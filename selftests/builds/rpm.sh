@@ -26,7 +26,8 @@ rpm_build()
 test_rpm()
 {
 	add_packages "$1" rpm,debugedit,rpmlint && rpm_build "$1" .one || return 1
-	mkdir -p "$out/$1/rpm" && rm -f "$out/$1"/rpm/* && cp "$work"/rpm/RPMS/*/*.rpm "$out/$1/rpm/" || return 1
+	rm -rf "$out/$1/rpm" && mkdir -p "$out/$1/rpm" && cp "$work"/rpm/RPMS/*/*.rpm "$out/$1/rpm/" ||
+		return 1
 	# What Debian's rpmlint says of RPMs goes by no distribution's rules, so only the spec file is
 	# checked. A library's package has a name by the rules of another distribution.
 	quiet inside "$1" rpmlint "$tree/packaging/shstk.spec"
