@@ -200,19 +200,14 @@ static int open_by_link(const struct shstk_debugplace *place, const char *path, 
 static const char *link_of(Elf *elf, GElf_Word *crc)
 {
 	Elf_Scn *scn = NULL;
-	const char *name;
 	GElf_Shdr shdr;
 	size_t names;
 
 	if (elf_getshdrstrndx(elf, &names))
 		return NULL;
-	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_size <= LINK_BYTES)
-			continue;
-		name = elf_strptr(elf, names, shdr.sh_name);
-		if (name && !strcmp(name, ".gnu_debuglink"))
+	while ((scn = shstk_elf_next_named(elf, scn, ".gnu_debuglink", &shdr)))
+		if (shdr.sh_size > LINK_BYTES)
 			return NULL;
-	}
 	return dwelf_elf_gnu_debuglink(elf, crc);
 }
 

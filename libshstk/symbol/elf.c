@@ -100,6 +100,21 @@ Elf *shstk_elf_memory(void *image, size_t size)
 	return shstk_elf_image_bounded(image, size) ? checked(elf_memory(image, size)) : NULL;
 }
 
+Elf_Scn *shstk_elf_next_named(Elf *elf, Elf_Scn *scn, const char *wanted, GElf_Shdr *ret)
+{
+	const char *name;
+	size_t names;
+
+	if (elf_getshdrstrndx(elf, &names))
+		return NULL;
+	while ((scn = elf_nextscn(elf, scn))) {
+		name = gelf_getshdr(scn, ret) ? elf_strptr(elf, names, ret->sh_name) : NULL;
+		if (name && !strcmp(name, wanted))
+			return scn;
+	}
+	return NULL;
+}
+
 static Elf_Scn *find_section(Elf *elf, const char *wanted)
 {
 	Elf_Scn *scn = NULL;

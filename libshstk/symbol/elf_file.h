@@ -3,6 +3,7 @@
 #ifndef SHSTK_SYMBOL_ELF_FILE_H
 #define SHSTK_SYMBOL_ELF_FILE_H
 
+#include <elf.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,6 +42,12 @@ bool shstk_elf_dense(int fd);
 bool shstk_elf_bounded(int fd);
 /* The same for an ELF file in memory, before elf_memory(). */
 bool shstk_elf_image_bounded(const void *image, size_t size);
+/*
+ * Returns the next section of that name behind @scn, or the first one if that is NULL; NULL: there is no more.
+ * @ret receives its header.
+ */
+struct Elf_Scn *shstk_elf_next_named(Elf *elf, struct Elf_Scn *scn, const char *wanted,
+				     Elf64_Shdr *ret);
 /* Returns whether there is a section of that name (also as .zdebug_*) with content. */
 bool shstk_elf_has(Elf *elf, const char *section);
 

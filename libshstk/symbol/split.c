@@ -25,6 +25,7 @@
 #include <unistd.h>
 
 #include "budget.h"
+#include "elf_file.h"
 #include "split.h"
 #include "unpack_debug.h"
 #include "vet.h"
@@ -102,18 +103,10 @@ static struct section_bytes section(Elf *elf, const char *wanted)
 {
 	Elf_Scn *scn = NULL;
 	Elf_Data *data;
-	const char *name;
 	GElf_Shdr shdr;
-	size_t names;
 
-	if (elf_getshdrstrndx(elf, &names))
-		return (struct section_bytes){ 0 };
-	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, &shdr) || shdr.sh_type == SHT_NOBITS ||
-		    shdr.sh_flags & SHF_COMPRESSED)
-			continue;
-		name = elf_strptr(elf, names, shdr.sh_name);
-		if (!name || strcmp(name, wanted))
+	while ((scn = shstk_elf_next_named(elf, scn, wanted, &shdr))) {
+		if (shdr.sh_type == SHT_NOBITS || shdr.sh_flags & SHF_COMPRESSED)
 			continue;
 		data = elf_getdata(scn, NULL);
 		if (data && data->d_buf)

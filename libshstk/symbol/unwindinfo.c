@@ -31,19 +31,11 @@
 static Elf_Scn *find(Elf *elf, const char *wanted, GElf_Shdr *shdr)
 {
 	Elf_Scn *scn = NULL;
-	const char *name;
-	size_t names;
 
-	if (elf_getshdrstrndx(elf, &names))
-		return NULL;
-	while ((scn = elf_nextscn(elf, scn))) {
-		if (!gelf_getshdr(scn, shdr) || shdr->sh_type == SHT_NOBITS || !shdr->sh_size)
-			continue;
-		name = elf_strptr(elf, names, shdr->sh_name);
-		if (name && !strcmp(name, wanted))
-			return scn;
-	}
-	return NULL;
+	while ((scn = shstk_elf_next_named(elf, scn, wanted, shdr)))
+		if (shdr->sh_type != SHT_NOBITS && shdr->sh_size)
+			break;
+	return scn;
 }
 
 /*

@@ -11,19 +11,9 @@
 /* The section .go.buildinfo says which Go version made a program. Stripped programs have it too. */
 static bool is_go(Elf *elf)
 {
-	Elf_Scn *section = NULL;
-	const char *name;
-	size_t names;
 	GElf_Shdr head;
 
-	if (elf_getshdrstrndx(elf, &names))
-		return false;
-	while ((section = elf_nextscn(elf, section))) {
-		name = gelf_getshdr(section, &head) ? elf_strptr(elf, names, head.sh_name) : NULL;
-		if (name && !strcmp(name, ".go.buildinfo"))
-			return true;
-	}
-	return false;
+	return shstk_elf_next_named(elf, NULL, ".go.buildinfo", &head);
 }
 
 /* Bytes of the largest dynamic section that is read; those of programs have a few hundred. */

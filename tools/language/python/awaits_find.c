@@ -221,19 +221,9 @@ bool awaits_may_be_asyncio(const char *path)
 /* Returns the address in the file of the section with the table, 0: it has none. */
 static uint64_t find_section(Elf *elf)
 {
-	Elf_Scn *scn = NULL;
-	size_t names;
 	GElf_Shdr h;
 
-	if (elf_getshdrstrndx(elf, &names))
-		return 0;
-	while ((scn = elf_nextscn(elf, scn))) {
-		const char *name = gelf_getshdr(scn, &h) ? elf_strptr(elf, names, h.sh_name) : NULL;
-
-		if (name && !strcmp(name, TASK_SECTION))
-			return h.sh_addr;
-	}
-	return 0;
+	return shstk_elf_next_named(elf, NULL, TASK_SECTION, &h) ? h.sh_addr : 0;
 }
 
 int awaits_take_asyncio(const struct language_module *m, struct awaits_layout *ret,

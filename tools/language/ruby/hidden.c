@@ -136,18 +136,10 @@ int ruby_hidden_find(const struct language_module *m, const struct ruby_hidden *
 static Elf_Scn *find_section(Elf *elf, GElf_Shdr *header)
 {
 	Elf_Scn *section = NULL;
-	size_t names_at;
 
-	if (elf_getshdrstrndx(elf, &names_at))
-		return NULL;
-	while ((section = elf_nextscn(elf, section))) {
-		const char *name = gelf_getshdr(section, header) ?
-					   elf_strptr(elf, names_at, header->sh_name) :
-					   NULL;
-
-		if (name && !strcmp(name, ".eh_frame") && header->sh_type != SHT_NOBITS)
+	while ((section = shstk_elf_next_named(elf, section, ".eh_frame", header)))
+		if (header->sh_type != SHT_NOBITS)
 			break;
-	}
 	return section;
 }
 
