@@ -17,11 +17,13 @@
 
 #include "busy.h"
 #include "kselftest.h"
+#include "place.h"
 
 #define OTHER "/sys/module/shstk_perf/chains/other_mode"
 #define SAMPLES 200
 
-#define noinline_ __attribute__((noinline, noclone))
+PLACE(between);
+PLACE(run_machine);
 
 /* mov $0xffff, %cx; loop to itself; out %al, $0x10; jmp to the beginning */
 static const unsigned char code[] = { 0xb9, 0xff, 0xff, 0xe2, 0xfe, 0xe6, 0x10, 0xeb, 0xf7 };
@@ -68,14 +70,14 @@ static bool make_machine(int kvm, struct machine *m)
 	return m->vcpu >= 0 && m->run != MAP_FAILED && set_registers(m->vcpu);
 }
 
-static noinline_ void between(void)
+static in_(between) void between(void)
 {
 	for (int i = 0; i < 100000; i++)
 		asm volatile("" ::: "memory");
 }
 
 /* Runs the machine. Returns only if the machine does something unexpected. */
-static noinline_ int run_machine(const struct machine *m)
+static in_(run_machine) int run_machine(const struct machine *m)
 {
 	for (;;) {
 		if (ioctl(m->vcpu, KVM_RUN, 0) && errno != EINTR)
@@ -114,19 +116,18 @@ struct seen {
 	unsigned int outside, whole;
 };
 
-static bool is_in(uint64_t ip, const void *function, unsigned int bytes)
-{
-	return ip - (uintptr_t)function < bytes;
-}
-
 static void look(void *arg, const struct sample *s)
 {
 	struct seen *seen = arg;
 
-	if (!s->nr || !is_in(s->ip[0], between, 32))
+	if (!s->nr || !is_in(between, s->ip[0]))
 		return;
 	seen->outside++;
-	seen->whole += s->nr > 2 && is_in(s->ip[1], run_machine, 256);
+	if (s->nr > 2 && is_in(run_machine, s->ip[1]))
+		seen->whole++;
+	else
+		ksft_print_msg("not whole: %#lx in %#lx, %u entries\n", (unsigned long)s->ip[0],
+			       s->nr > 1 ? (unsigned long)s->ip[1] : 0, s->nr);
 }
 
 int main(int argc, char **argv)

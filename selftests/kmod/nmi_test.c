@@ -29,6 +29,7 @@
 #include "need.h"
 #include "nmi/source.h"
 #include "number.h"
+#include "place.h"
 #include "sampler.h"
 
 #define TARGETS 2
@@ -39,11 +40,7 @@
 #define PLACE_BITS 16
 #define COUNTERS "/sys/module/shstk_perf/chains/"
 
-/* Each function that a target may be in has its own section. */
-#define PLACE(name) extern const char __start_in_##name[], __stop_in_##name[]
-#define in_(name) __attribute__((noinline, noclone, section("in_" #name)))
-#define is_in(name, ip) ((ip) >= (uint64_t)__start_in_##name && (ip) < (uint64_t)__stop_in_##name)
-
+/* A target is in one of these functions. */
 PLACE(compute);
 PLACE(call);
 PLACE(descend);
