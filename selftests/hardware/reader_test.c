@@ -140,6 +140,21 @@ static bool words_that_are_no_entries(void)
 	return true;
 }
 
+/* Addresses whose lower half is that of the stack itself, as those of its tokens, are entries. */
+static bool addresses_like_tokens(void)
+{
+	for (unsigned int n = 4; n < 80; n++)
+		for (unsigned int at = 0; at < n; at++) {
+			uint64_t v = (uint32_t)(uintptr_t)(stack_end - 1) | 0x1234ull << 32;
+
+			if (read_with(n, at, v) != n || out[at] != v || marks[at]) {
+				ksft_print_msg("not %u of %u\n", at, n);
+				return false;
+			}
+		}
+	return true;
+}
+
 /* Those that can't be put in are gaps. */
 static bool many_signals(void)
 {
@@ -158,7 +173,7 @@ static bool many_signals(void)
 int main(void)
 {
 	ksft_print_header();
-	ksft_set_plan(6);
+	ksft_set_plan(7);
 	stack_end = make_stack();
 	if (!stack_end)
 		ksft_exit_fail_msg("no memory\n");
@@ -168,6 +183,8 @@ int main(void)
 	ksft_test_result(all_lengths(7, false), "several signal frames\n");
 	ksft_test_result(all_lengths(2, true), "with marks\n");
 	ksft_test_result(words_that_are_no_entries(), "unused and foreign words\n");
+	ksft_test_result(addresses_like_tokens(),
+			 "addresses that look like tokens in their lower half\n");
 	ksft_test_result(many_signals(), "more signal frames than there is room for\n");
 	ksft_finished();
 }

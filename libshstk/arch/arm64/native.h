@@ -208,48 +208,64 @@ static inline uint64_t native_chunk(uint64_t addr)
 	return (((addr | 4095) + 1) - addr) / 8;
 }
 
-/* Returns bits 12 to 43 of four addresses, which tell the page. */
-static inline uint32x4_t native_pages(uint64x2_t a, uint64x2_t b)
+/**
+ * struct native_seen - what is known of the words that were copied
+ * @near: the least distances of the lower halves of words from that of the page.
+ * @upper: the words minus SHADOW_LEAST, or-ed together.
+ */
+struct native_seen {
+	uint32x4_t near;
+	uint64x2_t upper;
+};
+
+/*
+ * Copies four words. Only the lower halves are compared with @page, the lower half of the page's
+ * address, which takes three instructions; where an address is equal by chance, the words are
+ * looked at one by one.
+ */
+static inline __attribute__((always_inline)) no_sanitize void
+native_copy4(const uint64_t *from, uint64_t *to, uint32x4_t page, bool check,
+	     struct native_seen *seen)
 {
-	return vshrn_high_n_u64(vshrn_n_u64(a, 12), b, 12);
+	uint64x2_t a = vld1q_u64(from), b = vld1q_u64(from + 2);
+	uint32x4_t low = vuzp1q_u32(vreinterpretq_u32_u64(a), vreinterpretq_u32_u64(b));
+
+	vst1q_u64(to, a);
+	vst1q_u64(to + 2, b);
+	seen->near = vminq_u32(seen->near, vsubq_u32(low, page));
+	if (check) {
+		const uint64x2_t least = vdupq_n_u64(SHADOW_LEAST);
+
+		seen->upper |= (a - least) | (b - least);
+	}
 }
 
 /*
  * Copies @n words, at least 4, within one page. Returns a value other than 0 if there may
  * be a cap among them (an address of this page), or with @check if a word can't be a
- * return address.
+ * return address. Some of the last four may be copied twice.
  */
-static inline no_sanitize uint64_t native_copy_words(const uint64_t *from, uint64_t *to, uint64_t n,
-						     bool check)
+static inline __attribute__((always_inline)) no_sanitize uint64_t
+native_copy_words(const uint64_t *from, uint64_t *to, uint64_t n, bool check)
 {
-	const uint64x2_t least = vdupq_n_u64(SHADOW_LEAST);
-	uint64x2_t upper = vdupq_n_u64(0);
-	uint32x4_t page = vdupq_n_u32((uintptr_t)from >> 12);
+	const uint32x4_t page = vdupq_n_u32((uint32_t)(uintptr_t)from & ~4095u);
+	struct native_seen seen = { vdupq_n_u32(~0u), vdupq_n_u64(0) };
 	const uint64_t *last = from + n - 4;
-	uint32x4_t hit = vdupq_n_u32(0);
-	uint64x2_t a, b;
+	uint64_t *end = to + n - 4, fours = (n - 1) / 4;
 
-	for (; from < last; from += 4, to += 4) {
-		a = vld1q_u64(from);
-		b = vld1q_u64(from + 2);
-		vst1q_u64(to, a);
-		vst1q_u64(to + 2, b);
-		hit = vorrq_u32(hit, vceqq_u32(native_pages(a, b), page));
-		if (check)
-			upper |= (a - least) | (b - least);
+	if (fours & 1) {
+		native_copy4(from, to, page, check, &seen);
+		from += 4;
+		to += 4;
 	}
-	/* Copy the last four words, of which up to three are copied already. */
-	to -= from - last;
-	a = vld1q_u64(last);
-	b = vld1q_u64(last + 2);
-	vst1q_u64(to, a);
-	vst1q_u64(to + 2, b);
-	hit = vorrq_u32(hit, vceqq_u32(native_pages(a, b), page));
-	if (check) {
-		upper |= (a - least) | (b - least);
-		hit |= vreinterpretq_u32_u64(vshrq_n_u64(upper, 55));
+	for (; from < last; from += 8, to += 8) {
+		native_copy4(from, to, page, check, &seen);
+		native_copy4(from + 4, to + 4, page, check, &seen);
 	}
-	return vmaxvq_u32(hit);
+	native_copy4(last, end, page, check, &seen);
+	if (vminvq_u32(seen.near) < 4096)
+		return 1;
+	return check && vmaxvq_u32(vreinterpretq_u32_u64(vshrq_n_u64(seen.upper, 55)));
 }
 
 static inline no_sanitize uint64_t native_copy(const uint64_t *from, uint64_t *to, uint64_t n)
