@@ -355,6 +355,10 @@ class Qemu(Machine):
     # Linux 6.18 maps shadow stacks wrongly where addresses may have 52 bits.
     CPU = {'arm64-6.18': ',lpa2=off'}
 
+    # A busy host may leave an emulated processor without time for half a minute while the guest's
+    # clock goes on. The kernel's watchdogs must not take that for a lockup or an RCU stall.
+    WATCHDOGS = 'watchdog_thresh=60 rcupdate.rcu_cpu_stall_timeout=120'
+
     # An emulated clock needs no second clock to watch it, and emulated timers need no test.
     CMDLINE = {'x86': 'tsc=reliable no_timer_check mitigations=off'}
 
@@ -367,8 +371,8 @@ class Qemu(Machine):
 
     def cmdline(self, extra=''):
         return (f'console={self.KIND[self.arch][4]} loglevel=5 panic=-1 cryptomgr.notests '
-                f'proc_mem.force_override=always {self.CMDLINE.get(self.arch, "")} '
-                f'{extra}').strip()
+                f'proc_mem.force_override=always {self.WATCHDOGS} '
+                f'{self.CMDLINE.get(self.arch, "")} {extra}').strip()
 
     def base(self):
         program, part, board, cpu, _ = self.KIND[self.arch]
@@ -659,7 +663,7 @@ def saved_state(key, memory):
                  os.path.join(CACHE, part, 'usr/bin', program)):
         with open(path, 'rb') as file:
             digest.update(file.read())
-    digest.update(str((memory, Qemu.KIND[arch], Qemu.CMDLINE.get(arch))).encode())
+    digest.update(str((memory, Qemu.KIND[arch], Qemu.CMDLINE.get(arch), Qemu.WATCHDOGS)).encode())
     where = os.path.join(CACHE, 'saved')
     os.makedirs(where, exist_ok=True)
     state = f'{key}-{digest.hexdigest()[:16]}'
