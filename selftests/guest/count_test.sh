@@ -205,6 +205,58 @@ wait $runner
 expect "an interrupted run says so" says "$work/out" '^interrupted$'
 expect "and leaves no test behind" gone "$(cat "$work/pid")"
 
+# Starts a process in a session of its own, whose parent ends at once. The process writes its id
+# to the file "left".
+cat >"$work/leave.py" <<'END'
+import os, signal
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        with open('begun', 'w') as file:
+            file.write(f'{os.getpid()}\n')
+        os.rename('begun', 'left')
+        signal.pause()
+    os._exit(0)
+os.wait()
+END
+
+# ends PID: the process has ended, or does so soon
+ends()
+{
+	for _ in $(seq 400); do
+		! gone "$1" || return 0
+		sleep 0.5
+	done
+	return 1
+}
+
+program leave <<'END'
+python3 leave.py >/dev/null 2>&1
+until [ -s left ]; do sleep 0.1; done
+echo 1..1
+echo "ok 1 done"
+END
+rm -f "$work/left"
+count 200 ./leave
+expect "a program that ends leaves nothing behind, not in other sessions either" \
+	gone "$(cat "$work/left")"
+expect "and is counted as ever" says "$work/out" '^1 passed, 0 failed, 0 skipped$' '^exit 0$'
+
+program stay <<'END'
+python3 leave.py >/dev/null 2>&1
+sleep 1000
+END
+for signal in TERM KILL; do
+	rm -f "$work/left"
+	(cd "$work" && exec "$here/selftests/run" --logs "$work/logs" ./stay >"$work/out" 2>&1) &
+	runner=$!
+	until [ -s "$work/left" ]; do sleep 0.1; done
+	kill -$signal $runner
+	wait $runner
+	expect "nor does a run that SIG$signal ends" ends "$(cat "$work/left")"
+done
+
 # ---- Guests ----
 
 SHSTK_CACHE=$work/cache SHSTK_MIRROR=http://127.0.0.1:1 \
