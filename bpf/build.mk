@@ -2,7 +2,7 @@
 #
 # The BPF programs: walk.bpf.c walks stacks by unwind rules, lend.bpf.c does so for ordinary users,
 # language.bpf.c reads the frames of interpreters, native.bpf.c those on the native stack, too, for ordinary
-# users lend_native.bpf.c, and probed.bpf.c does so at probes.
+# users lend_native.bpf.c (on arm64 lend_language.bpf.c those in the heap), and probed.bpf.c does so at probes.
 # clang makes them, if it is installed; without it `shstk record --via=bpf` says so, and everything
 # else works. tools/bpf/ loads them with libbpf.
 
@@ -18,7 +18,7 @@ WALK_BPF_HEADERS_arm64 := $(patsubst %/asm,%,$(firstword \
 	$(wildcard /usr/include/aarch64-linux-gnu/asm) /usr/aarch64-linux-gnu/include/asm))
 # The programs of each architecture. On arm64 only Python is known, and only beside copies of stacks.
 WALK_BPF_x86	:= walk lend lend_native language native probed stack
-WALK_BPF_arm64	:= walk lend language stack
+WALK_BPF_arm64	:= walk lend lend_language language stack
 HAS_LIBBPF_H	:= $(wildcard /usr/include/bpf/bpf_core_read.h)
 WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h) tools/probes/bpf/event.h
 LLVM_STRIP	?= llvm-strip

@@ -8,7 +8,7 @@
  *
  * Of processes of which the user's recorder says that they have an interpreter, it reads the frames of
  * that instead, as language.bpf.c does (language_lent.h). Those on the native stack reads another program,
- * which this one calls (lend_native.bpf.c). Where it says that threads publish trace contexts, it writes the
+ * which this one calls (lend_native.bpf.c); on arm64 those in the heap, too (lend_language.bpf.c). Where it says that threads publish trace contexts, it writes the
  * thread's before that (context_walk.h).
  *
  * If the task is not, with all its identities, of the user whose lease it is, nothing is written, and
@@ -28,21 +28,26 @@ char LICENSE[] SEC("license") = "GPL";
 
 #define PERF_CONTEXT_USER (-512ull)
 
-#ifdef WALK_X86
-/* The program for frames on the native stack (lend_native.bpf.c), if the kernel has taken it. */
+/* The programs that read frames, by enum lent_reader, if the kernel has taken them. */
 struct {
 	__uint(type, BPF_MAP_TYPE_PROG_ARRAY);
-	__uint(max_entries, 1);
+	__uint(max_entries, NR_LENT_READERS);
 	__type(key, u32);
 	__type(value, u32);
-} lent_native SEC(".maps");
+} lent_readers SEC(".maps");
+
+/* The program that reads frames which this one does not. */
+#ifdef WALK_X86
+#define OTHER_READER LENT_NATIVE
+#else
+#define OTHER_READER LENT_HEAP
 #endif
 
 /* What became of the frames of the task's interpreter. */
 enum lent_frames {
 	LENT_NONE, /* there is no interpreter */
 	LENT_READ,
-	LENT_ELSEWHERE, /* they are on the native stack */
+	LENT_ELSEWHERE, /* another program reads them */
 };
 
 /* Writes the trace context of the thread, if there is one. It is a function of its own because of its stack. */
@@ -72,9 +77,8 @@ static noinline enum lent_frames read_lent(void *ctx, struct walk_lease *lease,
 #else
 	(void)ctx;
 	(void)lease;
-	(void)told;
 	(void)number;
-	return LENT_NONE;
+	return told && told->number ? LENT_ELSEWHERE : LENT_NONE;
 #endif
 }
 
@@ -103,16 +107,6 @@ static noinline bool walk_for(struct bpf_perf_event_data *ctx, const struct walk
 	return !output_chain(w, ctx, output_of_lease(number)) || lease->both;
 }
 
-/* Goes on with the program for frames on the native stack, if there is one. */
-static __always_inline void go_on_native(void *ctx)
-{
-#ifdef WALK_X86
-	bpf_tail_call(ctx, &lent_native, 0);
-#else
-	(void)ctx;
-#endif
-}
-
 /*
  * Returns 1 if the sample itself is to be taken, else 0. Keeps the work to a part of this CPU's time,
  * whatever stacks and rates users choose.
@@ -133,7 +127,8 @@ int walk_lent(struct bpf_perf_event_data *ctx)
 	write_lent(ctx, told, number);
 	frames = read_lent(ctx, lease, told, number);
 	if (frames == LENT_ELSEWHERE) {
-		go_on_native(ctx);
+		/* If there is no such program, it goes on here. */
+		bpf_tail_call(ctx, &lent_readers, OTHER_READER);
 		return 1;
 	}
 	taken = frames == LENT_READ || walk_for(ctx, lease, number);

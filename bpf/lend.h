@@ -18,8 +18,13 @@
 #define LEASES 64 /* leases at a time, a power of two */
 #define LEASE_CPUS 4096 /* CPUs with a lower number have an output for each lease */
 
-/* The map by which the program for frames on the native stack is called. */
-#define LENT_NATIVE "lent_native"
+/* The map by which the programs that read frames are called, and their places there. */
+#define LENT_READERS "lent_readers"
+enum lent_reader {
+	LENT_HEAP, /* frames in the heap, where the program that calls it does not read them itself */
+	LENT_NATIVE, /* frames on the native stack */
+	NR_LENT_READERS,
+};
 
 #define LENT_PROCESSES 1024 /* processes of which a lease knows something */
 #define LENT_FUNCTIONS 8192 /* functions that it knows */

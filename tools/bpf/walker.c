@@ -130,7 +130,6 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #define WHAT "the BPF walk"
 #define OBJECT "shstk-walk.bpf.o"
 #define LENT_OBJECT "shstk-lend.bpf.o"
-#define NATIVE_OBJECT "shstk-lend_native.bpf.o"
 #define MIN_DESCRIPTORS 512
 #define LENT_BYTES (1u << 30) /* of tables that ordinary users' files have */
 /* Bytes of memory of the process that makes these. It holds a table twice, which has up to 512 MiB. */
@@ -171,11 +170,15 @@ static void keep_own(int socket)
 	sandbox_close_others(keep, sizeof(keep) / sizeof(*keep));
 }
 
-/*
- * Loads the program that reads frames on the native stack for ordinary users, to be called by the one that
- * is lent. Kernels may refuse it; the other one lends the rest then.
- */
-static void load_native(const struct bpf_loaded *lent)
+/* A program that reads frames for ordinary users, to be called by the one that is lent. */
+struct reader {
+	__u32 place;
+	const char *object;
+	const char *program;
+};
+
+/* Loads such a program. Kernels may refuse it, and not each machine has it; the other one lends the rest then. */
+static void load_reader(const struct bpf_loaded *lent, const struct reader *reader)
 {
 	static const char *const names[] = {
 		"leases", "pauses",	    "lent_processes",	"lent_functions", "config",
@@ -183,16 +186,32 @@ static void load_native(const struct bpf_loaded *lent)
 	};
 	const size_t nr = sizeof(names) / sizeof(*names);
 	struct bpf_loaded_shared shared[sizeof(names) / sizeof(*names)];
-	struct bpf_loaded native;
+	struct bpf_loaded loaded;
 	struct reason unused;
-	__u32 zero = 0;
+	size_t nr_shared = 0;
 
-	for (size_t i = 0; i < nr; i++)
-		shared[i] = (struct bpf_loaded_shared){ names[i], bpf_loaded_map(lent, names[i]) };
-	if (!bpf_loaded_open_sharing(WHAT, NATIVE_OBJECT, "walk_lent_native", shared, nr, &native,
-				     &unused))
-		bpf_loaded_set(lent, LENT_NATIVE, &zero, &native.program);
-	bpf_loaded_close(&native);
+	/* The memory for frames is that program's own where the other one reads none. */
+	for (size_t i = 0; i < nr; i++) {
+		const int map = bpf_loaded_map(lent, names[i]);
+
+		if (map >= 0)
+			shared[nr_shared++] = (struct bpf_loaded_shared){ names[i], map };
+	}
+	if (!bpf_loaded_open_sharing(WHAT, reader->object, reader->program, shared, nr_shared,
+				     &loaded, &unused))
+		bpf_loaded_set(lent, LENT_READERS, &reader->place, &loaded.program);
+	bpf_loaded_close(&loaded);
+}
+
+static void load_readers(const struct bpf_loaded *lent)
+{
+	static const struct reader readers[] = {
+		{ LENT_HEAP, "shstk-lend_language.bpf.o", "walk_lent_language" },
+		{ LENT_NATIVE, "shstk-lend_native.bpf.o", "walk_lent_native" },
+	};
+
+	for (size_t i = 0; i < sizeof(readers) / sizeof(*readers); i++)
+		load_reader(lent, &readers[i]);
 }
 
 /* Loads the program and what it needs at first. Returns 0 or a negative errno. */
@@ -204,8 +223,8 @@ static int load(struct walker *w, const struct walker_opts *opts, struct reason 
 
 	if (err)
 		return err;
-	if (opts->lent && bpf_loaded_map(&w->loaded, LENT_NATIVE) >= 0)
-		load_native(&w->loaded);
+	if (opts->lent)
+		load_readers(&w->loaded);
 	w->served.lib = w->loaded.lib;
 	w->served.tables = bpf_loaded_map(&w->loaded, "tables");
 	w->served.files = bpf_loaded_map(&w->loaded, "files");

@@ -313,17 +313,17 @@ static int show_maps(const struct leases *l, struct lease *it)
 }
 
 /*
- * Returns whether the program reads frames of an interpreter as that of the process: not on arm64, and on the
- * native stack only if the kernel has taken the program for that.
+ * Returns whether the frames of an interpreter as that of the process are read: those in the heap by the program
+ * itself, if it has the memory for that, the others only if the kernel has taken the program for them.
  */
 static bool reads_frames(const struct bpf_loaded *program, const struct lent_process *process)
 {
-	const __u32 zero = 0;
+	const __u32 reader = process->target.native ? LENT_NATIVE : LENT_HEAP;
 	__u32 id;
 
-	if (bpf_loaded_map(program, LENT_NATIVE) < 0)
-		return false;
-	return !process->target.native || !bpf_loaded_get(program, LENT_NATIVE, &zero, &id);
+	if (reader == LENT_HEAP && bpf_loaded_map(program, "language_walks") >= 0)
+		return true;
+	return !bpf_loaded_get(program, LENT_READERS, &reader, &id);
 }
 
 /* Takes note of what was told of a process. Returns 0 or a negative errno, as leases_answer(). */
