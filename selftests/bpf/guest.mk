@@ -21,7 +21,7 @@ BPF_FILES_x86 := selftests/loader/cases.sh $(BPF_B)/chains $(B)/shstk $(B)/selft
 	$(B)/selftests/loader/libprotobuf-c.so.1 $(B)/selftests/record/throw $(B)/selftests/kmod/x86/input.i
 BPF_FILES_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,chains shstk judge shstk-walk.bpf.o) \
 	$(B)/selftests/kmod/arm64/input.i
-BPF_STEPS_arm64 = $(BPF_CONTEXT) $(BPF_LANGUAGE_arm64) $(BPF_LIBRARY_arm64)
+BPF_STEPS_arm64 = $(BPF_CONTEXT) $(BPF_LANGUAGE_arm64) $(LANGUAGE_COMMAND_arm64) $(BPF_LIBRARY_arm64)
 BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE_x86) $(BPF_LENT) $(BPF_LIBRARY)
 # libshstk-bpf and what it starts.
 BPF_LIBRARY_NEEDS := $(addprefix $(B)/,shstk shstk-stack.bpf.o libshstk-bpf.so.0 libshstk-symbolize.so.0 \
@@ -89,6 +89,21 @@ BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test
 BPF_LANGUAGE_x86 := $(BPF_LANGUAGE) $(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 BPF_LANGUAGE_arm64 := $(BPF_LANGUAGE) $(BPF_ARM64)/truth $(BPF_ARM64)/shstk-language.bpf.o
 
+# Python's functions in stopped processes, where it allocates, by the agent, and by what a broker lends. Each word is a
+# test, with those of its functions that are short.
+LANGUAGE_TESTS_arm64 := trace_test:told,told_in_core allocations_test:right,shown,lock in_process_test:plain,threads \
+	lent_test:shown,compared,right,placed
+LANGUAGE_COMMAND_arm64 := $(addprefix selftests/,harness.py pprof.py $(addprefix language/,trace_test.py told.py \
+	waiting.py allocations_test.py allocations.py objects.py node_program.py written_program.py probed.py permitted.py \
+	in_process_test.py program.py judge.py lent_test.py truth_runs.py node_judge.py) broker/lending.py) \
+	$(addprefix $(BPF_ARM64)/,shstk libshstk-agent.so publish_word.so truth shstk-lend.bpf.o shstk-lend_language.bpf.o shstk-walk.bpf.o) $(B)/selftests/heap/arm64/libshstk-heap.so
+$(BPF_ARM64)/publish_word.so: selftests/language/publish_word.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(WARN) -O1 -g -fPIC -shared -o $@ $<
+# $(1) is such a word.
+language_step = echo "	'language:$(subst _test,,$(firstword $(subst :, ,$(1))))=selftests/language/guest_command.sh \
+	$(subst :, ,$(1)) $(LANGUAGE_COMMAND_arm64)' \\";
+
 # Allocations by probes on a kernel that no other guest has (HEAP_PROBED_x86 is known later).
 BPF_GUESTS_PROBED := x86-qemu-6.1
 bpf_probed = $(if $(filter $(BPF_GUESTS_PROBED),$(1)),$(HEAP_PROBED_x86))
@@ -116,7 +131,8 @@ echo "	'bpf:library=$(BPF_ARM64)/library_test $(BPF_LIBRARY_NEEDS_arm64)' \\"; \
 echo "	'bpf:stacks=selftests/bpf/library.sh $(BPF_LIBRARY_STACKS_arm64) $(BPF_LIBRARY_NEEDS_arm64)' \\"; \
 echo "	'bpf:record=selftests/bpf/record.sh $(BPF_RECORD_arm64)' \\"; \
 echo "	'context:bpf=selftests/context/guest.sh $(BPF_CONTEXT)' \\"; \
-echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE_arm64)' \\";
+echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE_arm64)' \\"; \
+$(foreach t,$(LANGUAGE_TESTS_arm64),$(call language_step,$(t)))
 endef
 
 # $(1) guest, $(2) its architecture, $(3) the programs
@@ -128,7 +144,7 @@ $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
 	   echo "exec selftests/guest/run $(1) --out $(B)/guest/bpf-$(1) --memory 2048 \\"; \
 	   echo "	--sysroot $$(SHSTK_CACHE)/programs-$(2) --lib $(B)/selftests/loader --timeout 1500 \\"; \
 	   echo "	$(if $(filter x86,$(2)),--cpus 2 --append nohpet) --add $$(BPF_LIBBPF_$(2)) --after csv=selftests/kmod/rules_csv \\"; \
-	   for p in $(filter-out gcc c++,$(3)) cp mkdir rm env; do echo "	--prog programs-$(2):/usr/bin/$$$$p \\"; done; \
+	   for p in $(filter-out gcc c++,$(3)) cp mkdir rm env stat true; do echo "	--prog programs-$(2):/usr/bin/$$$$p \\"; done; \
 	   echo "	--prog programs-$(2):/usr/libexec/gcc/$$(BPF_CC1_$(2))/14/cc1 \\"; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/share/nodejs:/usr/share/nodejs \\"; \

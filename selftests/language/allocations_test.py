@@ -492,8 +492,8 @@ def deep_recursion_that_is_known():
 
 def why():
     """Why nothing can be tested, or None."""
-    if platform.machine() != 'x86_64':
-        return 'only on x86-64'
+    if platform.machine() not in ('x86_64', 'aarch64'):
+        return 'only on x86-64 and arm64'
     return None if os.path.exists(PYTHON.split()[0]) else PYTHON + ' is not installed'
 
 

@@ -3,6 +3,7 @@
 
 import json
 import os
+import platform
 import re
 import resource
 import signal
@@ -11,6 +12,7 @@ import time
 from harness import Skip, check, end_with_parent, shstk
 
 PATIENCE = 450      # seconds until all threads wait
+READ = '63' if platform.machine() == 'aarch64' else '0'     # number of read(2)
 
 
 def await_file(path, process):
@@ -23,10 +25,10 @@ def await_file(path, process):
 
 
 def reads(pid, tid):
-    """Whether a thread is in read(2), which is number 0 on x86-64."""
+    """Whether a thread is in read(2)."""
     try:
         with open(f'/proc/{pid}/task/{tid}/syscall') as call:
-            return call.read().split()[0] == '0'
+            return call.read().split()[0] == READ
     except OSError as error:
         raise Skip(f'the system calls of threads cannot be read: {error}') from error
 

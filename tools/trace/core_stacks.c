@@ -539,7 +539,7 @@ static int prepare(struct dump *d)
 		err = add_modules(d);
 	if (!err)
 		err = find_jit(d);
-	if (!err && d->core->arch == SHSTK_ARCH_X86)
+	if (!err)
 		err = find_interpreter(d);
 	if (!err)
 		err = interpreted_add_java(&d->interpreted, d->jit, d->symbols);

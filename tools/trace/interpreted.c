@@ -40,9 +40,6 @@ int interpreted_find_in(struct interpreted *i, const struct language_module *mod
 	struct language_module whole = *module;
 	int number;
 
-	/* Reading them here was compared with what programs say on x86-64 only. */
-	if (i->arch != SHSTK_ARCH_X86)
-		return 0;
 	if (!i->account)
 		i->account = account;
 	if (!i->account || begin(i))

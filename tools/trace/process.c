@@ -982,7 +982,7 @@ static int prepare(struct trace *t)
 		err = shstk_symproc_read_maps(t->proc);
 	if (err >= 0)
 		err = add_rest(t);
-	if (err >= 0 && OWN_ARCH == SHSTK_ARCH_X86)
+	if (err >= 0)
 		err = interpreted_find(&t->interpreted, t->number, t->symbols);
 	if (!err)
 		err = interpreted_add_java(&t->interpreted, t->jit, t->symbols);

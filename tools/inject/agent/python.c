@@ -21,7 +21,7 @@
 #include "../common/told.h"
 #include "agent.h"
 
-#if defined(__x86_64__)
+#ifdef PYTHON_IS_READ
 
 #define FUNCTIONS 4096 /* about which the recorder need not be told again, a power of two */
 #define WINDOWS 4
@@ -157,8 +157,8 @@ static bool find_state(struct found_state *ret)
 
 	if (!peek_pieces(words, from, 2) || !words[0] || words[1] >= 32 || words[2] || words[3])
 		return false;
-	__asm__("mov %%fs:0, %0" : "=r"(thread));
-	state = *(const uint64_t *)(thread + PYTHON_FIRST_VALUE + words[1] * 16ull);
+	thread = python_thread(&python);
+	state = python_thread_value(thread, words[1]);
 	if (!state)
 		return false;
 	from[0] = peek_piece(state + v->state_frames, 8);

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* python.c - reads the frames and functions of the Python that this process has. See python.h. */
+#include <pthread.h>
+
 #include "python.h"
 #include "libshstk/rtld.h"
 #include "peek.h"
@@ -14,6 +16,20 @@ uint64_t python_address_of(const char *name)
 	uint64_t size;
 
 	return (uintptr_t)rtld_symbol(name, &size);
+}
+
+#ifdef PYTHON_IS_READ
+/*
+ * Returns whether a version is known on this machine: where its lists are in the middle of a change was looked
+ * for in code of x86-64 only.
+ */
+static bool is_known(const struct python_version *v)
+{
+#ifdef __x86_64__
+	return v;
+#else
+	return v && !v->unsure;
+#endif
 }
 
 /* Returns whether the interpreter's own table of offsets, if it has one, is as expected. */
@@ -47,9 +63,11 @@ bool python_process_find(struct python_process *ret)
 						     "_PyThreadState_UncheckedGet"),
 	};
 	ret->run = (uintptr_t)rtld_symbol("_PyEval_EvalFrameDefault", &ret->run_size);
-	return ret->version && ret->runtime && ret->code_type && ret->current && ret->run &&
-	       ret->run_size && has_offsets(ret->version, ret->runtime);
+	ret->thread_below = python_thread_pointer() - (uint64_t)pthread_self();
+	return is_known(ret->version) && ret->runtime && ret->code_type && ret->current &&
+	       ret->run && ret->run_size && has_offsets(ret->version, ret->runtime);
 }
+#endif
 
 /* ---- Functions ---- */
 

@@ -5,6 +5,8 @@
  * Offsets are those of tools/language/python/versions.h. How memory is read is the caller's affair
  * (struct python_view): the heap agent reads what is sure to be there, the sampling one reads in a signal
  * handler, where anything may be anywhere.
+ *
+ * It is for machines on which the recorder knows Python (PYTHON_IS_READ).
  */
 #ifndef INJECT_PYTHON_H
 #define INJECT_PYTHON_H
@@ -17,6 +19,10 @@
 #include "bpf/language.h"
 #include "tools/language/python/versions.h"
 
+#if defined(__x86_64__) || defined(__aarch64__)
+#define PYTHON_IS_READ
+#endif
+
 /**
  * struct python_process - the Python that this process has
  * @version: the offsets.
@@ -26,6 +32,7 @@
  * @run_size: bytes of this function.
  * @current: a function of the interpreter's, which returns the state of the thread that has the lock
  *	(GIL).
+ * @thread_below: bytes from what pthread_self() returns to the thread pointer, the same in all threads.
  */
 struct python_process {
 	const struct python_version *version;
@@ -34,6 +41,7 @@ struct python_process {
 	uint64_t run;
 	uint64_t run_size;
 	uint64_t (*current)(void);
+	uint64_t thread_below;
 };
 
 /*
@@ -41,6 +49,38 @@ struct python_process {
  * takes the loader's lock, and allocates nothing.
  */
 bool python_process_find(struct python_process *ret);
+
+#ifdef PYTHON_IS_READ
+static inline uint64_t python_thread_pointer(void)
+{
+	uint64_t pointer;
+
+#ifdef __x86_64__
+	__asm__("mov %%fs:0, %0" : "=r"(pointer));
+#else
+	__asm__("mrs %0, tpidr_el0" : "=r"(pointer));
+#endif
+	return pointer;
+}
+
+/* Returns what pthread_self() returns, without a call: signal handlers ask, too. */
+static inline uint64_t python_thread(const struct python_process *p)
+{
+	return python_thread_pointer() - p->thread_below;
+}
+
+/* Returns the value that key @key of pthread_getspecific() has in a thread; @key is less than 32. */
+static inline uint64_t python_thread_value(uint64_t thread, uint32_t key)
+{
+#ifdef __x86_64__
+	const uint64_t first = PYTHON_FIRST_VALUE;
+#else
+	const uint64_t first = PYTHON_FIRST_VALUE_ARM64;
+#endif
+
+	return *(const uint64_t *)(thread + first + key * 16ull);
+}
+#endif
 
 /* Returns the address of what an object that is loaded exports by that name; 0: there is none. */
 uint64_t python_address_of(const char *name);

@@ -16,7 +16,7 @@
 #include "heap.h"
 #include "python.h"
 
-#if defined(__x86_64__)
+#ifdef PYTHON_IS_READ
 enum { MEM = 1, OBJ, DOMAINS }; /* PyMemAllocatorDomain; raw memory is that of malloc() */
 
 /* PyMemAllocatorEx */

@@ -7,7 +7,7 @@
 #include "heap.h"
 #include "python.h"
 
-#if defined(__x86_64__)
+#ifdef PYTHON_IS_READ
 bool python_known;
 
 static struct python_process python;
@@ -51,15 +51,15 @@ void python_begin(void)
 static inline uint64_t find_state(void)
 {
 	const struct python_version *v = python.version;
-	uint64_t key_at = python.runtime + v->key, state, thread;
+	const uint64_t key_at = python.runtime + v->key, thread = python_thread(&python);
+	uint64_t state;
 	uint32_t key;
 
-	__asm__("mov %%fs:0, %0" : "=r"(thread));
 	/* In front of the key a word says whether there is one. */
 	if (!half(key_at - 4) || word(python.runtime + v->finalizing))
 		return 0;
 	key = half(key_at);
-	state = key < 32 ? word(thread + PYTHON_FIRST_VALUE + key * 16ull) : 0;
+	state = key < 32 ? python_thread_value(thread, key) : 0;
 	if (!state || python.current() != state)
 		return 0;
 	return word(state + v->state_thread) == thread ? state : 0;

@@ -15,6 +15,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "../common/python.h"
 #include "bpf/language.h"
 
 /**
@@ -33,7 +34,7 @@ struct python_size {
  * Has Python call the agent for its objects, if that is wanted. To be called before Python allocates, and
  * after python_find().
  */
-#if defined(__x86_64__)
+#ifdef PYTHON_IS_READ
 void objects_begin(void);
 #else
 static inline void objects_begin(void)
@@ -41,7 +42,7 @@ static inline void objects_begin(void)
 }
 #endif
 
-#if defined(__x86_64__)
+#ifdef PYTHON_IS_READ
 /* The process has a Python that is known. Set by python_find(). */
 extern bool python_known __attribute__((visibility("hidden")));
 
