@@ -116,6 +116,11 @@ $(LANGUAGE_B)/forged/node: selftests/language/forged_node.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -o $@ $<
 
+# As newer ones have it.
+$(LANGUAGE_B)/forged-12/node $(LANGUAGE_B)/forged-13/node: $(LANGUAGE_B)/forged-%/node: selftests/language/forged_node.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -pthread -rdynamic -DMAJOR=$* -DMINOR=$(if $(filter 12,$*),4,6) -o $@ $<
+
 # This one has a version that nobody knows.
 $(LANGUAGE_B)/newer/node: selftests/language/forged_node.c
 	@mkdir -p $(@D)
@@ -139,7 +144,7 @@ selftests/language/node_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 selftests/language/lent_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/forged/node \
 	$(LANGUAGE_B)/word.node all
 selftests/language/hostile_test.py: | $(LANGUAGE_TRUTH) $(LANGUAGE_B)/python3-forged $(LANGUAGE_B)/ruby-forged \
-	$(LANGUAGE_B)/forged/node
+	$(patsubst %,$(LANGUAGE_B)/%/node,forged forged-12 forged-13)
 selftests/language/trace_test.py selftests/language/java_test.py: | all
 selftests/language/tree_test.py: | all $(LANGUAGE_B)/newer/python3 $(LANGUAGE_B)/free_threaded/python3
 selftests/language/allocations_test.py: | all $(LANGUAGE_B)/late.so $(LANGUAGE_B)/embed

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * forged_node.c - a program that looks like V8 10.2 to who reads its memory, and lies.
+ * forged_node.c - a program that looks like V8 to who reads its memory, and lies: as 10.2, or as MAJOR.MINOR.
  *
  *	forged_node [KIND]
  *
@@ -20,12 +20,62 @@
 #define FRAMES 1500 /* more than are read */
 #define FRAME_WORDS 16
 #define EXIT 6 /* the mark of a frame in which native code was called */
-#define WORDS 32
+#define WORDS 64
 #define HUGE_NUMBER (0x7fffffffull << 32)
 
-/* Offsets of V8 10.2 (tools/language/v8/). */
+#ifndef MAJOR
+#define MAJOR 10
+#define MINOR 2
+#endif
+
+/* Offsets of these versions (tools/language/v8/versions.c), in objects those of words. */
+#if MAJOR == 13
+#define ENTRY_FP 0x140
+#define OUTERMOST 0x1d8
+#define TABLE 0x2f58
+#elif MAJOR == 12
+#define ENTRY_FP 0x110
+#define OUTERMOST 0x1a8
+#else
 #define ENTRY_FP 0x4538
 #define OUTERMOST 0x4558
+#endif
+#if MAJOR == 12 || MAJOR == 13
+#define FUNCTION_SHARED 4
+#define FUNCTION_CODE 3
+#define BYTECODE_HEAD 64
+#define BYTECODE_POSITIONS 3
+#define CODE_DATA 1
+#define CODE_START 5
+#define CODE_SIZE_BYTE (MAJOR == 12 ? 52 : 56)
+#define CODE_BEHIND_BYTE (CODE_SIZE_BYTE + 4)
+#define CODE_FLAGS_BYTE (MAJOR == 12 ? 48 : 52)
+#else
+#define FUNCTION_SHARED 3
+#define FUNCTION_CODE 6
+#define BYTECODE_HEAD 56
+#define BYTECODE_POSITIONS 4
+#define CODE_DATA 2
+#define CODE_SIZE_BYTE 40
+#define CODE_FLAGS_BYTE 48
+#endif
+#if MAJOR == 13
+#define SCOPE_FLAGS (0x3002ull)
+#define SCOPE_NAME 6
+#define SCOPE_START 4
+#define DATA_LITERALS 3
+#define DATA_NUMBER 6
+#else
+#define SCOPE_FLAGS (0x3002ull << 32)
+#define SCOPE_NAME 4
+#define SCOPE_START 6
+#define DATA_LITERALS 2
+#define DATA_NUMBER 5
+#endif
+#define INSTRUCTIONS 16 /* of machine code, where they are part of it */
+#define ELEMENTS 2 /* of an array */
+#define KIND_OPTIMIZED 13
+#define KIND_MIDDLE 12
 #define BUILT_IN 0xea58
 #define BUILT_IN_SIZE 0xea60
 #define MACHINE_BYTES 0x10000
@@ -42,6 +92,7 @@ enum type {
 	BYTECODE = 195,
 	CODE = 240,
 	BYTES = 194,
+	STREAM = 241,
 	STRING = 8,
 };
 
@@ -71,9 +122,9 @@ VARIABLE(off_fp_bytecode_offset, -40);
 VARIABLE(frametype_EntryFrame, 1);
 VARIABLE(frametype_ConstructEntryFrame, 2);
 VARIABLE(scopeinfo_idx_ncontextlocals, 2);
-VARIABLE(scopeinfo_idx_first_vars, 3);
+VARIABLE(scopeinfo_idx_first_vars, MAJOR == 13 ? 5 : 3);
 VARIABLE(class_Map__instance_type__uint16_t, 12);
-VARIABLE(class_JSFunction__shared__SharedFunctionInfo, 24);
+VARIABLE(class_JSFunction__shared__SharedFunctionInfo, 8 * FUNCTION_SHARED);
 VARIABLE(class_SharedFunctionInfo__function_data__Object, 8);
 VARIABLE(class_SharedFunctionInfo__name_or_scope_info__Object, 16);
 VARIABLE(class_SharedFunctionInfo__script_or_debug_info__HeapObject, 32);
@@ -86,11 +137,10 @@ VARIABLE(type_Script__SCRIPT_TYPE, SCRIPT);
 VARIABLE(type_BytecodeArray__BYTECODE_ARRAY_TYPE, BYTECODE);
 VARIABLE(type_ByteArray__BYTE_ARRAY_TYPE, BYTES);
 VARIABLE(type_Code__CODE_TYPE, CODE);
-
-#ifndef MAJOR
-#define MAJOR 10
-#define MINOR 2
+#ifdef CODE_START
+VARIABLE(type_InstructionStream__INSTRUCTION_STREAM_TYPE, STREAM);
 #endif
+
 int major_number __asm__("_ZN2v88internal7Version6major_E") = MAJOR;
 int minor_number __asm__("_ZN2v88internal7Version6minor_E") = MINOR;
 pthread_key_t key __asm__("_ZN2v88internal7Isolate12isolate_key_E");
@@ -106,6 +156,10 @@ static uint64_t machine[MACHINE_BYTES / 8];
 static uint64_t maps[512][4]; /* by type */
 static uint64_t function[WORDS], shared[WORDS], scope[WORDS], script[WORDS], bytecode[WORDS];
 static uint64_t name[WORDS], source[WORDS], positions[WORDS], code[WORDS];
+static uint64_t data[WORDS], literals[WORDS + ELEMENTS], calls[WORDS], states[WORDS];
+#ifdef TABLE
+static uint64_t table[2], wrapper[WORDS];
+#endif
 
 static uint64_t tagged(const void *object)
 {
@@ -125,6 +179,7 @@ static void make_objects(void)
 	memset(source, 0, sizeof(source));
 	memset(positions, 0, sizeof(positions));
 	memset(scope, 0, sizeof(scope));
+	memset(data, 0, sizeof(data));
 	begin(shared, SHARED);
 	begin(scope, SCOPE);
 	begin(script, SCRIPT);
@@ -133,16 +188,18 @@ static void make_objects(void)
 	begin(source, STRING);
 	begin(positions, BYTES);
 	begin(code, CODE);
-	function[3] = tagged(shared);
+	begin(calls, BYTES);
+	begin(states, BYTES);
+	function[FUNCTION_SHARED] = tagged(shared);
 	shared[1] = tagged(bytecode);
 	shared[2] = tagged(scope);
 	shared[4] = tagged(script);
-	scope[1] = (0x3002ull) << 32; /* a function that has a name */
-	scope[4] = tagged(name);
-	scope[7] = 8ull << 32;
+	scope[1] = SCOPE_FLAGS; /* a function that has a name */
+	scope[SCOPE_NAME] = tagged(name);
+	scope[SCOPE_START + 1] = 8ull << 32;
 	script[1] = tagged(source);
 	script[2] = tagged(name);
-	bytecode[4] = tagged(positions);
+	bytecode[BYTECODE_POSITIONS] = tagged(positions);
 	name[1] = 6ull << 32;
 	memcpy(&name[2], "forged", 6);
 	source[1] = 16ull << 32;
@@ -159,7 +216,7 @@ static void make_frames(uint64_t (*frames)[FRAME_WORDS])
 		fp[-1] = tagged(function);
 		fp[-2] = tagged(function);
 		fp[-4] = tagged(bytecode);
-		fp[-5] = 56ull << 32;
+		fp[-5] = (uint64_t)BYTECODE_HEAD << 32;
 	}
 }
 
@@ -178,15 +235,15 @@ static void lengths(uint64_t *fp)
 	fp[0] = 0;
 	name[1] = source[1] = positions[1] = bytecode[1] = HUGE_NUMBER;
 	scope[3] = HUGE_NUMBER;
-	scope[6] = scope[7] = HUGE_NUMBER;
+	scope[SCOPE_START] = scope[SCOPE_START + 1] = HUGE_NUMBER;
 }
 
 static void text(uint64_t *fp)
 {
 	fp[0] = 0;
 	source[1] = HUGE_NUMBER;
-	scope[6] = 200000ull << 32;
-	scope[7] = HUGE_NUMBER;
+	scope[SCOPE_START] = 200000ull << 32;
+	scope[SCOPE_START + 1] = HUGE_NUMBER;
 }
 
 static void kernel(uint64_t *fp)
@@ -213,12 +270,88 @@ static void scan(uint64_t *fp)
 	machine[BUILT_IN / 8] = 0;
 }
 
+static void put_half(uint64_t *object, unsigned int at, uint32_t value)
+{
+	memcpy((char *)object + at, &value, sizeof(value));
+}
+
+/* Returns the address of an instruction of machine code of the function, which is of that kind. */
+static uint64_t make_code(uint32_t kind)
+{
+	uint64_t start = (uintptr_t)&code[INSTRUCTIONS];
+
+	code[CODE_DATA] = tagged(data);
+	code[CODE_DATA + 1] = tagged(positions);
+#ifdef CODE_START
+	start = (uintptr_t)states;
+	code[CODE_START] = start;
+	put_half(code, CODE_BEHIND_BYTE, 64);
+#endif
+	put_half(code, CODE_SIZE_BYTE, 128);
+	put_half(code, CODE_FLAGS_BYTE, kind);
+#ifdef TABLE
+	table[1] = (uint64_t)(uintptr_t)code << 16;
+	machine[TABLE / 8] = (uintptr_t)table;
+	function[FUNCTION_CODE] = 0;
+	wrapper[1] = tagged(shared);
+	data[ELEMENTS + DATA_NUMBER + 1] = tagged(wrapper);
+#else
+	function[FUNCTION_CODE] = tagged(code);
+	data[ELEMENTS + DATA_NUMBER + 1] = tagged(shared);
+#endif
+	data[ELEMENTS] = tagged(states);
+	data[ELEMENTS + DATA_LITERALS] = tagged(literals);
+	data[ELEMENTS + DATA_NUMBER + 2] = tagged(calls);
+	for (unsigned int i = 0; i < WORDS; i++)
+		literals[ELEMENTS + i] = tagged(shared);
+	return start + 64;
+}
+
+/* Machine code that has inlined its own function 63 times, and has tables that are longer than memory. */
+static void inlined(uint64_t *fp)
+{
+	const uint64_t at = make_code(KIND_OPTIMIZED);
+
+	data[ELEMENTS + 1] = 63ull << 32;
+	calls[1] = 1000ull << 32;
+	for (unsigned int i = 3; i < 6; i++)
+		data[ELEMENTS + DATA_NUMBER + i] = HUGE_NUMBER;
+	positions[1] = states[1] = HUGE_NUMBER;
+	for (unsigned int i = 0; i + 1 < FRAMES; i++)
+		fp[i * FRAME_WORDS + 1] = at;
+	fp[-(int)FRAME_WORDS + 1] = at;
+}
+
+/* Code of the compiler before the last one, of which the number of bytes that follow it is a lie, too. */
+static void middle(uint64_t *fp)
+{
+	inlined(fp);
+	make_code(KIND_MIDDLE);
+	data[ELEMENTS + DATA_NUMBER + 4] = 1ull << 32;
+	put_half(code, CODE_SIZE_BYTE, UINT32_MAX);
+#ifdef CODE_BEHIND_BYTE
+	put_half(code, CODE_BEHIND_BYTE, UINT32_MAX);
+#endif
+}
+
+/* Machine code has more inlined than it may, and its objects are in the kernel, or itself. */
+static void foreign(uint64_t *fp)
+{
+	inlined(fp);
+	data[ELEMENTS + 1] = HUGE_NUMBER;
+	data[ELEMENTS + DATA_LITERALS] = 0xffff888000000001;
+	data[ELEMENTS + DATA_NUMBER + 2] = tagged(data);
+	data[ELEMENTS] = tagged(code);
+}
+
 static const struct kind {
 	const char *name;
 	void (*make)(uint64_t *fp);
 } kinds[] = {
-	{ "deep", deep },     { "cycle", cycle },     { "lengths", lengths }, { "text", text },
-	{ "kernel", kernel }, { "strings", strings }, { "scan", scan },
+	{ "deep", deep },	{ "cycle", cycle },	{ "lengths", lengths },
+	{ "text", text },	{ "kernel", kernel },	{ "strings", strings },
+	{ "scan", scan },	{ "inlined", inlined }, { "middle", middle },
+	{ "foreign", foreign },
 };
 
 static uint64_t cpu_time(void)

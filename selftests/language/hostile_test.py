@@ -17,9 +17,9 @@ SAMPLES = '200'         # of which frames are read
 
 def judge(*kind, may_show=False, program='python3-forged'):
     """Records a program whose frames are forged in that way (forged.c, forged_ruby.c, forged_node.c): that ends,
-    takes little memory, and shows no function unless one may be shown."""
-    last = lines_of(record('-f', '999', '-r', SAMPLES, os.path.join(TMP, 'word'),
-                           os.path.join(HERE, program), *kind))[-1]
+    takes little memory, and shows no function unless one may be shown. Returns the stacks with functions."""
+    *stacks, last = lines_of(record('-f', '999', '-r', SAMPLES, os.path.join(TMP, 'word'),
+                                    os.path.join(HERE, program), *kind))
     print('#', last)
     words = last.split()
     check(len(words) == 7, 'samples are not taken to the end')
@@ -27,6 +27,7 @@ def judge(*kind, may_show=False, program='python3-forged'):
     check(may_show or words[1] == '0', 'a function is shown')
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
     check(most < MEMORY, f'the recorder took {most} KiB of memory')
+    return stacks
 
 
 @test
@@ -102,10 +103,34 @@ def ruby_lines():
 
 
 @test
+def ruby_named():
+    """a function in C has its name, the names of others are in the kernel, nowhere, or longer than memory"""
+    word = os.path.join(TMP, 'word')
+    with open(word, 'wb') as file:
+        file.truncate(4096)
+    stacks = judge('named', word, may_show=True, program='ruby-forged')
+    # The tables are read, so those of the others were, too.
+    wrong = [stack for stack in stacks if [text for text in stack.split('\t')[1:] if text != '|'][:1] != ['in_c@:0']]
+    check(stacks and not wrong, f'{len(wrong)} of {len(stacks)} stacks: {wrong[:3]}')
+
+
+@test
 def javascript():
-    """frames and objects of JavaScript that lead to themselves, to the kernel or nowhere, or are huge"""
+    """frames, objects and machine code of JavaScript that lead to themselves, to the kernel or nowhere, or are huge"""
     # The program is each of these in turn, as loading the program that reads them takes its time.
     judge(program='forged/node')
+
+
+@test
+def javascript_12():
+    """the same as V8 12.4 has them"""
+    judge(program='forged-12/node')
+
+
+@test
+def javascript_13():
+    """the same as V8 13.6 has them"""
+    judge(program='forged-13/node')
 
 
 @test
