@@ -34,28 +34,29 @@ struct frame_records {
 };
 
 /**
- * struct frame_four - four neighbouring frames of a short trace
- * @place: for each frame, the distance of the word below its return address from
- *	frame_fours.base, in units of 8 bytes.
+ * struct frame_four - four neighbouring frames of a short trace, in two lines of the cache
  * @raw: their return addresses.
  * @fp: the word below the return address, where it is a saved frame pointer that counts.
  * @mask: ~0 where it is, 0 where that word does not count.
+ * @place: for each frame, the distance of the word below its return address from
+ *	frame_fours.base, in units of 8 bytes.
  */
 struct frame_four {
-	uint16_t place[4];
 	uint64_t raw[4];
 	uint64_t fp[4];
 	uint64_t mask[4];
-};
+	uint16_t place[4];
+} __attribute__((aligned(64)));
 
 /**
  * struct frame_fours - all frames of a short trace behind the innermost one, at least 4
  * @base: address of the word below the innermost return address.
- * @four: the frames 0 to 3, 4 to 7 and so on, and at the end the last four.
+ * @four: the frames 0 to 3, 4 to 7 and so on.
+ * @last: behind them, the last four frames.
  */
 struct frame_fours {
 	const uint64_t *base;
-	struct frame_four *four;
+	struct frame_four *four, *last;
 };
 
 #endif

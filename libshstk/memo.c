@@ -301,16 +301,16 @@ static void put_four(const struct memo_again *a, int i, struct frame_four *four)
 /* Stores the frame pointer @fp of frame @i of @n in @fours, where the last frames can be twice. */
 static void put_fp(struct frame_fours *fours, int n, int i, uint64_t fp)
 {
-	struct frame_four *last = &fours->four[(n - 1) / 4], *four = &fours->four[i / 4];
+	struct frame_four *four = &fours->four[i / 4];
 	int k = i - (n - 4);
 
-	if (four < last) {
+	if (four < fours->last) {
 		four->fp[i % 4] = fp;
 		four->mask[i % 4] = ~0ull;
 	}
 	if (k >= 0) {
-		last->fp[k] = fp;
-		last->mask[k] = ~0ull;
+		fours->last->fp[k] = fp;
+		fours->last->mask[k] = ~0ull;
 	}
 }
 
@@ -329,9 +329,10 @@ static bool pack_fours(struct memo *m)
 	if (rest > MEMO_REST || a->fps_end - a->fps - rest < MEMO_RECORDS)
 		return false;
 	m->fours.base = (const uint64_t *)(a->anchor + a->slot[0] - 8);
+	m->fours.last = &m->fours.four[(a->n - 1) / 4];
 	for (i = 0; i < a->n - 4; i += 4)
 		put_four(a, i, &m->fours.four[i / 4]);
-	put_four(a, a->n - 4, &m->fours.four[i / 4]);
+	put_four(a, a->n - 4, m->fours.last);
 	for (x = a->fps, rest = 0; x < a->fps_end; x++) {
 		if (in_record(a, s, x))
 			put_fp(&m->fours, a->n, x->from - (s->first + 1), x->val);

@@ -506,14 +506,12 @@ native_differ_frames4(const uint64_t *base, const struct frame_four *f, uint64_t
 static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize uint64_t
 native_differ_fours(const struct frame_fours *fours, uint64_t *out, int n)
 {
+	const struct frame_four *f = fours->four, *last = fours->last;
 	const uint64_t *base = fours->base;
-	const struct frame_four *f = fours->four;
-	uint64_t *last = out + n - 4;
-	__m256i d = _mm256_setzero_si256();
+	__m256i d = native_differ_frames4(base, last, out + n - 4);
 
-	for (; out < last; out += 4, f++)
+	for (; f < last; f++, out += 4)
 		d |= native_differ_frames4(base, f, out);
-	d |= native_differ_frames4(base, f, last);
 	return !_mm256_testz_si256(d, d);
 }
 
