@@ -237,6 +237,25 @@ static bool chains_are_among_records(void)
 	return good && !strcmp(came, "0s0w0s1w1s0w0s");
 }
 
+/* Tests that all rings of a walker have one identifier, which is looked for at each of their records. */
+static bool have_one_identifier(void)
+{
+	struct cpu_ring of_cpus[] = { { .cpu = 0 }, { .cpu = 1 }, { .cpu = 2 } }, chains[3] = { 0 };
+	struct perf_rings r = { .rings = of_cpus, .chains = chains, .nr_rings = 3 };
+	const int fd = memfd_create("ring", MFD_CLOEXEC);
+	bool good = fd >= 0 && !ftruncate(fd, sizeof(struct walk_ring));
+
+	for (int cpu = 0; cpu < 3; cpu++)
+		good = good && !perf_rings_chains(&r, cpu, fd);
+	good = good && r.nr_others == 1 && r.others[0].which == WALKED;
+	for (int cpu = 0; cpu < 3; cpu++)
+		unmap_ring(&chains[cpu]);
+	free(r.others);
+	if (fd >= 0)
+		close(fd);
+	return good;
+}
+
 enum room { NO_ROOM, ROOM, NO_LIMIT };
 
 /*
@@ -272,7 +291,7 @@ int main(void)
 	unsigned int failed = 0;
 	enum room room;
 
-	printf("KTAP version 1\n1..%zu\n", nr + 3);
+	printf("KTAP version 1\n1..%zu\n", nr + 4);
 	for (size_t i = 0; i < nr; i++) {
 		bool good = is_one_stream(numbers[i], 6) &&
 			    taken.records == expected(numbers[i], 6);
@@ -286,8 +305,9 @@ int main(void)
 		     "another program is known of before its record is handed out, if it is later");
 	failed += !say(chains_are_among_records(), nr + 2,
 		       "a walker's chains come in the order of time, behind records of the same");
+	failed += !say(have_one_identifier(), nr + 3, "all rings of a walker have one identifier");
 	room = leaves_room();
-	failed += !say(room, nr + 3,
+	failed += !say(room, nr + 4,
 		       room == NO_LIMIT ?
 			       "events fit # SKIP no room for the files of this many CPUs" :
 			       "events fit if there is room for two sets of them");

@@ -1123,6 +1123,15 @@ static ssize_t find_cpu(const struct perf_rings *r, int cpu)
 	return -1;
 }
 
+/* Records of no event, whose identifier is 0, are a walker's. Each of its rings says so. */
+static int know_walker(struct perf_rings *r)
+{
+	for (size_t i = 0; i < r->nr_others; i++)
+		if (!r->others[i].id)
+			return 0;
+	return add_identity(r, 0, WALKED);
+}
+
 int perf_rings_chains(struct perf_rings *r, int cpu, int fd)
 {
 	const ssize_t at = find_cpu(r, cpu);
@@ -1135,8 +1144,7 @@ int perf_rings_chains(struct perf_rings *r, int cpu, int fd)
 		       "it is read as perf's own rings");
 	if (at < 0 || r->chains[at].page)
 		return -EINVAL;
-	/* Records of no event: its identifier is 0. */
-	if (add_identity(r, 0, WALKED))
+	if (know_walker(r))
 		return -ENOMEM;
 	ring = mmap(NULL, sizeof(*ring), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (ring == MAP_FAILED)
