@@ -381,6 +381,8 @@ enum language_record {
 	LANGUAGE_MOMENT = 0x100, /* struct language_moment */
 	LANGUAGE_CODE, /* struct language_code */
 	LANGUAGE_CONTEXT, /* struct context_moment (context.h) */
+	/* struct walk_chain (walk.h): the kernel's callchain of the sample that follows, which has none of its own */
+	LANGUAGE_CALLCHAIN,
 };
 
 /* How reading frames ended. */

@@ -17,9 +17,20 @@
 #include "walk_user.h"
 #include "write_chain.h"
 
+#define PERF_CONTEXT_KERNEL (-128ull)
+#define PERF_CONTEXT_USER (-512ull)
+
 #ifdef WALK_X86
+#include "callchain.h"
 #include "language_walk.h"
 #else
+/* On other machines samples have the kernel's callchain. */
+static __always_inline void write_callchain(struct walk *w, void *ctx)
+{
+	(void)w;
+	(void)ctx;
+}
+
 /* On other machines a program of its own reads frames, behind this one. */
 static __always_inline bool read_language(void *ctx, const struct walk_config *c)
 {
@@ -30,9 +41,6 @@ static __always_inline bool read_language(void *ctx, const struct walk_config *c
 #endif
 
 char LICENSE[] SEC("license") = "GPL";
-
-#define PERF_CONTEXT_KERNEL (-128ull)
-#define PERF_CONTEXT_USER (-512ull)
 
 /*
  * Processes that are not walked: at their samples the next program runs, if there is one. If there are too
@@ -155,6 +163,14 @@ static __always_inline bool write_chain(struct walk *w, struct bpf_perf_event_da
 	       output_chain(w, ctx, BPF_F_CURRENT_CPU);
 }
 
+/* Has the sample itself be taken, which may have no callchain of user space. Returns 1. */
+static __always_inline int take_sample(struct walk *w, void *ctx)
+{
+	if (w && is_used(WALK_USES_CALLCHAINS))
+		write_callchain(w, ctx);
+	return 1;
+}
+
 /* Returns 1 if the sample itself is to be taken, else 0. */
 SEC("perf_event")
 int walk_sample(struct bpf_perf_event_data *ctx)
@@ -168,8 +184,9 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 			read_context(ctx, c);
 		/* The places of an interpreter's frames among native ones are found in a copy. */
 		if (is_used(WALK_USES_LANGUAGES) && read_frames(ctx, c))
-			return 1;
+			return take_sample(w, ctx);
 		if (is_used(WALK_USES_LEFT) && is_left(c)) {
+			take_sample(w, ctx);
 			run_next(ctx);
 			return 1;
 		}
@@ -177,10 +194,10 @@ int walk_sample(struct bpf_perf_event_data *ctx)
 	if (!c || !w || !begin(w, ctx, c)) {
 		if (w)
 			walk_count(WALK_REFUSED);
-		return 1;
+		return take_sample(w, ctx);
 	}
 	walk_all(w);
-	if (!c->both && !is_whole(w))
-		return 1;
-	return !write_chain(w, ctx, c) || c->both;
+	if ((c->both || is_whole(w)) && write_chain(w, ctx, c))
+		return c->both;
+	return take_sample(w, ctx);
 }

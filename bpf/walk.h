@@ -93,11 +93,14 @@ enum walk_counter {
  * What was told of processes, by entries of the map "uses" that are not 0: those with trace contexts, those
  * with interpreters, and those that are not walked. The program looks for a process only where that may
  * be found: each look takes it some 100 to 200 instructions.
+ *
+ * WALK_USES_CALLCHAINS says that samples have no callchain of user space, and want one written beside them.
  */
 enum walk_use {
 	WALK_USES_CONTEXTS,
 	WALK_USES_LANGUAGES,
 	WALK_USES_LEFT,
+	WALK_USES_CALLCHAINS,
 	WALK_USES,
 };
 

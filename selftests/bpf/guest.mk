@@ -27,7 +27,7 @@ BPF_STEPS_x86 = $(BPF_B)/hostile_test $(BPF_LANGUAGE_x86) $(BPF_LENT) $(BPF_LIBR
 BPF_LIBRARY_NEEDS := $(addprefix $(B)/,shstk shstk-stack.bpf.o libshstk-bpf.so.0 libshstk-symbolize.so.0 \
 	selftests/loader/libprotobuf-c.so.1)
 BPF_LIBRARY_STACKS := $(addprefix $(BPF_B)/,stacks stacks.bpf.o spin) selftests/loader/cases.sh
-BPF_RECORD_x86 := selftests/loader/cases.sh $(BPF_B)/spin $(B)/shstk $(BPF_B)/shstk-walk.bpf.o \
+BPF_RECORD_x86 := selftests/loader/cases.sh $(BPF_B)/spin $(BPF_B)/spin32 $(B)/shstk $(BPF_B)/shstk-walk.bpf.o \
 	$(B)/selftests/loader/libprotobuf-c.so.1
 BPF_RECORD_arm64 := selftests/loader/cases.sh $(addprefix $(BPF_ARM64)/,spin shstk shstk-walk.bpf.o)
 BPF_LIBRARY = $(BPF_B)/library_test $(BPF_LIBRARY_STACKS) $(BPF_LIBRARY_NEEDS)

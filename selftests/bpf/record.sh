@@ -9,6 +9,14 @@
 . ./cases.sh
 export PATH=/usr/bin:/bin
 
+# The walk is of 64-bit code: of 32-bit code frame pointers are followed.
+is_by_records()
+{
+	./shstk record --via=bpf -F 999 -o out.folded -- ./spin32 >out 2>&1 &&
+		grep -q ';_start;outer;middle;innermost ' out.folded &&
+		! grep ';innermost ' out.folded | grep -qv ';_start;outer;middle;innermost '
+}
+
 # Stacks are copied until the program's file has a table.
 is_walked()
 {
@@ -24,5 +32,9 @@ point $? "stacks are walked in the kernel"
 cat out.folded >>out
 ! grep ';innermost ' out.folded | grep -qv ';main;outer;middle;innermost '
 point $? "and have all callers"
+if [ -f ./spin32 ] && ./spin32 2>out; then
+	is_by_records
+	point $? "32-bit code: stacks are those that frame pointers lead to"
+fi
 echo "1..$count"
 exit $failed

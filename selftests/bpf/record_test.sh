@@ -108,6 +108,14 @@ point $? "stacks of the first event of two are walked in the kernel"
 timeout 200 "$shstk" record --via=bpf --cgroup=/nonexistent -o out.folded -- "$spin" >out 2>&1
 [ $? = 125 ]
 point $? "a recording that cannot begin ends at once"
+name="32-bit code: stacks are those that frame pointers lead to"
+if "$here/spin32" 2>out; then
+	record -- "$here/spin32" && grep -q ';_start;outer;middle;innermost ' out.folded &&
+		! grep ';innermost ' out.folded | grep -qv ';_start;outer;middle;innermost '
+	point $? "$name"
+else
+	skip "$name" "the compiler or the kernel has no 32-bit code"
+fi
 cat >bounded <<-END
 	#!/bin/sh
 	exec setpriv --inh-caps=-all,+cap_38,+cap_39 --bounding-set=-all,+cap_38,+cap_39 "$shstk" "\$@"

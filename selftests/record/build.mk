@@ -269,6 +269,14 @@ $(RECORD_ALONE): $(RECORD_B)/%: selftests/record/%.c
 
 CHECK	+= $(RECORD_ALONE)
 
+# A callchain beside a sample.
+$(RECORD_B)/beside_test: selftests/record/beside_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $< $@-shstk.o \
+		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$(TOOL_OBJ))) $(filter %.a,$^) $(TOOL_LIBS)
+CHECK	+= $(RECORD_B)/beside_test
+
 # The line about how much was sampled; what outlives a profile.
 $(RECORD_B)/sum_line_test $(RECORD_B)/renew_test: $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)

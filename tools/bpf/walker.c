@@ -80,6 +80,12 @@ int walker_leave(const struct walker *w, int pid)
 	return -EOPNOTSUPP;
 }
 
+int walker_write_callchains(const struct walker *w)
+{
+	(void)w;
+	return -EOPNOTSUPP;
+}
+
 int walker_set_next(const struct walker *w, int program)
 {
 	(void)w;
@@ -123,6 +129,7 @@ int walker_count(const struct walker *w, uint64_t ret[NR_COUNTS])
 #include "tools/bpf/load_object.h"
 #include "tools/bpf/pass_object.h"
 #include "tools/bpf/serve_tables.h"
+#include "tools/perf/regs.h"
 #include "tools/rules/cache.h"
 #include "tools/rules/confine.h"
 #include "tools/shstk.h"
@@ -483,12 +490,26 @@ const struct bpf_loaded *walker_loaded(const struct walker *w)
 	return &w->loaded;
 }
 
+/* Tells the program that there is something for it to do. */
+static int use(const struct walker *w, __u32 what)
+{
+	const __u32 value = 1;
+
+	return bpf_loaded_set(&w->loaded, "uses", &what, &value);
+}
+
 int walker_leave(const struct walker *w, int pid)
 {
-	const __u32 key = pid, use = WALK_USES_LEFT, value = 1;
+	const __u32 key = pid, value = 1;
 	const int err = bpf_loaded_set(&w->loaded, "left", &key, &value);
 
-	return err ? err : bpf_loaded_set(&w->loaded, "uses", &use, &value);
+	return err ? err : use(w, WALK_USES_LEFT);
+}
+
+int walker_write_callchains(const struct walker *w)
+{
+	/* On arm64 32-bit code has frame records of several kinds, which the program does not know. */
+	return perf_regs_arch() == SHSTK_ARCH_X86 ? use(w, WALK_USES_CALLCHAINS) : -EOPNOTSUPP;
 }
 
 int walker_set_next(const struct walker *w, int program)

@@ -192,6 +192,15 @@ static void set_period(const struct perf_opts *opts, const struct perf_event *ev
 	}
 }
 
+/*
+ * Returns whether a program can run at the event, and gets callchains there that the event's samples do not
+ * have. The kernel refuses that where samples are taken by the CPU itself, at an instruction of its own.
+ */
+static bool may_be_walked(int which, const struct perf_event_attr *attr)
+{
+	return which != PERF_WAKINGS && attr->type != PERF_TYPE_TRACEPOINT && !attr->precise_ip;
+}
+
 void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_attr *attr)
 {
 	const struct perf_event *event = event_of(opts, which);
@@ -236,6 +245,7 @@ void perf_rings_attr(const struct perf_opts *opts, int which, struct perf_event_
 		attr->exclude_idle = attr->type == PERF_TYPE_SOFTWARE;
 		set_period(opts, event, attr);
 	}
+	attr->exclude_callchain_user = opts->no_user && may_be_walked(which, attr);
 	/* Any thread may wake others, also before the command executes its program. */
 	if (which == PERF_WAKINGS) {
 		attr->inherit = 0;

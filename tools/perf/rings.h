@@ -57,6 +57,8 @@ struct perf_walk {
  * @off: also sample at each switch away from the CPU, and report switches.
  * @wakings: the tracepoint that threads meet when they wake others, or NULL.
  * @kernel: record the kernel's part of callchains.
+ * @no_user: do not record the other part, of user space, at events at which a walker can run. It writes
+ *	that part beside the samples that are taken (LANGUAGE_CALLCHAIN in bpf/language.h).
  * @max_stack: most entries of a callchain.
  * @copy: bytes of the stack to copy with each sample, with the registers; 0: copy neither.
  * @ring_size: bytes of the ring of each CPU, a power of two and at least a page.
@@ -83,6 +85,7 @@ struct perf_opts {
 	bool off;
 	const struct perf_event *wakings;
 	bool kernel;
+	bool no_user;
 	unsigned int max_stack;
 	unsigned int copy;
 	size_t ring_size;

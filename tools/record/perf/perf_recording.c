@@ -82,6 +82,7 @@ static int take_sample(struct perf_recording *d, const struct perf_record *r)
 		return 0;
 	if (d->vary.step)
 		sample.period = vary_weight(&d->vary, sample.period, sample.counted);
+	callchain_beside_add(&d->beside, &sample);
 	more.nr = gomoments_find(d->moments, r, &sample, pieces);
 	ret = convert_sample(d->convert, r->which, &sample, &more);
 	task = d->walker ? population_find_task(&d->convert->all, r->tid) : NULL;
@@ -167,8 +168,11 @@ static int take(struct perf_recording *d, const struct perf_record *r)
 /* Takes what a BPF program read at a sample, which follows. Returns 0 or a negative errno. */
 static int take_read(struct perf_recording *d, const struct perf_record *r)
 {
-	int ret = convert_read(d->convert, r->tid);
+	int ret;
 
+	if (callchain_beside_take(&d->beside, r->tid, r->body, r->size))
+		return 0;
+	ret = convert_read(d->convert, r->tid);
 	if (!ret && d->contexts)
 		ret = contexts_take(d->contexts, r->tid, r->time, r->body, r->size);
 	if (!ret && d->languages)
@@ -338,6 +342,8 @@ static int begin(struct perf_recording *d, const struct perf_record_opts *opts, 
 	pid_t *list;
 	int ret = scope_targets(&d->scope, &rings, &list);
 
+	/* Callchains from shadow stacks are wanted with each sample. */
+	rings.no_user = d->walker && !opts->chains && !walker_write_callchains(d->walker);
 	if (!ret)
 		ret = perf_rings_open(&rings, &d->rings, why);
 	if (!ret && d->walker) {

@@ -18,6 +18,7 @@
 #include "tools/perf/write.h"
 #include "tools/record/perf/gomoments.h"
 #include "tools/record/perf/adapt.h"
+#include "tools/record/perf/callchain_beside.h"
 #include "tools/record/perf/late.h"
 #include "tools/record/perf/perf_recording.h"
 #include "tools/record/perf/scope.h"
@@ -48,6 +49,7 @@
  * @languages: the languages whose functions are shown, or NULL. The caller's.
  * @contexts: trace contexts of threads, or NULL. The caller's.
  * @reading: frames of interpreters are read at samples. Set by adapt.c.
+ * @beside: the callchain that the walker wrote beside a sample.
  * @moments: what a BPF program copies beside samples, or NULL. Set by adapt.c.
  * @chains: callchains are exact where there is a shadow stack. Set when recording begins.
  * @writer: writes all records to a perf.data file until recording ends, or NULL.
@@ -72,6 +74,7 @@ struct perf_recording {
 	struct languages *languages;
 	struct contexts *contexts;
 	bool reading;
+	struct callchain_beside beside;
 	struct gomoments *moments;
 	bool chains;
 	struct perf_writer *writer;
