@@ -4,8 +4,10 @@
  * left of passing a frame (make bench-bpf).
  *
  * A piece begins a little below the word that is needed first, the return address, since registers
- * are saved below it. It does not leave the page. Even so a part of it may be unreadable while the word
- * is not: with arm64's memory tagging each 16 bytes have a tag of their own. Then only the word is read.
+ * are saved below it, but not in the page below, which may not be there. It may end in the next page, which has
+ * callers' frames and is nearly always there. If it is not, the piece ends with the page. Even so a part of it may
+ * be unreadable while the word is not: with arm64's memory tagging each 16 bytes have a tag of their own. Then only
+ * the word is read.
  *
  * The including file defines MASKED(), VERIFIED_ALONE and bpf_probe_read_user().
  */
@@ -72,21 +74,32 @@ static __always_inline bool saved_word(const struct piece *p, u64 place, s64 byt
 	return !bytes || word_before(p, place, bytes, ret);
 }
 
+/* Reads @size bytes at @start, or what the page has of them. Returns how many were read. */
+static __always_inline u64 read_words(struct piece *p, u64 start, u64 size)
+{
+	const u64 left = PIECE_PAGE - (start & (PIECE_PAGE - 1));
+
+	if (!bpf_probe_read_user(p->word, size, (void *)start))
+		return size;
+	/* Older verifiers do not see that it is below @size. */
+	if (left < size && !bpf_probe_read_user(p->word, MASKED(left, PIECE_BYTES), (void *)start))
+		return left;
+	return 0;
+}
+
 /* Reads the word at @addr, and the piece around it. Returns false if it cannot be read. */
 VERIFIED_ALONE bool shstk_read_piece(struct piece *p, u64 addr, u64 *ret)
 {
-	u64 page = addr & ~(PIECE_PAGE - 1), start = addr - PIECE_BELOW, size, most;
+	u64 page = addr & ~(PIECE_PAGE - 1), start = addr - PIECE_BELOW, size;
 
 	if (!p || !ret)
 		return false;
-	most = addr - p->at - p->size < PIECE_FIRST && p->size ? PIECE_BYTES : PIECE_FIRST;
+	size = addr - p->at - p->size < PIECE_FIRST && p->size ? PIECE_BYTES : PIECE_FIRST;
 	p->size = 0;
 	if (start < page || start > addr)
 		start = page;
-	size = page + PIECE_PAGE - start;
-	if (size > most)
-		size = most;
-	if (addr & 7 || bpf_probe_read_user(p->word, size, (void *)start))
+	size = addr & 7 ? 0 : read_words(p, start, size);
+	if (!size)
 		return !bpf_probe_read_user(ret, sizeof(*ret), (void *)addr);
 	p->at = start;
 	p->size = size;

@@ -133,7 +133,8 @@ static noinline bool read_frames(void *ctx, const struct walk_config *c)
 static noinline void walk_all(struct walk *w)
 {
 	walk_on(w);
-	count_cut(w);
+	if (!is_whole(w))
+		count_cut(w);
 }
 
 static __always_inline bool is_used(u32 what)

@@ -248,6 +248,9 @@ static __always_inline bool begin_walk(struct walk *w, const struct walk_config 
 	w->vdso = (u64)mm->context.vdso;
 	check_stamp(w, mm, c);
 	w->piece.size = 0;
+	/* Most innermost frames are small, so their return address is in the piece at sp. */
+	w->piece.missed = w->frame.sp;
+	read_missed(&w->piece);
 	w->careful = false;
 	w->end = WALK_ROOM;
 	w->records = c->records;

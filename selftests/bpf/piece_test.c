@@ -155,6 +155,21 @@ static bool grows(void)
 	return p.size == PIECE_FIRST;
 }
 
+/* Returns whether a piece goes on in the next page if that is there, and else ends with its page. */
+static bool goes_on(void)
+{
+	struct piece p = { 0 };
+	u64 word;
+	bool good;
+
+	make_missing(0, 0);
+	good = shstk_read_piece(&p, BASE + PIECE_PAGE - 128, &word) && p.size == PIECE_FIRST;
+	make_missing(PIECE_PAGE / GRANULE, sizeof(is_missing));
+	p.size = 0;
+	return good && shstk_read_piece(&p, BASE + PIECE_PAGE - 128, &word) &&
+	       p.size == 128 + PIECE_BELOW;
+}
+
 /*
  * Passes a frame of 64 bytes whose caller's fp and return address are so many words below its end. Behind the
  * first 16 bytes of the frame the piece ends. Returns the caller's fp, or 0 if the frame was not passed.
@@ -175,7 +190,7 @@ int main(void)
 	u64 word;
 	struct piece p = { 0 };
 
-	puts("KTAP version 1\n1..9");
+	puts("KTAP version 1\n1..10");
 	make_missing(0, 0);
 	verdict(count_right(BASE, BASE + 8 * WORDS) == WORDS && nr_reads < WORDS / 32,
 		"memory is read in pieces");
@@ -193,6 +208,7 @@ int main(void)
 			!fp_passed(6, 7) && !fp_passed(1, 8),
 		"a frame whose words are not all in the piece is not passed with others");
 	verdict(reads_missed(), "a piece is read if a word was missed");
+	verdict(goes_on(), "a piece ends with its page where the next page is missing only");
 	make_missing(1, 2);
 	verdict(count_right(BASE, BASE + 8 * WORDS) == WORDS,
 		"words are read where every other 16 bytes cannot be read");
