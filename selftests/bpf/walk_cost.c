@@ -2,12 +2,18 @@
 /*
  * walk_cost.c - measures what one user stack costs, by its depth and by the way in which it is taken
  *
- *	walk_cost [GUEST [NAME]]
+ *	walk_cost [GUEST | clock [NAME]]
  *
  * This is not a test. The program touches a new page in a frame at a known depth, and each such page
  * fault is a sample: without a stack, with a copy of 8 KiB of the stack, and with a chain by the walk
- * in BPF. The least of CALLS counts. Then the walk is made where it remembers no mappings, as one was
- * changed before.
+ * in BPF. The least of CALLS counts, as a mean of PLACES of the stack in its page: how many pieces a walk
+ * reads depends on that. Then the walk is made where it remembers no mappings, as one was changed before.
+ *
+ * With "clock" each sample is one of cpu-clock instead, while the program does nothing but look at the time: a
+ * sample takes as long as the time stands still, and the median counts of so many, as other interrupts come, too.
+ *
+ * Ways that end with "-file" are the CPU time of writing the records of a sample to a file, as perf record does. A
+ * guest's clock does not count that.
  *
  * Lines "walk: GUEST,DEPTH,WAY,COST,FRAMES" have the cost above that of a sample without a stack, and
  * how many user entries it had. The unit is an instruction in a guest whose clock counts them
@@ -37,8 +43,13 @@
 #include "tools/perf/sample.h"
 
 #define noinline_ __attribute__((noinline, noclone))
-#define CALLS 200
-#define PAGES 1024 /* of a ring, which holds all samples of a measurement */
+#define CALLS 50 /* at each of the places; so many chains fit into the walker's ring */
+#define PLACES 16
+#define GAPS 100 /* samples of cpu-clock at each of the places */
+#define CLOCK_PERIOD 100000 /* ns */
+#define GAP_LEAST 1000 /* ns: no interrupt takes less */
+#define TIMES 5 /* that records are written; the least counts */
+#define PAGES 4096 /* of a ring, which holds all samples of a measurement */
 #define COPY 8192
 #define PATIENCE 30000 /* times 10 ms, until the tables are there */
 #define TICKS_PER_INSTRUCTION 2 /* ns, with QEMU's -icount shift=1 */
@@ -60,6 +71,7 @@ static const int depths[] = { 0, 8, 32, 112 };
 #define NR_DEPTHS (sizeof(depths) / sizeof(*depths))
 
 static const char *guest;
+static bool clocked; /* samples are those of cpu-clock */
 static uint64_t without[NR_DEPTHS]; /* cost of a sample without a stack */
 
 static uint64_t ticks(void)
@@ -70,10 +82,37 @@ static uint64_t ticks(void)
 	return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
+static int compare(const void *a, const void *b)
+{
+	const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Returns the median of the times for which the clock seems to stand still. */
+static uint64_t median_gap(void)
+{
+	uint64_t gaps[GAPS], last = ticks();
+
+	for (size_t n = 0; n < GAPS;) {
+		const uint64_t now = ticks();
+
+		if (now - last > GAP_LEAST)
+			gaps[n++] = now - last;
+		last = now;
+	}
+	qsort(gaps, GAPS, sizeof(*gaps), compare);
+	return gaps[GAPS / 2];
+}
+
 static noinline_ void leaf(struct cost *c)
 {
 	size_t size = (size_t)getpagesize();
 
+	if (clocked) {
+		c->best = median_gap();
+		return;
+	}
 	for (int i = 0; i < CALLS; i++) {
 		uint64_t t;
 
@@ -101,19 +140,66 @@ static noinline_ long recurse(struct cost *c, int depth)
 	return r + room[0];
 }
 
-/* Returns the least cost of a fault in a frame at the depth, in ticks. */
-static uint64_t measure(int depth, bool changed)
+/* The same with as many bytes of the stack in use before. */
+static noinline_ long recurse_below(struct cost *c, int depth, size_t bytes)
+{
+	volatile char *below = __builtin_alloca(bytes + 1);
+
+	below[bytes] = 1;
+	return recurse(c, depth) + below[bytes];
+}
+
+/**
+ * struct chains - the chains that were read
+ * @entries: entries of the longest one.
+ * @nr: number of chains.
+ * @size: bytes of @data that are in use.
+ * @data: their records.
+ */
+struct chains {
+	uint64_t entries, nr;
+	size_t size;
+	uint8_t data[2 << 20];
+};
+
+static int keep_chain(void *arg, const struct perf_record *r)
+{
+	struct chains *c = arg;
+	const struct perf_event_header *h = r->raw;
+	struct perf_sample s;
+
+	if (!r->walked || !perf_sample_parse(r, true, 0, &s) || c->size + h->size > sizeof(c->data))
+		return 0;
+	c->entries = s.nr > c->entries ? s.nr : c->entries;
+	c->nr++;
+	memcpy(c->data + c->size, h, h->size);
+	c->size += h->size;
+	return 0;
+}
+
+/*
+ * Returns the cost of a sample in a frame at the depth, in ticks. If there are rings they are emptied, and @chains
+ * receives what was in them.
+ */
+static uint64_t measure(int depth, bool changed, struct perf_rings *rings, struct chains *chains)
 {
 	size_t size = (size_t)getpagesize();
 	char *map =
 		mmap(NULL, 2 * size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	struct cost c = { UINT64_MAX, map, changed ? map + size : NULL };
+	uint64_t sum = 0;
 
 	if (map == MAP_FAILED)
 		die("mmap", strerror(errno));
-	recurse(&c, depth);
+	for (size_t i = 0; i < PLACES; i++) {
+		struct cost c = { UINT64_MAX, map, changed ? map + size : NULL };
+
+		recurse_below(&c, depth, i * size / PLACES);
+		sum += c.best;
+		if (rings)
+			perf_rings_read(rings, true, keep_chain, chains);
+	}
 	munmap(map, 2 * size);
-	return c.best;
+	return sum / PLACES;
 }
 
 static void print_cost(size_t i, const char *way, uint64_t cost, uint64_t frames)
@@ -123,22 +209,52 @@ static void print_cost(size_t i, const char *way, uint64_t cost, uint64_t frames
 	       (unsigned long long)frames);
 }
 
+/* Measures how long it takes to write the records of @nr samples to a file. */
+static void measure_file(size_t i, const char *way, const void *data, size_t size, uint64_t nr)
+{
+	FILE *file = guest || !nr ? NULL : tmpfile();
+	struct timespec begin, end;
+	uint64_t best = UINT64_MAX;
+	char name[64];
+
+	for (int t = 0; file && t < TIMES; t++) {
+		uint64_t took;
+
+		if (ftruncate(fileno(file), 0) || lseek(fileno(file), 0, SEEK_SET))
+			die("file", strerror(errno));
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &begin);
+		if (write(fileno(file), data, size) != (ssize_t)size)
+			die("file", strerror(errno));
+		clock_gettime(CLOCK_THREAD_CPUTIME_ID, &end);
+		took = (uint64_t)(end.tv_sec - begin.tv_sec) * 1000000000 + (uint64_t)end.tv_nsec -
+		       (uint64_t)begin.tv_nsec;
+		best = took < best ? took : best;
+	}
+	if (!file)
+		return;
+	fclose(file);
+	snprintf(name, sizeof(name), "%s-file", way);
+	print_cost(i, name, without[i] + best / nr, 0);
+}
+
 /* ---- Samples by perf alone ---- */
 
-/* Returns the number of entries of the last sample in the ring. */
-static uint64_t last_entries(struct perf_event_mmap_page *ring)
+/* Returns the number of samples in the ring. @entries receives the most entries that one has. */
+static uint64_t count_samples(const struct perf_event_mmap_page *ring, uint64_t *entries)
 {
-	uint64_t size = (uint64_t)PAGES * getpagesize(), at = ring->data_tail, entries = 0;
-	char *data = (char *)ring + getpagesize();
+	const char *data = (const char *)ring + getpagesize();
 	struct perf_event_header h;
+	uint64_t nr = 0, own;
 
-	for (; at < ring->data_head; at += h.size) {
-		memcpy(&h, data + at % size, sizeof(h));
-		if (h.type == PERF_RECORD_SAMPLE && h.size > sizeof(h))
-			memcpy(&entries, data + (at + sizeof(h)) % size, sizeof(entries));
+	for (uint64_t at = 0; at < ring->data_head; at += h.size) {
+		memcpy(&h, data + at, sizeof(h));
+		if (h.type != PERF_RECORD_SAMPLE || h.size <= sizeof(h))
+			continue;
+		memcpy(&own, data + at + sizeof(h), sizeof(own));
+		*entries = own > *entries ? own : *entries;
+		nr++;
 	}
-	ring->data_tail = at;
-	return entries;
+	return nr;
 }
 
 static int open_event(uint64_t type)
@@ -146,8 +262,8 @@ static int open_event(uint64_t type)
 	struct perf_event_attr attr = {
 		.type = PERF_TYPE_SOFTWARE,
 		.size = sizeof(attr),
-		.config = PERF_COUNT_SW_PAGE_FAULTS,
-		.sample_period = 1,
+		.config = clocked ? PERF_COUNT_SW_CPU_CLOCK : PERF_COUNT_SW_PAGE_FAULTS,
+		.sample_period = clocked ? CLOCK_PERIOD : 1,
 		.sample_type = type,
 		.exclude_kernel = 1,
 		.exclude_callchain_kernel = 1,
@@ -170,16 +286,18 @@ static void measure_perf(const char *way, uint64_t type)
 		int fd = open_event(type);
 		struct perf_event_mmap_page *ring =
 			mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-		uint64_t cost;
+		uint64_t cost, nr, entries = 0;
 
 		if (ring == MAP_FAILED)
 			die("ring", strerror(errno));
-		cost = measure(depths[i], false);
-		if (way)
-			print_cost(i, way, cost,
-				   type & PERF_SAMPLE_CALLCHAIN ? last_entries(ring) - 1 : 0);
-		else
+		cost = measure(depths[i], false, NULL, NULL);
+		nr = count_samples(ring, &entries);
+		if (way) {
+			print_cost(i, way, cost, type & PERF_SAMPLE_CALLCHAIN ? entries - 1 : 0);
+			measure_file(i, way, (char *)ring + getpagesize(), ring->data_head, nr);
+		} else {
 			without[i] = cost;
+		}
 		munmap(ring, size);
 		close(fd);
 	}
@@ -215,20 +333,11 @@ static int enable_stats(void)
 	return (int)syscall(SYS_bpf, BPF_ENABLE_STATS, &attr, sizeof(attr));
 }
 
-static int count_entries(void *arg, const struct perf_record *r)
-{
-	struct perf_sample s;
-
-	if (r->walked && perf_sample_parse(r, true, 0, &s))
-		*(uint64_t *)arg = s.nr;
-	return 0;
-}
-
 /* Touches pages until the tables of this program and of the C library are there. */
 static void await_tables(const struct walker *w)
 {
 	for (int i = 0; i < 3; i++) {
-		measure(depths[0], false);
+		measure(depths[0], false, NULL, NULL);
 		for (int j = 0; j < PATIENCE && !walker_idle(w); j++)
 			usleep(10000);
 	}
@@ -236,11 +345,16 @@ static void await_tables(const struct walker *w)
 
 static void measure_walk(struct perf_rings *rings, const char *way, bool changed)
 {
-	for (size_t i = 0; i < NR_DEPTHS; i++) {
-		uint64_t entries = 0, cost = measure(depths[i], changed);
+	static struct chains chains;
 
-		perf_rings_read(rings, true, count_entries, &entries);
-		print_cost(i, way, cost, entries ? entries - 1 : 0);
+	for (size_t i = 0; i < NR_DEPTHS; i++) {
+		uint64_t cost;
+
+		chains.entries = chains.nr = chains.size = 0;
+		cost = measure(depths[i], changed, rings, &chains);
+		print_cost(i, way, cost, chains.entries ? chains.entries - 1 : 0);
+		if (!changed)
+			measure_file(i, way, chains.data, chains.size, chains.nr);
 	}
 }
 
@@ -253,14 +367,15 @@ static void measure_program(const struct walker *w, struct perf_rings *rings)
 		die("BPF_ENABLE_STATS", strerror(errno));
 	for (size_t i = 0; i < NR_DEPTHS; i++) {
 		struct program_time before = program_time(program), after;
-		uint64_t entries = 0, runs;
+		static struct chains chains;
+		uint64_t runs;
 
-		measure(depths[i], false);
+		chains.entries = chains.size = 0;
+		measure(depths[i], false, rings, &chains);
 		after = program_time(program);
 		runs = after.runs - before.runs;
-		perf_rings_read(rings, true, count_entries, &entries);
 		print_cost(i, "program", without[i] + (runs ? (after.ns - before.ns) / runs : 0),
-			   entries ? entries - 1 : 0);
+			   chains.entries ? chains.entries - 1 : 0);
 	}
 	close(stats);
 }
@@ -269,11 +384,14 @@ static void measure_bpf(const struct walker *w)
 {
 	pid_t self = getpid();
 	struct perf_opts opts = {
-		.main = perf_event_find("page-faults"),
-		.count = 1,
+		.main = perf_event_find(clocked ? "cpu-clock" : "page-faults"),
+		.count = !clocked,
+		.freq = 1000000000 / CLOCK_PERIOD,
 		.max_stack = 127,
 		.copy = COPY,
 		.ring_size = 8u << 20,
+		.kernel = true,
+		.no_user = !walker_write_callchains(w),
 		.cgroup = -1,
 		.pids = &self,
 		.nr_pids = 1,
@@ -287,7 +405,8 @@ static void measure_bpf(const struct walker *w)
 		die("events", "no chains come from them");
 	await_tables(w);
 	measure_walk(rings, "bpf", false);
-	measure_walk(rings, "bpf-changed", true);
+	if (!clocked)
+		measure_walk(rings, "bpf-changed", true);
 	measure_program(w, rings);
 	perf_rings_close(rings);
 }
@@ -300,7 +419,8 @@ int main(int argc, char **argv)
 	struct reason why;
 
 	memset((void *)room, 1, sizeof(room));
-	guest = argc > 1 && strcmp(argv[1], "native") ? argv[1] : NULL;
+	clocked = argc > 1 && !strcmp(argv[1], "clock");
+	guest = argc > 1 && !clocked && strcmp(argv[1], "native") ? argv[1] : NULL;
 	measure_perf(NULL, PERF_SAMPLE_IP);
 	if (argc > 2) {
 		measure_perf(argv[2], PERF_SAMPLE_CALLCHAIN);
