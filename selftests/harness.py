@@ -128,6 +128,26 @@ def end_with_parent():
     LIBC.prctl(PR_SET_PTRACER, PR_SET_PTRACER_ANY, 0, 0, 0)
 
 
+def in_pid_namespace():
+    """How a command begins that runs as the first process of a PID namespace of its own, and ends with what runs it.
+    Skips the test where that is not permitted."""
+    begin = [shutil.which('unshare') or 'unshare', *([] if os.geteuid() == 0 else ['-r']), '--pid', '--fork', '--kill-child']
+    try:
+        ended = run(*begin, 'true')
+    except OSError as err:
+        raise Skip(f'unshare: {err.strerror}') from err
+    if ended.returncode:
+        raise Skip(one_line(ended.stderr))
+    return begin
+
+
+def only_child(pid):
+    """The process ID of the child that a process has, as unshare(1) has one."""
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
+        child, = file.read().split()
+    return int(child)
+
+
 def need_nobody():
     """Skip the test unless it can run what was built as another user, NOBODY."""
     if os.getuid():

@@ -13,11 +13,13 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from changing_tasks import KEPT    # noqa: E402
-from harness import HERE, LIMIT, TMP, Process, Skip, check, main, shstk, test    # noqa: E402
+from harness import (    # noqa: E402
+    HERE, LIMIT, TMP, Process, Skip, check, in_pid_namespace, main, only_child, shstk, test)
 from parts import fetched    # noqa: E402
 from told import await_file, leave_core, may_leave_core    # noqa: E402
 
@@ -171,6 +173,69 @@ def changing():
                     waiting += 1
         process.kill()
     print(f'# {waiting} tasks whose group waits, in {TRACES} traces')
+
+
+# Tasks in three interpreters beside the first one, whose code has the same names.
+IN_EACH = """import asyncio
+async def leaf():
+    await asyncio.sleep(1e6)
+async def main(n):
+    asyncio.current_task().set_name('main %d' % n)
+    await asyncio.create_task(leaf(), name='leaf %d' % n)
+"""
+INTERPRETERS = IN_EACH + f"""
+import _interpreters, threading
+def run(n):
+    _interpreters.run_string(_interpreters.create(), {IN_EACH!r} + 'asyncio.run(main(%d))' % n)
+for n in 1, 2, 3:
+    threading.Thread(target=run, args=(n,)).start()
+asyncio.run(main(0))
+"""
+
+
+@test
+def of_all_interpreters():
+    """tasks of all interpreters of a process"""
+    until = time.monotonic() + LIMIT
+    with Process(python() + ['-c', INTERPRETERS]) as process:
+        tasks = []
+        while len(tasks) < 8 or {task['state'] for task in tasks} != {'waiting'}:
+            check(process.poll() is None and time.monotonic() < until, f'{tasks}')
+            time.sleep(0.1)
+            ended = shstk('trace', '--tasks', '--json', '-p', str(process.pid))
+            if re.search(NOT_PERMITTED, ended.stderr):
+                raise Skip(ended.stderr.strip())
+            # Python may not have loaded its module for tasks yet.
+            tasks = [] if ended.returncode else json.loads(ended.stdout)['tasks']
+        process.kill()
+    seen = {name: [[function for function, _ in frames], by] for name, (frames, by) in by_name(tasks).items()}
+    told = {f'leaf {n}': [['sleep', 'leaf'], [f'main {n}']] for n in range(4)}
+    told.update({f'main {n}': [['main'], []] for n in range(4)})
+    check(seen == told, f'told: {told}\nseen: {seen}')
+
+
+BUSY = """import asyncio, sys, threading
+async def busy():
+    open(sys.argv[1], 'w').close()
+    while True:
+        pass
+async def main():
+    await asyncio.create_task(busy(), name='busy')
+threading.Thread(target=asyncio.run, args=(main(),)).start()
+"""
+
+
+@test
+def in_a_container():
+    """a task that runs in a PID namespace names the thread as trace does without --tasks"""
+    path = os.path.join(tempfile.mkdtemp(dir=TMP), 'runs')
+    with Process(in_pid_namespace() + python() + ['-c', BUSY, path]) as process:
+        check(await_file(path, process), 'the task does not run')
+        pid = only_child(process.pid)
+        thread, = {int(tid) for tid in os.listdir(f'/proc/{pid}/task')} - {pid}
+        tasks = {task['name']: task for task in trace_tasks('-p', str(pid))}
+        process.kill()
+    check(tasks['busy']['state'] == 'running' and tasks['busy']['thread'] == thread, f'{thread}: {tasks["busy"]}')
 
 
 @test

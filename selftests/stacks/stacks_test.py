@@ -20,7 +20,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    BUILD, HERE, LIMIT, SHSTK, TMP, Process, Skip, check, end_with_parent, main, make_folder, shstk,
+    BUILD, HERE, LIMIT, SHSTK, TMP, Process, Skip, check, end_with_parent, in_pid_namespace, main, make_folder, only_child, shstk,
     stack_lines, test)
 
 CHAIN = ['inner', 'middle', 'outer', 'main']
@@ -788,6 +788,17 @@ def deadlock():
             for one, two in list(members), list(members)[::-1]:
                 check(f'  deadlock: {one} waits for {two}, {two} for {one}\n' in text, text)
             check(text.count('deadlock: ') == 2, text)
+
+
+@test
+def deadlock_in_a_container():
+    """so it is in a PID namespace, in which threads have other numbers than outside"""
+    command = [*in_pid_namespace(), os.path.join(HERE, 'mutexes')]
+    for kind in 'plain', 'inherit':
+        with Target(command[0], *command[1:], 'deadlock', kind) as pid:
+            pid = only_child(pid)
+            members = check_deadlock(deadlocked(pid, kind))
+            check(members < set(int(tid) for tid in os.listdir(f'/proc/{pid}/task')), f'{members}')
 
 
 @test

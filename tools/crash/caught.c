@@ -95,6 +95,7 @@ static bool has_thread(const struct core *core, int tid)
 
 static int add_thread(struct core *core, int tid)
 {
+	const int own_tid = task_own_id(core->pid, tid);
 	size_t nr = core->nr_threads;
 
 	/* The array grows by powers of two. */
@@ -106,7 +107,10 @@ static int add_thread(struct core *core, int tid)
 			return -ENOMEM;
 		core->threads = grown;
 	}
-	core->threads[core->nr_threads++] = (struct core_thread){ .tid = tid };
+	core->threads[core->nr_threads++] = (struct core_thread){
+		.tid = tid,
+		.own_tid = own_tid ? own_tid : tid,
+	};
 	return 0;
 }
 

@@ -137,7 +137,9 @@ static int take_prstatus(struct core *core, const uint8_t *p, size_t size)
 		core->threads = t;
 	}
 	t = &core->threads[core->nr_threads++];
+	/* The kernel writes the ID in the namespace of the process. */
 	*t = (struct core_thread){ .tid = int_at(p, PRSTATUS_TID) };
+	t->own_tid = t->tid;
 	memcpy(&signo, p + PRSTATUS_SIGNO, sizeof(signo));
 	t->signo = signo;
 	t->regs.size = sizeof(t->regs);

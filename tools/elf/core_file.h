@@ -57,6 +57,7 @@ struct core_map {
 /**
  * struct core_thread - a thread (NT_PRSTATUS and the notes that follow it)
  * @tid: thread ID.
+ * @own_tid: the same in the process's own PID namespace, as its memory has it.
  * @signo: number of the signal that the thread had received.
  * @regs: registers.
  * @call: number of the system call that the thread may have been in.
@@ -66,6 +67,7 @@ struct core_map {
  */
 struct core_thread {
 	int tid;
+	int own_tid;
 	int signo;
 	struct shstk_regs regs;
 	int64_t call;

@@ -101,6 +101,17 @@ bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size
 	return found;
 }
 
+pid_t task_own_id(pid_t pid, pid_t tid)
+{
+	char ids[512]; /* one for each of up to 33 namespaces */
+	const char *last;
+
+	/* The one in the namespace of whoever asks comes first. */
+	task_field(pid, tid, "NSpid", ids, sizeof(ids));
+	last = strrchr(ids, '\t');
+	return last ? atoi(last) : 0;
+}
+
 unsigned long task_memory(pid_t pid)
 {
 	char kib[32];

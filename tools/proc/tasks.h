@@ -69,6 +69,12 @@ struct task_stat {
 bool task_field(pid_t pid, pid_t tid, const char *name, char *value, size_t size);
 
 /*
+ * Returns the ID of a thread in its own PID namespace, by which its program knows it; 0: that is the one of whoever
+ * asks, or cannot be read.
+ */
+pid_t task_own_id(pid_t pid, pid_t tid);
+
+/*
  * Returns for how many ns the calling thread was ready to run in its life and had no CPU; 0 where the
  * kernel does not count that (CONFIG_SCHED_INFO).
  */

@@ -47,7 +47,7 @@ struct dump {
 	struct shstk_symbols *symbols;
 	struct shstk_symproc *proc;
 	struct jit *jit; /* knows code made at run time, or NULL */
-	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID; or NULL */
+	struct mutex_waiter *waiters; /* one for each thread, sorted by own_tid; or NULL */
 	struct interpreted interpreted; /* the interpreter in which the program runs */
 };
 
@@ -608,6 +608,7 @@ static void begin(const struct core_thread *from, struct trace_thread *ret)
 {
 	*ret = (struct trace_thread){
 		.tid = from->tid,
+		.own_tid = from->own_tid,
 		.sampled = true,
 		.regs = from->regs,
 		.call = from->call,
@@ -624,6 +625,7 @@ static void find_mutex(struct dump *d, const struct core_thread *from, struct mu
 	uint64_t word;
 
 	w->tid = from->tid;
+	w->own_tid = from->own_tid;
 	w->stopped = true;
 	opts.depth = MUTEX_FRAMES;
 	opts.fold = opts.compare = false;
@@ -657,7 +659,7 @@ static bool take_thread(struct dump *d, const struct core_thread *from, struct t
 			size_t *used)
 {
 	begin(from, t);
-	t->waiter = mutex_waiter(d->waiters, d->core->nr_threads, from->tid);
+	t->waiter = mutex_waiter(d->waiters, d->core->nr_threads, from->own_tid);
 	if (from->tid == d->core->pid)
 		snprintf(t->comm, sizeof(t->comm), "%s", d->core->comm);
 	else if (d->core->memory >= 0)

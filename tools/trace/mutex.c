@@ -198,10 +198,10 @@ static uint64_t find_refused(int arch, const struct trace_thread *t, shstk_read_
 
 	for (unsigned int i = 0; i < 32; i++)
 		if (t->regs.known & 1u << i)
-			take_pointer(t->regs.r[i], t->tid, read, arg, &p);
+			take_pointer(t->regs.r[i], t->own_tid, read, arg, &p);
 	for (unsigned int i = 0; i < REFUSED_STACK; i += 8)
 		if (!read(arg, sp + i, &at, sizeof(at)))
-			take_pointer(at, t->tid, read, arg, &p);
+			take_pointer(at, t->own_tid, read, arg, &p);
 	if (p.free || p.many_others)
 		return 0;
 	return p.others || p.many_own ? p.others : p.own;
@@ -402,18 +402,18 @@ void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread 
 
 /* ---- Owners and cycles ---- */
 
-static int by_tid(const void *a, const void *b)
+static int by_own_tid(const void *a, const void *b)
 {
 	const struct mutex_waiter *x = a, *y = b;
 
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
+	return x->own_tid < y->own_tid ? -1 : x->own_tid > y->own_tid;
 }
 
-struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int tid)
+struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int own_tid)
 {
-	const struct mutex_waiter key = { .tid = tid };
+	const struct mutex_waiter key = { .own_tid = own_tid };
 
-	return bsearch(&key, list, nr, sizeof(*list), by_tid);
+	return bsearch(&key, list, nr, sizeof(*list), by_own_tid);
 }
 
 /*
@@ -422,10 +422,10 @@ struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int tid)
  */
 static bool is_doubtful(const struct mutex_waiter *list, size_t nr, const struct mutex_waiter *w)
 {
-	if (!w->refused || w->owner != w->tid)
+	if (!w->refused || w->owner != w->own_tid)
 		return false;
 	for (size_t i = 0; i < nr; i++)
-		if (&list[i] != w && list[i].waits && list[i].owner == w->tid)
+		if (&list[i] != w && list[i].waits && list[i].owner == w->own_tid)
 			return true;
 	return false;
 }
@@ -488,10 +488,13 @@ void mutex_resolve(struct mutex_waiter *list, size_t nr)
 {
 	size_t *walk = calloc(nr + 1, sizeof(*walk));
 
-	qsort(list, nr, sizeof(*list), by_tid);
+	qsort(list, nr, sizeof(*list), by_own_tid);
 	for (size_t i = 0; i < nr; i++)
 		if (list[i].waits)
 			find_owner(list, nr, &list[i]);
+	for (size_t i = 0; i < nr; i++)
+		if (list[i].waits && list[i].owner && !list[i].foreign)
+			list[i].owner = mutex_waiter(list, nr, list[i].owner)->tid;
 	if (walk)
 		find_cycles(list, nr, walk);
 	free(walk);

@@ -18,6 +18,7 @@
 /**
  * struct mutex_waiter - a thread of the process, and the mutex that it waits for
  * @tid: thread ID.
+ * @own_tid: the same in the process's own PID namespace, as mutexes have it.
  * @stopped: its registers and the mutexes were read while all threads stood still.
  * @waits: it waits for a mutex. The members below are valid only then.
  * @certain: everything that is said could be verified.
@@ -26,7 +27,8 @@
  * @refused: the kernel refused the mutex, which inherits priorities, because the thread would wait for
  *	itself, or because the owner has ended. The thread waits for ever.
  * @mutex: address of the mutex. 0: of one that was refused it is not known.
- * @owner: ID of the thread that has the mutex, as the mutex says; 0 if it does not say.
+ * @owner: ID of the thread that has the mutex, 0 if the mutex does not say it: the thread's own one until
+ *	mutex_resolve() has found the thread.
  * @foreign: the process has no thread @owner.
  * @next: the owner, if it waits, too, and neither of the two waits for a limited time; or NULL. Set
  *	by mutex_resolve().
@@ -35,6 +37,7 @@
  */
 struct mutex_waiter {
 	int tid;
+	int own_tid;
 	bool stopped;
 	bool waits;
 	bool certain;
@@ -75,13 +78,13 @@ void mutex_find(int arch, struct shstk_symproc *proc, const struct trace_thread 
 
 /**
  * mutex_resolve() - find the owners among the threads, and the cycles
- * @list: all threads of the process. They are sorted by thread ID.
+ * @list: all threads of the process. They are sorted by their own thread IDs.
  * @nr: number of threads.
  */
 void mutex_resolve(struct mutex_waiter *list, size_t nr);
 
-/* Returns the thread @tid of a list that is sorted by thread ID, or NULL. */
-struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int tid);
+/* Returns the thread with that own ID of a list that is sorted by these, or NULL. */
+struct mutex_waiter *mutex_waiter(struct mutex_waiter *list, size_t nr, int own_tid);
 
 /* Compares as strcmp(3) does. Returns 0 if both wait for the same mutex alike, or for none. */
 int mutex_compare(const struct mutex_waiter *a, const struct mutex_waiter *b);

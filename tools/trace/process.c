@@ -99,6 +99,7 @@ struct trace {
 	const struct trace_opts *opts;
 	int pid;
 	int number; /* ID of a thread that has not ended; only such a thread has maps */
+	bool is_apart; /* the process is in another PID namespace */
 	struct traced_thread *threads;
 	unsigned int nr;
 	struct map_range *ranges;
@@ -113,7 +114,7 @@ struct trace {
 	struct goroutine_source source;
 	struct goroutines *goroutines;
 	struct waiting_tasks tasks;
-	struct mutex_waiter *waiters; /* one for each thread, sorted by thread ID */
+	struct mutex_waiter *waiters; /* one for each thread, sorted by own_tid */
 	uint64_t pause; /* ns */
 	int err; /* result of the thread that traces */
 };
@@ -219,6 +220,7 @@ static int seize_new(struct trace *t)
 			continue;
 		}
 		thread->trace.tid = tid;
+		thread->trace.own_tid = t->is_apart ? task_own_id(t->pid, tid) : tid;
 		thread->seized = true;
 		t->nr++;
 		found++;
@@ -657,15 +659,37 @@ static bool all_stopped(struct trace *t)
 	return ret;
 }
 
+/* Returns the ID of the thread whose own one is that; 0: there is none. */
+static int find_own(const struct trace *t, int own_tid)
+{
+	for (unsigned int i = 0; i < t->nr; i++)
+		if (t->threads[i].trace.own_tid == own_tid)
+			return t->threads[i].trace.tid;
+	return 0;
+}
+
+/* Takes the tasks. The process's memory has its own IDs of the threads that run them. */
+static int take_tasks(struct trace *t)
+{
+	int err;
+
+	interpreted_hold(&t->interpreted);
+	err = all_stopped(t) ? waiting_tasks_take(&t->tasks, &t->interpreted) : -EBUSY;
+	for (size_t i = 0; !err && t->is_apart && i < t->tasks.all->nr; i++) {
+		struct awaits_task *task = t->tasks.all->tasks[i];
+
+		task->tid = task->tid ? find_own(t, task->tid) : 0;
+	}
+	return err;
+}
+
 /* Takes what is read while all threads stand still. */
 static int take_still(struct trace *t)
 {
 	if (t->goroutines)
 		return goroutines_take(t->goroutines);
-	if (t->opts->tasks) {
-		interpreted_hold(&t->interpreted);
-		return all_stopped(t) ? waiting_tasks_take(&t->tasks, &t->interpreted) : -EBUSY;
-	}
+	if (t->opts->tasks)
+		return take_tasks(t);
 	return shstk_space_has_go(t->space) ? take_copied(t, true) : 0;
 }
 
@@ -811,6 +835,7 @@ static int find_mutexes(struct trace *t)
 		struct mutex_waiter *w = &t->waiters[i];
 
 		w->tid = thread->trace.tid;
+		w->own_tid = thread->trace.own_tid;
 		w->stopped = thread->in_time;
 		if (thread->in_time)
 			mutex_find(OWN_ARCH, t->proc, &thread->trace, read_memory, &reader, w);
@@ -818,7 +843,7 @@ static int find_mutexes(struct trace *t)
 	mutex_resolve(t->waiters, t->nr);
 	for (unsigned int i = 0; i < t->nr; i++)
 		t->threads[i].trace.waiter =
-			mutex_waiter(t->waiters, t->nr, t->threads[i].trace.tid);
+			mutex_waiter(t->waiters, t->nr, t->threads[i].trace.own_tid);
 	return 0;
 }
 
@@ -1037,6 +1062,7 @@ static int try_process(const struct trace_opts *opts, bool last)
 	int err;
 
 	t.number = tasks_living(t.pid);
+	t.is_apart = task_own_id(t.pid, t.number) != 0;
 	t.interpreted.arch = OWN_ARCH;
 	t.interpreted.read = read_live;
 	t.interpreted.arg = &t;

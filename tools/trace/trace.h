@@ -111,6 +111,7 @@ struct mutex_waiter;
 /**
  * struct trace_thread - a thread and its stacks
  * @tid: thread ID.
+ * @own_tid: the same in the process's own PID namespace, as its memory has it.
  * @comm: its name.
  * @note: what the thread was doing, such as "sleeping"; or NULL.
  * @held_up: why the thread does not stop; "" if it stopped or ended.
@@ -127,6 +128,7 @@ struct mutex_waiter;
  */
 struct trace_thread {
 	int tid;
+	int own_tid;
 	char comm[64];
 	const char *note;
 	char held_up[160];
