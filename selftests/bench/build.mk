@@ -62,6 +62,10 @@ $(BENCH)/compile: $(BENCH)/compile.o $(B)/lib/native/libshstk.a
 $(BENCH)/overhead: $(BENCH)/overhead.o $(BENCH)/chain_nofp1024.o
 	$(call say,LD,$@)$(CC) -o $@ $^
 
+$(BENCH)/allocate: $(BENCH)/allocate.o
+	$(call say,LD,$@)$(CC) -o $@ $< -lpthread
+$(BENCH)/allocate.o: BENCH_FP := $(BENCH_NOFP)
+
 $(BENCH)/cost.so: $(BENCH)/cost.o
 	$(call say,LD,$@)$(CC) -shared -o $@ $<
 $(BENCH)/cost.o: BENCH_FP := -fPIC
@@ -82,7 +86,7 @@ $(BENCH)/memo_test: $(patsubst %,$(BENCH)/%.o,memo_test chain_fp chain_nofp \
 		chain_nofp1024) $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(CC) -Wl,--wrap=scratch_call -o $@ $^
 
-CHECK += $(BENCH)/memo_test
+CHECK += $(BENCH)/memo_test selftests/bench/missed_test.py
 
 BENCH_ARM64 := $(patsubst %,$(BENCH)/arm64/%.o,memo_test chain_fp chain_nofp chain_nofp1024)
 
@@ -107,10 +111,10 @@ bench bench-bpf bench-crowd bench-flood bench-heap bench-instr bench-languages b
 	$(Q).ci/packages-install build bench
 	$(Q)$(MAKE) --no-print-directory run-$@
 
-run-bench: all $(BENCH)/bench $(BENCH)/compile $(BENCH)/overhead $(BENCH)/cost.so
+run-bench: all $(BENCH)/bench $(BENCH)/compile $(BENCH)/overhead $(BENCH)/cost.so $(BENCH)/allocate
 	$(Q)selftests/bench/run $(B) $(if $(QUICK),-q)
 
-run-bench-heap: all $(BENCH)/cost.so
+run-bench-heap: all $(BENCH)/cost.so $(BENCH)/allocate
 	$(Q)selftests/bench/heap $(B) $(if $(QUICK),-q)
 
 run-bench-instr: $(BENCH)/bench all
