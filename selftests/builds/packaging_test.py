@@ -601,5 +601,19 @@ def versions_are_the_same():
     check(version == debian == rpm == changes, f'{version}, {debian}, {rpm}, {changes}')
 
 
+@test
+def wrong_words_are_refused():
+    """packages: a test, a suite or a commit that is not known ends it before anything is built"""
+    need('bash')
+    nothing = clean_environment(SHSTK_CACHE=f'{TMP}/cache', SHSTK_MIRROR='http://127.0.0.1:1')
+    for words, wanted in ((['--only', 'builds,nothing', 'trixie'], 'nothing: no such test'),
+                          (['nowhere'], 'nowhere: no such suite'),
+                          (['--from', 'never', 'trixie'], 'never: no such commit')):
+        done = subprocess.run(['selftests/builds/packages', *words], capture_output=True, text=True,
+                              env=nothing, timeout=LIMIT, check=False)
+        check(done.returncode == 1 and wanted in done.stderr and not done.stdout,
+              f'{words}: {done.returncode}, {done.stdout}{done.stderr}')
+
+
 if __name__ == '__main__':
     sys.exit(main())
