@@ -338,14 +338,22 @@ static unsigned int misses_of_process(const struct mm_struct *mm)
 	return nr;
 }
 
-/* Takes a free slot, which the caller then owns. Returns NULL if there is none. */
+/*
+ * Takes a free slot, which the caller then owns. Returns NULL if there is none. A cmpxchg takes the
+ * line of the slot from all other CPUs, which look at it for their own misses, also where it fails:
+ * so the state is read first.
+ */
 static struct miss *free_slot(void)
 {
 	int i;
 
-	for (i = 0; i < NR_MISSES; i++)
-		if (atomic_cmpxchg_acquire(&misses[i].state, MISS_FREE, MISS_BUSY) == MISS_FREE)
+	for (i = 0; i < NR_MISSES; i++) {
+		atomic_t *state = &misses[i].state;
+
+		if (atomic_read(state) == MISS_FREE &&
+		    atomic_cmpxchg_acquire(state, MISS_FREE, MISS_BUSY) == MISS_FREE)
 			return &misses[i];
+	}
 	return NULL;
 }
 
