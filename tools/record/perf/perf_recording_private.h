@@ -9,6 +9,7 @@
  *	sums.c             what the kernel counted and lost, over all these rings
  *	vary.c             periods for threads that are shorter than a period
  *	losses.c           says which CPUs lost most
+ *	callchain_beside.c callchains that the walker writes beside samples
  */
 #ifndef TOOLS_RECORD_PERF_PERF_RECORDING_PRIVATE_H
 #define TOOLS_RECORD_PERF_PERF_RECORDING_PRIVATE_H
