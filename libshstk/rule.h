@@ -69,6 +69,17 @@ static inline bool rule_off_fits(int64_t off)
 	return !(off & 7) && off >= -RULE_OFF_MAX && off < RULE_OFF_MAX;
 }
 
+/*
+ * Returns whether @row, which is marked as that of a signal frame, is of a function that was called: its return
+ * address is where a call has pushed it. OCaml's runtime marks all functions that go from one stack to another,
+ * since debuggers let callers be on a stack at a lower address for signal frames only.
+ */
+static inline bool rule_was_called(const struct machine *m, const struct cfi_row *row)
+{
+	return !m->ra_in_reg && row->ra == m->ra && row->type[m->ra] == REG_AT_CFA &&
+	       row->val[m->ra] == 8 * m->ra_off && row->type[m->sp] == REG_SAME;
+}
+
 /* Returns the rule for @row on machine @m, or RULE_FULL if the row does not fit into a rule. */
 uint64_t rule_from_row(const struct machine *m, const struct cfi_row *row);
 

@@ -224,7 +224,7 @@ static int step_row_in(void *mem, void *arg)
 	err = find_return(v, c, row, &ra, &guess);
 	if (err)
 		return err;
-	if (row->signal_frame)
+	if (row->signal_frame && !rule_was_called(v->m, row))
 		return leave_signal_frame(v, c, &s->next, ra);
 	/*
 	 * Such frames may take no room on the stack: a marker's trampoline, and code that keeps

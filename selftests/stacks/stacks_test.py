@@ -551,15 +551,25 @@ def coroutine():
     check_stacks('coroutine', chain, '--via=agent')
 
 
+def check_lines_of_calls(thread):
+    """Checks that the callers of these functions are at the lines of the calls, not behind them."""
+    for called, frame in zip(thread['frames'], thread['frames'][1:]):
+        if called['function'].startswith('run_') and frame['line']:
+            with open(frame['file'], encoding='utf-8') as source:
+                line = source.readlines()[frame['line'] - 1]
+            check('run_' in line, f'{frame}')
+
+
 @test
 def lower_stack():
     """code on stacks that lie above those of its callers, as OCaml 5 has them: all callers"""
-    chain = ['innermost', 'run_by_register', 'inner', 'run_on', 'middle', 'run_on', 'outer', 'run_on',
+    chain = ['innermost', 'run_by_register', 'inner', 'run_on', 'middle', 'run_on', 'outer', 'run_by_link',
              'outermost', 'run_on', 'main']
     with Target('lower_stack') as pid:
         thread = threads_of(pid, '--source=unwind')[0]
         check(has_chain(names_of(thread), chain) and thread['complete'], f'{thread}')
         check(not any(frame['guess'] for frame in thread['frames']), 'it was guessed')
+        check_lines_of_calls(thread)
 
 
 @test
@@ -568,7 +578,7 @@ def stacks_in_a_circle():
     with Target('lower_stack', 'circle') as pid:
         thread = threads_of(pid, '--source=unwind')[0]
         names = names_of(thread)
-        check(has_chain(names, ['middle', 'run_on', 'outer', 'run_on', 'outermost', 'run_on', 'middle']),
+        check(has_chain(names, ['middle', 'run_on', 'outer', 'run_by_link', 'outermost', 'run_on', 'middle']),
               f'{names}')
         check(not thread['complete'] and len(names) < 64, f'ends: {thread["end"]}: {names}')
 
