@@ -113,6 +113,7 @@ static inline int ushstk_rule_ok(__u64 rule, unsigned int machine)
 	case SHSTK_RULE_INDEX:
 		return x86 && ushstk_rule_reg(rule) < 16;
 	case SHSTK_RULE_STACK:
+	case SHSTK_RULE_SWITCH:
 		return x86;
 	case SHSTK_RULE_LOAD:
 		return x86 && !(rule & (saved | reg));

@@ -5,10 +5,15 @@
 #ifndef USHSTK_WALK_SPECIAL_X86_H
 #define USHSTK_WALK_SPECIAL_X86_H
 
-/* Passes a frame whose CFA is known; the rest is the same as in the loop. */
-static int step_to(struct walk *w, struct frame *f, const struct packed_rule *rule, u64 cfa)
+static bool behind_call(u64 pc);
+
+/*
+ * Passes a frame whose CFA is known and may be anywhere but where the frame itself is; the rest is
+ * the same as in the loop.
+ */
+static int step_anywhere(struct walk *w, struct frame *f, const struct packed_rule *rule, u64 cfa)
 {
-	if (cfa <= f->sp)
+	if (cfa == f->sp)
 		return WALK_BAD_CFA;
 	if (!load(w, &f->pc, cfa - 8) || (rule->fp && !load(w, &f->fp, at_words(cfa, rule->fp))) ||
 	    (rule->saved && !load(w, &f->other, at_words(cfa, rule->saved))))
@@ -16,6 +21,31 @@ static int step_to(struct walk *w, struct frame *f, const struct packed_rule *ru
 	f->sp = cfa;
 	w->exact = false;
 	return GO_ON;
+}
+
+/* Passes a frame whose caller's frame is on the same stack. */
+static int step_to(struct walk *w, struct frame *f, const struct packed_rule *rule, u64 cfa)
+{
+	return cfa < f->sp ? WALK_BAD_CFA : step_anywhere(w, f, rule, cfa);
+}
+
+/*
+ * Passes a frame of which a word, or a register that is neither stack nor frame pointer, has kept
+ * the caller's stack pointer. The caller's frame may be on another stack, at a lower address, as
+ * those of OCaml 5 are; a call has to be in front of the return address there. Stacks that lead
+ * round in a circle have as many entries as there is room for.
+ */
+static int step_kept(struct walk *w, struct frame *f, const struct packed_rule *rule, u64 cfa)
+{
+	const bool other = cfa < f->sp;
+	int ret;
+
+	if (other && cfa & 7)
+		return WALK_BAD_CFA;
+	ret = step_anywhere(w, f, rule, cfa);
+	if (ret == GO_ON && other && f->pc && !behind_call(f->pc))
+		return WALK_BAD_CFA;
+	return ret;
 }
 
 /*
@@ -34,14 +64,17 @@ static int step_load(struct walk *w, struct frame *f, const struct packed_rule *
 	return ret;
 }
 
-/* Passes a frame that keeps the former stack pointer. */
-static int step_stack(struct walk *w, struct frame *f, const struct packed_rule *rule)
+/*
+ * Passes a frame that keeps the former stack pointer or, with @link, the address of a word that has
+ * it.
+ */
+static int step_stack(struct walk *w, struct frame *f, const struct packed_rule *rule, bool link)
 {
 	u64 cfa;
 
-	if (!load(w, &cfa, f->sp + packed_cfa(rule->cfa)))
+	if (!load(w, &cfa, f->sp + packed_cfa(rule->cfa)) || (link && !load(w, &cfa, cfa)))
 		return WALK_NO_MEMORY;
-	return step_to(w, f, rule, at_words(cfa, packed_reg(rule->cfa)));
+	return step_kept(w, f, rule, at_words(cfa, packed_reg(rule->cfa)));
 }
 
 /*
@@ -74,7 +107,7 @@ static int step_register(struct walk *w, struct frame *f, const struct packed_ru
 	if (w->nr && !careful)
 		return GO_CAREFULLY;
 	value = w->nr ? f->other : walk_arch_register(w->regs, reg);
-	return step_to(w, f, rule, value + packed_cfa(rule->cfa));
+	return step_kept(w, f, rule, value + packed_cfa(rule->cfa));
 }
 
 /*
@@ -99,7 +132,9 @@ static int step_arch(struct walk *w, struct frame *f, const struct packed_rule *
 	case SHSTK_RULE_LOAD:
 		return step_load(w, f, rule);
 	case SHSTK_RULE_STACK:
-		return step_stack(w, f, rule);
+		return step_stack(w, f, rule, false);
+	case SHSTK_RULE_SWITCH:
+		return step_stack(w, f, rule, true);
 	case SHSTK_RULE_INDEX:
 		return step_index(w, f, rule);
 	case SHSTK_RULE_CLONE:

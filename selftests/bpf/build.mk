@@ -74,8 +74,9 @@ $(BPF_B)/shstkd-profile.service: tools/record/shstkd-profile.service
 $(BPF_B)/walk.sh: selftests/bpf/walk.sh
 $(BPF_B)/throw: $(B)/selftests/record/throw
 $(BPF_B)/input.i: $(B)/selftests/kmod/$(ARCH)/input.i
+$(BPF_B)/lower_stack: $(B)/selftests/stacks/lower_stack
 $(addprefix $(BPF_B)/,shstk-walk.bpf.o shstk-stack.bpf.o shstk_stack.bpf.h stacks.bpf.c returned.bpf.c shstk judge \
-		cases.sh walk.sh throw input.i shstkd-profile.service):
+		cases.sh walk.sh throw input.i lower_stack shstkd-profile.service):
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
@@ -111,7 +112,7 @@ $(BPF_B)/late_library.so: selftests/bpf/late_library.c
 
 $(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/naps \
 		$(BPF_B)/spin32 \
-		$(BPF_B)/changes $(BPF_B)/late_library.so \
+		$(BPF_B)/changes $(BPF_B)/late_library.so $(BPF_B)/lower_stack \
 		$(BPF_B)/shstk $(BPF_B)/cases.sh \
 		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))
 	@mkdir -p $(@D)

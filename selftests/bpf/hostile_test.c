@@ -80,7 +80,8 @@ extern const char spin_begin[], spin_end[];
  * Spins with another stack pointer until it is told to stop: it is in a register, and nothing is
  * pushed meanwhile. The compiler says that the CFA is so many bytes above the stack pointer.
  */
-static __attribute__((noinline)) void spin(uint64_t sp)
+void spin(uint64_t sp);
+__attribute__((noinline)) void spin(uint64_t sp)
 {
 	if (sp == OWN_STACK)
 		__asm__ volatile("mov %%rsp, %0" : "=r"(sp));
@@ -241,6 +242,53 @@ static void below_rbx(void)
 	__asm__ volatile("");
 }
 
+/*
+ * Calls spin(OWN_STACK) on the stack at @sp. The word at @sp + 8 says where the caller's stack is, and on that one the
+ * return address is first.
+ */
+void spin_on(uint64_t own, uint64_t sp);
+extern const char spin_on_returns[];
+__asm__(".text\n"
+	".globl spin_on, spin_on_returns\n"
+	"spin_on:\n"
+	"	.cfi_startproc\n"
+	"	push %rbx\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	mov %rsp, %rbx\n"
+	"	mov %rsi, %rsp\n"
+	"	.cfi_remember_state\n"
+	/* CFA = load(rsp + 8) + 8 */
+	"	.cfi_escape 0x0f, 5, 0x77, 8, 0x06, 0x23, 8\n"
+	"	call spin\n"
+	"spin_on_returns:\n"
+	"	mov %rbx, %rsp\n"
+	"	.cfi_restore_state\n"
+	"	pop %rbx\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"	ret\n"
+	"	.cfi_endproc\n");
+
+/* Spins on a stack whose caller's is a lower one, with this return address, and whose caller's is the first one. */
+static void with_lower_stack(const void *return_address)
+{
+	uint64_t *lower = &shared->stack[16], *upper = &shared->stack[WORDS / 2];
+
+	upper[1] = (uintptr_t)lower;
+	lower[0] = (uintptr_t)return_address;
+	lower[2] = (uintptr_t)(upper - 1);
+	spin_on(OWN_STACK, (uintptr_t)upper);
+}
+
+static void stacks_in_a_circle(void)
+{
+	with_lower_stack(spin_on_returns);
+}
+
+static void lower_without_call(void)
+{
+	with_lower_stack(spin_begin);
+}
+
 /* ---- the samples ---- */
 
 static bool is_code(uint64_t addr)
@@ -316,6 +364,9 @@ static const struct forged forged[] = {
 	{ "a stack of random words", at_random, ~0u, 0 },
 	{ "signal frames that lead to themselves", signal_frames, ~END(WHOLE), 0 },
 	{ "return addresses in the kernel", kernel_words, END(NO_CODE), 0 },
+	{ "stacks that lead round in a circle", stacks_in_a_circle, END(ROOM), MAX_CHAIN },
+	{ "a lower stack without a call in front of its return address", lower_without_call,
+	  END(BAD_CFA), 0 },
 	{ "a frame that is found by rbx", below_rbx, END(WHOLE), 7 },
 };
 

@@ -75,6 +75,18 @@ point $? "stacks of the whole system are walked in the kernel"
 system_is_whole
 point $? "the whole system: each stack of the program has all callers"
 
+if [ "$(uname -m)" = x86_64 ]; then
+	chain=';main;run_on;outermost;run_by_link;outer;run_on;middle;run_on;inner;run_by_register;innermost;work '
+	tries=50
+	until record -- "$here/lower_stack" 1 && grep -q "$chain" out.folded || [ $tries = 0 ]; do
+		tries=$((tries - 1))
+	done
+	grep -q "$chain" out.folded
+	point $? "stacks of a program that has several stacks are walked in the kernel"
+	! grep ';work ' out.folded | grep -v "$chain" | grep -qv ';\[truncated\];'
+	point $? "such a stack has all callers, or is copied and truncated"
+fi
+
 record_walked --off-cpu -- "$here/naps"
 status=$?
 point $status "stacks at which a thread leaves its CPU are walked in the kernel"

@@ -12,11 +12,14 @@ void frame_of_jump(
 extern const char frame_of_jump_stays[];
 void returns_nowhere(void); /* its return address is where no code is */
 extern const char returns_nowhere_stays[];
+extern uint64_t *upper_stack; /* room at a higher address than the callers */
 #ifdef __x86_64__
 void stub_first(void); /* a stub of the linker, before it pushes */
 void stub_second(void); /* a stub of the linker, behind the push */
 void frame_of_register(void); /* CFA = r11 + 8 */
 void frame_in_stack(void); /* CFA = load(rsp + 40) + 8 */
+void frame_on_upper(void); /* on that stack: CFA = load(rsp + 40) + 8 */
+void frame_of_link(void); /* on that stack: CFA = load(load(rsp + 40)) + 8 */
 void clone_failed(void); /* behind the system call of clone(), which failed */
 void clone_child(void); /* behind the system call of clone(), which returned 0 */
 extern const char clone_child_stays[]; /* where clone_child() stays afterwards */
@@ -65,6 +68,30 @@ asm("	.text\n"
     "	and $-64, %rsp\n"
     "	mov %rax, 40(%rsp)\n"
     "	.cfi_escape 0x0f, 5, 0x77, 40, 0x06, 0x23, 8\n"
+    "	xor %eax, %eax\n"
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "	.globl frame_on_upper, frame_of_link\n"
+    "frame_on_upper:\n"
+    "	.cfi_startproc\n"
+    "	mov %rsp, %rax\n"
+    "	.cfi_def_cfa_register %rax\n"
+    "	mov upper_stack(%rip), %rsp\n"
+    "	mov %rax, 40(%rsp)\n"
+    "	.cfi_escape 0x0f, 5, 0x77, 40, 0x06, 0x23, 8\n"
+    "	xor %eax, %eax\n"
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "frame_of_link:\n"
+    "	.cfi_startproc\n"
+    "	.cfi_signal_frame\n" /* so marks OCaml's runtime its functions */
+    "	mov %rsp, %rax\n"
+    "	.cfi_def_cfa_register %rax\n"
+    "	mov upper_stack(%rip), %rsp\n"
+    "	mov %rax, 48(%rsp)\n"
+    "	lea 48(%rsp), %rdx\n"
+    "	mov %rdx, 40(%rsp)\n"
+    "	.cfi_escape 0x0f, 6, 0x77, 40, 0x06, 0x06, 0x23, 8\n"
     "	xor %eax, %eax\n"
     "1:	jmp 1b\n"
     "	.cfi_endproc\n"

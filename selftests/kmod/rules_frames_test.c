@@ -399,9 +399,12 @@ static void descend_realigned(int n)
 }
 #endif
 
+uint64_t *upper_stack;
+
 static noinline_ void run_child(void)
 {
 	static char stack[65536];
+	uint64_t room[64];
 	stack_t alt = { .ss_sp = stack, .ss_size = sizeof(stack) };
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
 	char byte;
@@ -411,6 +414,8 @@ static noinline_ void run_child(void)
 	/* Waits until it is told that the probes are there. */
 	if (read(ready[0], &byte, 1) != 1)
 		_exit(1);
+	/* The first stack lies above all memory that is mapped. */
+	upper_stack = room;
 	way->descend(way->depth);
 	asm volatile("");
 }
@@ -814,6 +819,10 @@ static const struct way ways[] = {
 	{ "behind what it pushes", descend, stub_second, 16, NULL, 2, DEPTH, false, false },
 	{ "a CFA in a register", descend, frame_of_register, 64, NULL, 2, DEPTH, false, false },
 	{ "a CFA in the stack", descend, frame_in_stack, 64, NULL, 2, DEPTH, false, false },
+	{ "a CFA on another stack, at a lower address", descend_on_shared, frame_on_upper, 64, NULL,
+	  2, DEPTH, false, false },
+	{ "such a CFA by a word whose address is on the stack", descend_on_shared, frame_of_link,
+	  64, NULL, 2, DEPTH, false, false },
 	{ "a CFA at a register's place", descend, frame_of_index, 64, NULL, 2, DEPTH, false,
 	  false },
 	{ "a CFA that no rule can say", descend, frame_of_no_kind, 32, NULL, 1, DEPTH, false,

@@ -6,6 +6,7 @@
 
 #include <linux/shstk_rules.h>
 
+#include "libshstk/rule.h"
 #include "tools/rules/compile_private.h"
 
 #define X86_RBX 3
@@ -20,7 +21,8 @@
  * struct probe - a made-up state in which an expression is evaluated to see what it computes
  * @regs: registers that the expression may use.
  * @cfa: pushed first, unless NULL.
- * @word: the value of each word of memory.
+ * @word: the value that the first read gets; the second one gets twice as much, and so on.
+ * @first: receives the address of the first read.
  * @addr: receives the address of the last read.
  * @reads: receives the number of reads.
  */
@@ -28,6 +30,7 @@ struct probe {
 	struct regs regs;
 	const uint64_t *cfa;
 	uint64_t word;
+	uint64_t first;
 	uint64_t addr;
 	unsigned int reads;
 };
@@ -35,12 +38,15 @@ struct probe {
 static int probe_read(void *arg, uint64_t addr, void *buf, size_t len)
 {
 	struct probe *p = arg;
+	uint64_t word;
 
+	if (!p->reads)
+		p->first = addr;
 	p->addr = addr;
-	p->reads++;
-	if (len != sizeof(p->word))
+	word = ++p->reads * p->word;
+	if (len != sizeof(word))
 		return -1;
-	memcpy(buf, &p->word, len);
+	memcpy(buf, &word, len);
 	return 0;
 }
 
@@ -181,23 +187,45 @@ static int64_t saved_words(const struct machine *m, const struct cfi_row *row)
 }
 
 /*
+ * Finds out whether the expression is CFA = load(load(sp + @off)) + @more. Returns whether it is.
+ */
+static bool switches_stack(const struct described *d, int64_t *off, uint64_t *more)
+{
+	const struct machine *m = d->img->m;
+	struct probe p = { .regs.known = 1ull << m->sp, .word = 0x50000 };
+	uint64_t cfa;
+
+	p.regs.r[m->sp] = 1ull << 32;
+	if (!evaluate(d, d->row->cfa_off, &p, &cfa) || p.reads != 2 || p.addr != p.word)
+		return false;
+	*off = (int64_t)(p.first - p.regs.r[m->sp]);
+	*more = cfa - 2 * p.word;
+	return true;
+}
+
+/*
  * Makes a rule for code that saves the former stack pointer in its frame, as in libcrypto: CFA =
- * load(sp + off) + more. Returns SHSTK_RULE_CUT if the row is not like that.
+ * load(sp + off) + more. Or it has, on a stack of its own, the address of a word with that of its caller's
+ * stack, as OCaml's has: CFA = load(load(sp + off)) + more. Returns SHSTK_RULE_CUT if the row is not like that.
  */
 static uint64_t stack_expression(const struct described *d)
 {
 	const struct machine *m = d->img->m;
 	const struct cfi_row *row = d->row;
 	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row), off;
-	uint64_t more;
+	uint64_t more, kind = SHSTK_RULE_STACK;
 
-	if (m->arch != SHSTK_ARCH_X86 || fp < 0 || saved < 0 || !loads_cfa(d, m->sp, &off, &more) ||
-	    off & 7 || off < -(1 << 17) || off >= 1 << 17 || more & 7 ||
+	if (m->arch != SHSTK_ARCH_X86 || fp < 0 || saved < 0)
+		return SHSTK_RULE_CUT;
+	if (switches_stack(d, &off, &more))
+		kind = SHSTK_RULE_SWITCH;
+	else if (!loads_cfa(d, m->sp, &off, &more))
+		return SHSTK_RULE_CUT;
+	if (off & 7 || off < -(1 << 17) || off >= 1 << 17 || more & 7 ||
 	    more / 8 > SHSTK_RULE_REG_MASK)
 		return SHSTK_RULE_CUT;
-	return SHSTK_RULE_STACK | more / 8 << SHSTK_RULE_REG_SHIFT |
-	       (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT | (uint64_t)fp << SHSTK_RULE_FP_SHIFT |
-	       (uint64_t)(off / 8) << SHSTK_RULE_CFA_SHIFT;
+	return kind | more / 8 << SHSTK_RULE_REG_SHIFT | (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT |
+	       (uint64_t)fp << SHSTK_RULE_FP_SHIFT | (uint64_t)(off / 8) << SHSTK_RULE_CFA_SHIFT;
 }
 
 /*
@@ -345,8 +373,9 @@ uint64_t kernel_rule(const struct described *d, uint64_t vaddr)
 
 	if (row->type[row->ra] == REG_UNDEFINED)
 		return SHSTK_RULE_END;
-	if (row->signal_frame)
-		return signal_rule(d, vaddr);
+	rule = row->signal_frame ? signal_rule(d, vaddr) : SHSTK_RULE_CUT;
+	if (row->signal_frame && (rule == SHSTK_RULE_SIGNAL || !rule_was_called(m, row)))
+		return rule;
 	if (row->ra != m->ra)
 		return SHSTK_RULE_CUT;
 	rule = frame_rule(d);

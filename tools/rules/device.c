@@ -143,6 +143,7 @@ const char *rules_upload_error(int err)
 		return "not for this machine";
 	case -EDQUOT:
 		return "no room for its table, as files of its owner have a fourth of it: raise /sys/module/shstk_perf/parameters/rules_limit";
+	case -EINVAL: /* of a kind of rule that it does not know */
 	case -E2BIG:
 		return "the module that is loaded is older than this program: modprobe -r shstk_perf, then modprobe shstk_perf";
 	case -ETXTBSY:
