@@ -185,12 +185,13 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php ruby node java hostile trace both processes languages allocations ways tasks tree lent))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here, and of SAMPLES=5000 stacks
-#	how many are right
+#	how many are right; and judge those of OCaml 5 (OCAMLOPT, or EFFECTS: effects.ml compiled elsewhere)
 check-languages:
 	$(Q).ci/packages-install build check
 	$(Q)+$(CHECK_MAKE) run-check-languages
 run-check-languages: all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 	$(Q)selftests/language/languages.py
+	$(Q)selftests/language/ocaml_test.py
 
 #   make check-languages-many  judge a million stacks (SAMPLES) of each of these languages; hours
 check-languages-many:
