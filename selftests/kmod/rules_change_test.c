@@ -27,6 +27,8 @@
 #define FILE_BYTES 2048 /* least bytes that are counted for a file */
 #define FEW 40
 #define ROUNDS 50 /* how often few are listed */
+#define DELAYS 200 /* moments of a load at which a file is written to */
+#define LEAD 2000000 /* ns until both begin */
 #define TIMES 8 /* what an entry among many may take, of what one among few takes */
 
 static int device;
@@ -415,6 +417,92 @@ static void test_share(void)
 	rules_drop_all(device);
 }
 
+/* ---- Changes while the kernel decides whether there is room for a table ---- */
+
+/**
+ * struct late_write - a write to a file at a given time
+ * @path: the file.
+ * @when: the time, as of now_ns().
+ */
+struct late_write {
+	const char *path;
+	uint64_t when;
+};
+
+static void wait_until(uint64_t when)
+{
+	while (now_ns() < when)
+		;
+}
+
+static void *write_late(void *arg)
+{
+	const struct late_write *w = arg;
+
+	wait_until(w->when);
+	rewrite(w->path);
+	return NULL;
+}
+
+/*
+ * Loads a table, and writes to the file that many ns after the load began. *@took becomes the time
+ * of the load in ns. Returns whether the file has a table afterwards.
+ */
+static bool has_table_after(const char *path, uint64_t delay, uint64_t *took)
+{
+	uint64_t begin;
+	struct late_write w = { path, 0 };
+	int fd = make_file(path), err;
+	pthread_t thread;
+	struct stat st;
+	bool has;
+
+	if (fchown(fd, SOME_USER, SOME_USER) || fstat(fd, &st))
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
+	/* Until the next tick; see test_time(). */
+	usleep(20000);
+	begin = now_ns() + LEAD;
+	w.when = begin + delay;
+	if (pthread_create(&thread, NULL, write_late, &w))
+		ksft_exit_fail_msg("pthread_create\n");
+	wait_until(begin);
+	err = rules_load_of(device, fd, &st);
+	*took = now_ns() - begin;
+	pthread_join(thread, NULL);
+	if (err && err != ESTALE && err != ETXTBSY)
+		ksft_exit_fail_msg("%s: %s\n", path, strerror(err));
+	has = !rules_drop(device, fd);
+	close(fd);
+	return has;
+}
+
+/*
+ * Tests writes at many moments of a load. What takes the longest is to add up the tables of the
+ * file's owner, for which the kernel looks at all files if they take more than a fourth of the
+ * room: after it looked at the file, and before the table is there.
+ */
+static void test_race(void)
+{
+	const char *path = FOLDER "/race";
+	struct shstk_rules_info info = { 0 };
+	unsigned int bad = 0;
+	uint64_t usual, took;
+	unsigned long limit;
+
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	limit = (unsigned long)info.limit;
+	make_many(0, MANY);
+	ioctl(device, SHSTK_RULES_INFO, &info);
+	write_limit(2 * (unsigned long)info.bytes);
+	bad += has_table_after(path, 0, &usual);
+	for (int i = 0; i < DELAYS; i++)
+		bad += has_table_after(path, usual * (unsigned int)i / DELAYS, &took);
+	write_limit(limit);
+	remove_many();
+	ksft_test_result(
+		!bad, "a file that is written to at any moment of a load has no table: %u\n", bad);
+}
+
 /* ---- Callers of older versions ---- */
 
 static void test_old_callers(void)
@@ -444,7 +532,7 @@ int main(void)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(27);
+	ksft_set_plan(28);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -462,6 +550,7 @@ int main(void)
 	test_overlay();
 	test_many();
 	test_share();
+	test_race();
 	test_old_callers();
 	rules_drop_all(device);
 	umount2(FOLDER, MNT_DETACH);
