@@ -344,6 +344,12 @@ $(RECORD_ARM64)/libshstk-agent.so: $(AGENT_SRC) $(wildcard tools/inject/agent/*.
 $(RECORD_ARM64)/target: $(TARGET_SRC)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $(filter %.c,$^)
+$(RECORD_ARM64)/target-static: $(TARGET_SRC)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -DSTATIC -static -o $@ $(filter %.c,$^)
+$(RECORD_ARM64)/filter_test: selftests/record/filter_test.c tools/inject/agent/filter.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -static -MMD -MP -o $@ $^
 $(RECORD_ARM64)/deep: selftests/record/deep.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(RECORD_CC:$(CC)%=$(ARM64)gcc%) -o $@ $<
@@ -440,6 +446,9 @@ compare_words = $(call record_words,$(1))$(subst $() ,,$(RECORD_COMPARE_$(1):%=$
 
 ifneq ($(wildcard $(RECORD_ROOT)/libdw.so.1),)
 GUEST_arm64-7.2 += record:sources=selftests/record/sources.sh$(call compare_words,arm64)
+RECORD_FILTERS := selftests/loader/cases.sh $(addprefix $(RECORD_ARM64)/,shstk libshstk-agent.so target \
+	target-static filter_test)
+GUEST_arm64-7.2 += record:filters=selftests/record/filters.sh$(subst $() ,,$(RECORD_FILTERS:%=$(comma)%))
 GUEST_KMOD_arm64-7.2 += record:perf=selftests/record/perf.sh,full$(call record_words,arm64)
 GUEST_ICOUNT += record:event=selftests/record/event.sh$(call record_words,arm64)
 endif

@@ -5,6 +5,7 @@
  * Random filters are installed in children, which then make the calls.
  */
 #include <errno.h>
+#include <linux/audit.h>
 #include <linux/seccomp.h>
 #include <stddef.h>
 #include <sys/prctl.h>
@@ -177,6 +178,29 @@ TEST(random_filters)
 		SKIP(return, "no filters of system calls here");
 	EXPECT_GT(taken, FILTERS / 2);
 	EXPECT_GT(mixed, 50);
+}
+
+/* One of the calls is permitted on one architecture only. */
+TEST(architecture)
+{
+	static const uint32_t archs[] = { AUDIT_ARCH_X86_64, AUDIT_ARCH_AARCH64, AUDIT_ARCH_I386,
+					  AUDIT_ARCH_ARM };
+
+	for (size_t i = 0; i < ARRAY_SIZE(archs); i++) {
+		struct sock_filter code[] = {
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[0], 0, 3),
+			BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, arch)),
+			BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, archs[i], 1, 0),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | REFUSED),
+			BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+		};
+		int kernel = by_kernel(code, ARRAY_SIZE(code));
+
+		if (kernel == -1)
+			SKIP(return, "no filters of system calls here");
+		EXPECT_EQ(by_agent(code, ARRAY_SIZE(code)), kernel);
+	}
 }
 
 TEST(what_is_not_known_is_forbidden)
