@@ -10,22 +10,26 @@
 #include <linux/user_namespace.h>
 
 /*
- * Returns the user for whom current is counted. In a user namespace all subordinate ids count as
- * the user who created it; if namespaces are nested, as the user who created the outermost one. If
- * root created it, as some container managers do, the kernel knows no more than each id: then two
- * ids count as two users.
+ * Returns the user for whom current is counted. In a user namespace all ids count as the user who
+ * created it. If root created it, as some container managers do, all count as the id that is root in
+ * it. Where that is nobody, or root itself, as in a namespace with the ids of the machine, each id
+ * counts by itself. If namespaces are nested, the outermost one counts.
  *
  * Context: any, including NMI.
  */
 static inline kuid_t rules_user(void)
 {
-	const struct user_namespace *ns = current_user_ns();
+	struct user_namespace *ns = current_user_ns();
+	kuid_t user;
 
 	if (ns == &init_user_ns)
 		return current_uid();
 	while (ns->parent != &init_user_ns)
 		ns = ns->parent;
-	return uid_eq(ns->owner, GLOBAL_ROOT_UID) ? current_uid() : ns->owner;
+	user = ns->owner;
+	if (uid_eq(user, GLOBAL_ROOT_UID))
+		user = make_kuid(ns, 0);
+	return uid_valid(user) && !uid_eq(user, GLOBAL_ROOT_UID) ? user : current_uid();
 }
 
 /* Returns whether a user with @own places may take one from a user with @others places. */

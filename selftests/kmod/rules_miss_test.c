@@ -772,17 +772,17 @@ static void flood_as_other(int ready)
 }
 
 /*
- * For the user namespace with two subordinate ids of the stranger, 1 and 2. The next process
- * becomes next_id.
+ * For the user namespace of @next_owner, the stranger or root, with two subordinate ids, 1 and 2. The
+ * next process becomes next_id.
  */
 static int namespace_ready[2];
-static uid_t next_id;
+static uid_t next_id, next_owner = STRANGER;
 
 static void become_subordinate(int ready)
 {
 	char byte;
 
-	become(STRANGER);
+	become(next_owner);
 	prctl(PR_SET_DUMPABLE, 1);
 	if (unshare(CLONE_NEWUSER) || write(ready, "", 1) != 1 ||
 	    read(namespace_ready[0], &byte, 1) != 1)
@@ -800,7 +800,8 @@ static void flood_subordinate(int ready)
 static bool map_ids(pid_t pid)
 {
 	char path[64], map[128];
-	int n = snprintf(map, sizeof(map), "0 %d 1\n1 %d 2\n", STRANGER, SUBORDINATE);
+	int root = next_owner ? (int)next_owner : SUBORDINATE + 2;
+	int n = snprintf(map, sizeof(map), "0 %d 1\n1 %d 2\n", root, SUBORDINATE);
 
 	for (int i = 0; i < 2; i++) {
 		int fd;
@@ -828,18 +829,6 @@ static bool start_mapped(pid_t *pid, void (*fn)(int ready))
 	return good;
 }
 
-/* Starts the processes of a crowd. Returns how many there are. */
-static int start_crowd(pid_t *pid, void (*fn)(int ready), bool maps)
-{
-	for (int i = 0; i < CROWD; i++) {
-		if (!maps)
-			pid[i] = start_function(fn);
-		else if (!start_mapped(&pid[i], fn))
-			return i + 1;
-	}
-	return CROWD;
-}
-
 /**
  * struct crowd - processes that are sampled as long as the crowd exists
  * @pid: the processes.
@@ -851,6 +840,21 @@ struct crowd {
 	struct sampler sampler[2 * CROWD];
 	int nr;
 };
+
+/* Adds processes to a crowd, with subordinate ids if @maps. Returns whether they have these. */
+static bool start_crowd(struct crowd *c, void (*fn)(int ready), bool maps)
+{
+	bool good = true;
+
+	for (int i = 0; i < CROWD && good; i++) {
+		if (maps)
+			good = start_mapped(&c->pid[c->nr], fn);
+		else
+			c->pid[c->nr] = start_function(fn);
+		c->nr++;
+	}
+	return good;
+}
 
 static void open_crowd(struct crowd *c)
 {
@@ -922,16 +926,17 @@ static void test_subordinate(void)
 {
 	struct crowd *c = calloc(1, sizeof(*c));
 	unsigned int of_other, first, nr = 0;
+	bool good;
 	pid_t other;
 
 	forget_all();
-	c->nr = start_crowd(c->pid, flood_subordinate, true);
+	good = start_crowd(c, flood_subordinate, true);
 	for (int i = 0; i < AGAIN && !nr; i++) {
 		open_crowd(c);
 		close_crowd(c);
 		nr = drain_misses(0, &of_other, &first);
 	}
-	ksft_test_result(c->nr == CROWD && nr && nr <= OF_USER,
+	ksft_test_result(good && nr && nr <= OF_USER,
 			 "subordinate ids of a user are one user: %u files\n", nr);
 	open_crowd(c);
 	copy_self(FOLDER "/turn");
@@ -964,17 +969,17 @@ static void test_users(void)
 {
 	struct crowd *c = calloc(1, sizeof(*c));
 	unsigned int of_other, first, nr;
+	bool good;
 	pid_t other;
 
 	copy_self(FOLDER "/late");
-	c->nr = start_crowd(c->pid, flood_subordinate, true);
-	c->nr += start_crowd(c->pid + c->nr, flood_as_other, false);
+	good = start_crowd(c, flood_subordinate, true) && start_crowd(c, flood_as_other, false);
 	other = start(FOLDER "/late", NULL);
 	forget_all();
 	open_crowd(c);
 	sample(other, 50);
 	nr = sample_and_drain(other, &of_other, &first);
-	ksft_test_result(c->nr == 2 * CROWD && of_other,
+	ksft_test_result(good && of_other,
 			 "who comes when all places are taken gets one: %u of %u\n", of_other, nr);
 	ksft_test_result(sample_and_count(other, FOLDER "/late"),
 			 "and one where ends of chains are counted\n");
@@ -1133,13 +1138,15 @@ static void end_worker(struct worker *w)
 
 /*
  * Tests that processes of two subordinate ids, which could fill all places, have the places of one
- * user. Misses are kept for two seconds, so the places are read until they were full in time.
+ * user, whoever made their user namespace. Misses are kept for two seconds, so the places are read
+ * until they were full in time.
  */
-static void test_places(void)
+static void test_places(uid_t owner)
 {
 	struct worker w[WORKERS];
 	unsigned int nr = 0, most = 0, of_other, first;
 
+	next_owner = owner;
 	for (int i = 0; i < WORKERS; i++) {
 		next_id = 1 + (uid_t)i % 2;
 		start_worker(&w[i], work_subordinate, true);
@@ -1154,7 +1161,10 @@ static void test_places(void)
 	}
 	for (int i = 0; i < WORKERS; i++)
 		end_worker(&w[i]);
-	ksft_test_result(most == OF_USER, "they have the places of one user: %u\n", most);
+	next_owner = STRANGER;
+	ksft_test_result(most == OF_USER,
+			 "ids of a namespace of user %u have the places of one user: %u\n", owner,
+			 most);
 }
 
 /* Returns in how many files of the file system of /tmp chains ended, and in how many of others. */
@@ -1291,7 +1301,7 @@ int main(int argc, char **argv)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(20);
+	ksft_set_plan(21);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -1311,7 +1321,8 @@ int main(int argc, char **argv)
 	test_flood();
 	test_subordinate();
 	test_users();
-	test_places();
+	test_places(STRANGER);
+	test_places(0);
 	test_cuts();
 	test_marks();
 	test_direction();

@@ -265,7 +265,8 @@ struct shstk_rules_list {
  * caller closes the device, and each is kept for two seconds. At most 64 are kept: at most 32 per
  * user, and at most 8 per process. If 64 are not enough, a user who has fewer takes the place of a
  * user who has more. Users are served in turn. All ids of a user namespace count as the user who
- * created it, unless root created it.
+ * created it, or, if root created it, as the id that is root in it, unless that is no id or the
+ * machine's root.
  *
  * A miss does not hold the file. If the process has ended, the next process that runs the file is
  * reported. Files that cannot be opened are not reported. Neither are files that are not regular,
