@@ -176,4 +176,15 @@ def filters_that_cannot_be_read():
         check(result.status == 0, f'{what}: {result.status} {result.err}')
 
 
+@test
+def no_filter_is_installed():
+    """a program that asks whether there are filters of system calls, and installs none, is sampled as before"""
+    result = record(TARGET, 'no-filter', '0.2')
+    if result.status == 4:
+        raise Skip('no filters of system calls')
+    check(result.status == 0, f'{result.status} {result.err}')
+    agrees(result, 'thread_work')
+    check(LEFT_OUT not in result.err, result.err)
+
+
 sys.exit(main())

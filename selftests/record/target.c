@@ -406,6 +406,7 @@ static const struct {
 	{ "vfork-filter", 1, do_vfork_filter },
 	{ "vfork-exec-filter", 1, do_vfork_exec_filter },
 	{ "bad-filter", 1, do_bad_filter },
+	{ "no-filter", 1, do_no_filter },
 	{ "sandbox", 1, do_sandbox },
 	{ "root", 2, do_root },
 	{ "smallstack", 1, do_smallstack },

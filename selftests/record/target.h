@@ -84,6 +84,7 @@ int do_vfork_rights(char **arg);
 int do_vfork_filter(char **arg);
 int do_vfork_exec_filter(char **arg);
 int do_bad_filter(char **arg);
+int do_no_filter(char **arg);
 int do_sandbox(char **arg);
 int do_root(char **arg);
 int do_tracer(char **arg);

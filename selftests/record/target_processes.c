@@ -449,6 +449,18 @@ int do_bad_filter(char **arg)
 	       errno != EFAULT;
 }
 
+/* no-filter SECONDS: asks in both ways whether there are filters of system calls, and works in a new thread. */
+int do_no_filter(char **arg)
+{
+	double s = atof(arg[0]);
+	pthread_t thread;
+
+	if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) != -1 || errno != EFAULT ||
+	    syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, NULL) != -1 || errno != EFAULT)
+		return 4;
+	return pthread_create(&thread, NULL, thread_work, &s) || pthread_join(thread, NULL);
+}
+
 /* Has the C library execute a shell with a command that prints a line. Returns 0, or another number. */
 static int run_shell(const char *how, const char *command)
 {

@@ -39,7 +39,7 @@ static void note_call(long nr, long a, long b, long c)
 	if (nr == SYS_prctl)
 		sandbox_on_prctl(a, b, c);
 	else if (nr == SYS_seccomp && a <= SECCOMP_SET_MODE_FILTER)
-		sandbox_begins(true, a == SECCOMP_SET_MODE_FILTER ? (const void *)c : NULL);
+		sandbox_on_seccomp(a == SECCOMP_SET_MODE_FILTER, c);
 	else if (nr == SYS_clone)
 		rawcall_on_clone(a);
 	if (!next_syscall)

@@ -57,14 +57,25 @@ static inline bool sandbox_tsc_faults(void)
 	return !sys2(SYS_prctl, PR_GET_TSC, &how) && how == PR_TSC_SIGSEGV;
 }
 
+/*
+ * Handles a call that installs a filter or, without @filter, permits a few calls only. Programs ask by a
+ * filter at NULL whether there are filters of system calls: that is an error, and installs none.
+ */
+static inline void sandbox_on_seccomp(bool filter, unsigned long program)
+{
+	if (!filter || program)
+		sandbox_begins(true, filter ? (const void *)program : NULL);
+}
+
 /* Handles a call of prctl() with these arguments. */
 static inline void sandbox_on_prctl(int option, unsigned long arg, unsigned long program)
 {
 	if (option == PR_SET_TSC && arg == PR_TSC_SIGSEGV)
 		sandbox_without_tsc();
-	if (option == PR_SET_SECCOMP || (option == PR_SET_NO_NEW_PRIVS && arg))
-		sandbox_begins(option == PR_SET_SECCOMP,
-			       arg == SECCOMP_MODE_FILTER ? (const void *)program : NULL);
+	if (option == PR_SET_SECCOMP)
+		sandbox_on_seccomp(arg == SECCOMP_MODE_FILTER, program);
+	if (option == PR_SET_NO_NEW_PRIVS && arg)
+		sandbox_begins(false, NULL);
 }
 
 #endif
