@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 UNIT = 64
-HEAD = 256      # bytes of struct heap_image
+HEAD = 320      # bytes of struct heap_image
 TRACE, MAPS, THREAD, PYTHON, CODE = 0x72743031, 0x706d3032, 0x68743033, 0x79703035, 0x6f633036
 SAMPLED, SNAPSHOTS, ALIVE = 4, 8, 16
 BASE = 0x100000000000     # where the program is mapped
