@@ -134,9 +134,10 @@ $(GO_B)/traceback_c_test: selftests/go/traceback_c_test.c $(B)/lib/native/libshs
 		-Wno-unused-parameter -DPLUGIN='"$(abspath $(GO_B))/plugin.so"' -MMD -MP -o $@ $< \
 		$(B)/lib/native/libshstk.a -pthread
 
+# It looks up its own lines, also where the caller's CFLAGS ask for no debug information.
 $(GO_B)/symbolize_test: selftests/go/symbolize_test.c | $(B)/libshstk-go-symbolize.so
 	@mkdir -p $(@D)
-	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) $(KSELFTEST_FLAGS) \
+	$(call say,LD,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(OPT) -g $(KSELFTEST_FLAGS) \
 		-Wno-unused-parameter -MMD -MP -o $@ $< $(B)/libshstk-go-symbolize.so \
 		-Wl,-rpath,$(abspath $(B)) -pthread
 
