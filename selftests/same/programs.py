@@ -301,7 +301,7 @@ SOURCE_TESTS = {
     'bash': ('tests/run-*',
              'export BASH_TSTOUT="$PWD/seen" THIS_SH=/bin/bash TMPDIR="$PWD"; '
              'cd {0}/tests && PATH=$PWD:$PATH sh {1} 2>&1; echo $?'),
-    'perl': ('t/*/*.t', 'cd {0}/t && timeout 300 ./perl {1} 2>&1 | grep -v "^# diff="; '
+    'perl': ('t/*/*.t', 'cd {0}/t && timeout 300 ./perl {1} 2>&1 | grep -av "^# diff="; '
                         'echo ${{PIPESTATUS[0]}}'),
     'git': ('t/t[0-9]*.sh',
             'export GIT_TEST_INSTALLED=/usr/bin TEST_OUTPUT_DIRECTORY="$PWD"; '
