@@ -7,9 +7,9 @@
  * nothing that the sample itself, which has registers and a copy of the stack, would not have.
  *
  * Of processes of which the user's recorder says that they have an interpreter, it reads the frames of
- * that instead, as language.bpf.c does (language_lent.h). Those on the native stack reads another program,
- * which this one calls (lend_native.bpf.c); on arm64 those in the heap, too (lend_language.bpf.c). Where it says that threads publish trace contexts, it writes the
- * thread's before that (context_walk.h).
+ * that instead, as language.bpf.c does (language_lent.h). For those on the native stack it calls another
+ * program (lend_native.bpf.c), on arm64 for those in the heap (lend_language.bpf.c). Where it says that
+ * threads publish trace contexts, it writes the thread's before that (context_walk.h).
  *
  * If the task is not, with all its identities, of the user whose lease it is, nothing is written, and
  * the kernel decides about the sample as without this program.

@@ -20,8 +20,8 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
-    BUILD, HERE, LIMIT, SHSTK, TMP, Process, Skip, check, end_with_parent, in_pid_namespace, main, make_folder, only_child, shstk,
-    stack_lines, test)
+    BUILD, HERE, LIMIT, SHSTK, TMP, Process, Skip, check, end_with_parent, in_pid_namespace, main, make_folder,
+    only_child, shstk, stack_lines, test)
 
 CHAIN = ['inner', 'middle', 'outer', 'main']
 TRIES = 100     # of trace
