@@ -115,7 +115,8 @@ import ctypes, functools, re, time
 cur = (ctypes.c_uint64 * 1).from_address({address})
 with open({path!r}) as file:
     exec(compile(file.read(), {path!r}, 'exec'))
-while time.process_time() < {end}:
+end = time.process_time() + {SECONDS}
+while time.process_time() < end:
     n(400)
 ''')
 
