@@ -554,7 +554,7 @@ def coroutine():
 def check_lines_of_calls(thread):
     """Checks that the callers of these functions are at the lines of the calls, not behind them."""
     for called, frame in zip(thread['frames'], thread['frames'][1:]):
-        if called['function'].startswith('run_') and frame['line']:
+        if (called['function'] or '').startswith('run_') and frame['line']:
             with open(frame['file'], encoding='utf-8') as source:
                 line = source.readlines()[frame['line'] - 1]
             check('run_' in line, f'{frame}')
