@@ -15,6 +15,7 @@
 
 #include "kselftest_harness.h"
 #include "libshstk/shstk_go.h"
+#include "selftests/place.h"
 
 /* Makes a function that the compiler neither inlines nor merges. */
 #ifdef __clang__
@@ -23,9 +24,12 @@
 #define OWN noipa
 #endif
 #define GO __attribute__((OWN, section("gotext")))
-#define SIZE 512 /* no function of this file is larger, in bytes */
-#define C_FUNCTION __attribute__((OWN, aligned(SIZE)))
+#define C_FUNCTION(name) __attribute__((OWN, section("in_" #name)))
 #define MAX 32
+
+PLACE(callback);
+PLACE(middle);
+PLACE(below_go);
 
 extern char __start_gotext[], __stop_gotext[];
 
@@ -50,16 +54,10 @@ static void ask(uintptr_t context, void *ucontext, uintptr_t max)
 		;
 }
 
-/* Returns whether an address is in a function. Go's functions must not be found. */
-static bool is_in(uintptr_t pc, void *function)
-{
-	return pc - (uintptr_t)function < SIZE;
-}
-
 static uintptr_t context;
 
 /* Stands for _cgo_wait_runtime_init_done(), which has returned when the traceback is taken. */
-C_FUNCTION static void make_context(void)
+C_FUNCTION(make_context) static void make_context(void)
 {
 	struct {
 		uintptr_t context;
@@ -75,7 +73,7 @@ static void release_context(void)
 	context = 0;
 }
 
-C_FUNCTION static int overwrite(int n)
+C_FUNCTION(overwrite) static int overwrite(int n)
 {
 	volatile char room[512];
 
@@ -83,19 +81,19 @@ C_FUNCTION static int overwrite(int n)
 	return room[n];
 }
 
-static void (*in_callback)(void);
+static void (*ask_in_callback)(void);
 
 /* An exported Go function as C sees it, with what is called below it. */
-C_FUNCTION static int callback(void)
+C_FUNCTION(callback) static int callback(void)
 {
 	make_context();
 	overwrite(3);
-	in_callback();
-	release_context(); /* after the call, so that in_callback() is no tail call */
+	ask_in_callback();
+	release_context(); /* after the call, so that ask_in_callback() is no tail call */
 	return 1;
 }
 
-C_FUNCTION static int middle(int n)
+C_FUNCTION(middle) static int middle(int n)
 {
 	volatile int got_back = n ? middle(n - 1) : callback();
 
@@ -109,7 +107,7 @@ GO static int go_calls(int n)
 	return got_back + 1;
 }
 
-C_FUNCTION static int below_go(int n)
+C_FUNCTION(below_go) static int below_go(int n)
 {
 	volatile int got_back = go_calls(n);
 
@@ -175,17 +173,17 @@ static bool found_chain(int n)
 {
 	int i;
 
-	if (got.n != n + 2 || !is_in(got.pcs[0], callback))
+	if (got.n != n + 2 || !is_in(callback, got.pcs[0]))
 		return false;
 	for (i = 1; i < got.n; i++)
-		if (!is_in(got.pcs[i], middle))
+		if (!is_in(middle, got.pcs[i]))
 			return false;
 	return true;
 }
 
 TEST_F(go, a_context_leads_to_the_c_functions_below_a_callback)
 {
-	in_callback = ask_by_context;
+	ask_in_callback = ask_by_context;
 	for (int n = 0; n < 25; n++) {
 		below_go(n);
 		EXPECT_TRUE(found_chain(n)) TH_LOG("%d: %d addresses", n, got.n);
@@ -194,7 +192,7 @@ TEST_F(go, a_context_leads_to_the_c_functions_below_a_callback)
 
 TEST_F(go, another_thread_may_ask)
 {
-	in_callback = ask_from_elsewhere;
+	ask_in_callback = ask_from_elsewhere;
 	below_go(7);
 	EXPECT_TRUE(found_chain(7)) TH_LOG("%d addresses", got.n);
 }
@@ -203,17 +201,17 @@ TEST_F(go, a_signal_in_c_is_traced_up_to_go)
 {
 	int i, callbacks = 0;
 
-	in_callback = by_signal;
+	ask_in_callback = by_signal;
 	below_go(3);
 	for (i = 0; i < got.n; i++) {
-		callbacks += is_in(got.pcs[i], callback);
-		EXPECT_FALSE(is_in(got.pcs[i], below_go));
+		callbacks += is_in(callback, got.pcs[i]);
+		EXPECT_FALSE(is_in(below_go, got.pcs[i]));
 		EXPECT_FALSE(got.pcs[i] >= (uintptr_t)__start_gotext &&
 			     got.pcs[i] < (uintptr_t)__stop_gotext);
 	}
 	EXPECT_EQ(callbacks, 1);
 	ASSERT_GT(got.n, 4);
-	EXPECT_TRUE(is_in(got.pcs[got.n - 1], middle));
+	EXPECT_TRUE(is_in(middle, got.pcs[got.n - 1]));
 }
 
 TEST_F(go, no_more_than_was_asked_for)
@@ -278,7 +276,7 @@ TEST_F(go, the_first_sample_of_a_thread_is_as_whole_as_others)
 
 	sigaction(SIGUSR1, &sa, NULL);
 	pthread_barrier_init(&firsts.all, NULL, THREADS);
-	in_callback = by_signal;
+	ask_in_callback = by_signal;
 	for (i = 0; i < THREADS; i++)
 		ASSERT_EQ(pthread_create(&threads[i], NULL, take_first, NULL), 0);
 	for (i = 0; i < THREADS; i++)
@@ -293,7 +291,7 @@ TEST_F(go, the_first_sample_of_a_thread_is_as_whole_as_others)
 	       sum / THREADS * 1e6, worst * 1e6);
 }
 
-C_FUNCTION static void many_contexts(int n)
+C_FUNCTION(many_contexts) static void many_contexts(int n)
 {
 	while (n--) {
 		make_context();
@@ -395,6 +393,13 @@ static void more_contexts(void)
 	many_contexts(101);
 }
 
+/* The limits are those of optimized code. */
+#ifdef __OPTIMIZE__
+#define NEEDS_OPTIMIZED_CODE() ((void)0)
+#else
+#define NEEDS_OPTIMIZED_CODE() SKIP(return, "compiled without optimization")
+#endif
+
 /*
  * 100 us at one instruction per ns, which is slow; and twice the need of a context, which takes 5
  * to 7 ns of 30.
@@ -404,7 +409,10 @@ static void more_contexts(void)
 
 TEST_F(go, a_first_sample_takes_100000_instructions_at_most)
 {
-	long n = count_instructions(NULL, ask_here);
+	long n;
+
+	NEEDS_OPTIMIZED_CODE();
+	n = count_instructions(NULL, ask_here);
 
 	TH_LOG("%ld instructions", n);
 	EXPECT_GT(n, 0);
@@ -413,8 +421,11 @@ TEST_F(go, a_first_sample_takes_100000_instructions_at_most)
 
 TEST_F(go, libraries_that_are_loaded_are_looked_up_by_a_call_of_go)
 {
-	long cold = count_instructions(load_plugin, ask_in_plugin);
-	long warm = count_instructions(load_and_call_go, ask_in_plugin);
+	long cold, warm;
+
+	NEEDS_OPTIMIZED_CODE();
+	cold = count_instructions(load_plugin, ask_in_plugin);
+	warm = count_instructions(load_and_call_go, ask_in_plugin);
 
 	TH_LOG("%ld instructions, %ld once C called Go", cold, warm);
 	EXPECT_GT(warm, 0);
@@ -424,8 +435,11 @@ TEST_F(go, libraries_that_are_loaded_are_looked_up_by_a_call_of_go)
 
 TEST_F(go, or_when_the_range_is_said_again)
 {
-	long cold = count_instructions(load_plugin, ask_in_plugin);
-	long warm = count_instructions(load_and_tell, ask_in_plugin);
+	long cold, warm;
+
+	NEEDS_OPTIMIZED_CODE();
+	cold = count_instructions(load_plugin, ask_in_plugin);
+	warm = count_instructions(load_and_tell, ask_in_plugin);
 
 	TH_LOG("%ld instructions, %ld once it was said again", cold, warm);
 	EXPECT_GT(warm, 0);
@@ -434,8 +448,11 @@ TEST_F(go, or_when_the_range_is_said_again)
 
 TEST_F(go, a_context_takes_few_instructions)
 {
-	long one = count_instructions(one_context, one_context);
-	long more = count_instructions(one_context, more_contexts);
+	long one, more;
+
+	NEEDS_OPTIMIZED_CODE();
+	one = count_instructions(one_context, one_context);
+	more = count_instructions(one_context, more_contexts);
 
 	TH_LOG("%.1f instructions for a context and its release", (more - one) / 100.0);
 	EXPECT_GT(one, 0);

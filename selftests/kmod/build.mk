@@ -5,7 +5,7 @@
 
 KMOD_TEST_CFLAGS := $(CSTD) $(WARN) -Wno-missing-field-initializers -O2 -g \
 	-fomit-frame-pointer -D_GNU_SOURCE -Iselftests/kmod -Iselftests/facts \
-	-Iuapi -Ilibshstk $(KSELFTEST_FLAGS)
+	-I. -Iuapi -Ilibshstk $(KSELFTEST_FLAGS)
 
 CHECK += selftests/kmod/source_test.sh
 

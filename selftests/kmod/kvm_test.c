@@ -17,7 +17,7 @@
 
 #include "busy.h"
 #include "kselftest.h"
-#include "place.h"
+#include "selftests/place.h"
 
 #define OTHER "/sys/module/shstk_perf/chains/other_mode"
 #define SAMPLES 200

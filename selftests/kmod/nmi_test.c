@@ -29,8 +29,8 @@
 #include "need.h"
 #include "nmi/source.h"
 #include "number.h"
-#include "place.h"
 #include "sampler.h"
+#include "selftests/place.h"
 
 #define TARGETS 2
 #define DEPTH 24

@@ -5,8 +5,8 @@
  * Each is alone in a section of its own. A bound that is only not smaller than the function would
  * take in the beginning of whatever the compiler puts behind it.
  */
-#ifndef KMOD_PLACE_H
-#define KMOD_PLACE_H
+#ifndef SELFTESTS_PLACE_H
+#define SELFTESTS_PLACE_H
 
 #include <stdint.h>
 
