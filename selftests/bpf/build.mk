@@ -106,12 +106,15 @@ $(BPF_B)/spin32: selftests/bpf/spin32.c
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -m32 -static -nostdlib -fno-pie -no-pie -fno-stack-protector \
 		-fno-omit-frame-pointer -fno-optimize-sibling-calls -o $@ $< 2>$@.log || \
 		{ printf '#!/bin/sh\nexit 1\n' >$@ && chmod +x $@; }
+# Tables are kept by build IDs.
+$(BPF_B)/spin_unnamed: $(BPF_B)/spin
+	$(Q)objcopy --remove-section .note.gnu.build-id $< $@
 $(BPF_B)/late_library.so: selftests/bpf/late_library.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -fPIC -shared -o $@ $<
 
 $(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/naps \
-		$(BPF_B)/spin32 \
+		$(BPF_B)/spin32 $(BPF_B)/spin_unnamed \
 		$(BPF_B)/changes $(BPF_B)/late_library.so $(BPF_B)/lower_stack \
 		$(BPF_B)/shstk $(BPF_B)/cases.sh \
 		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))

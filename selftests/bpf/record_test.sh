@@ -120,22 +120,26 @@ point $? "stacks of the first event of two are walked in the kernel"
 timeout 200 "$shstk" record --via=bpf --cgroup=/nonexistent -o out.folded -- "$spin" >out 2>&1
 [ $? = 125 ]
 point $? "a recording that cannot begin ends at once"
+# At the first and the last instruction of a function the frame pointer is that of its caller, whose caller is next.
 name="32-bit code: stacks are those that frame pointers lead to"
 if "$here/spin32" 2>out; then
 	record -- "$here/spin32" && grep -q ';_start;outer;middle;innermost ' out.folded &&
-		! grep ';innermost ' out.folded | grep -qv ';_start;outer;middle;innermost '
+		! grep ';innermost ' out.folded | grep -qv ';_start;outer;\(middle;\)\?innermost '
 	point $? "$name"
 else
 	skip "$name" "the compiler or the kernel has no 32-bit code"
 fi
+# With the two others root gives itself up in processes that make tables, as it does not read files otherwise. The
+# program has no build ID, so its table is made by this recording and is in no cache.
+rights=+cap_38,+cap_39,+setuid,+setgid
 cat >bounded <<-END
 	#!/bin/sh
-	exec setpriv --inh-caps=-all,+cap_38,+cap_39 --bounding-set=-all,+cap_38,+cap_39 "$shstk" "\$@"
+	exec setpriv --inh-caps=-all,$rights --bounding-set=-all,$rights "$shstk" "\$@"
 END
 chmod +x bounded
 # Some kernels ask for CAP_SYS_ADMIN where perf events are opened: Debian's, if this is 3.
 if ./bounded --version >out 2>&1 && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
-	(shstk=./bounded && record_walked -- "$spin" && whole)
+	(shstk=./bounded && record_walked -- "$here/spin_unnamed" && whole)
 	point $? "CAP_BPF and CAP_PERFMON are enough"
 else
 	skip "CAP_BPF and CAP_PERFMON are enough" "no such process may record here"
