@@ -13,9 +13,6 @@
 #include "language.h"
 #include "write_chain.h"
 
-#define CALLCHAIN_MAX \
-	127 /* entries, as many as the kernel has room for, unless somebody has changed that */
-
 /**
  * struct frame_records - the state of following frame records
  * @w: what is written. @w->frame.fp is the address of the next record.
@@ -48,8 +45,8 @@ static long pass_record(u32 i, struct frame_records *r)
 	return 0;
 }
 
-/* Writes the callchain in front of the sample. @w has no walk any more. */
-static noinline void write_callchain(struct walk *w, void *ctx)
+/* Writes the callchain, of up to @max entries, in front of the sample. @w has no walk any more. */
+static noinline void write_callchain(struct walk *w, void *ctx, u32 max)
 {
 	struct task_struct *task = current;
 	struct frame_records r = { .w = w };
@@ -61,7 +58,7 @@ static noinline void write_callchain(struct walk *w, void *ctx)
 	w->entry[1] = w->frame.pc;
 	w->first = 2;
 	w->nr = 0;
-	bpf_loop(CALLCHAIN_MAX - 1, pass_record, &r, 0);
+	bpf_loop((max < WALK_CALLCHAIN ? max : WALK_CALLCHAIN) - 1, pass_record, &r, 0);
 	w->end = LANGUAGE_CALLCHAIN;
 	w->chain.guesses = 0;
 	end_chain(w, ctx, 0);

@@ -25,10 +25,11 @@
 #include "language_walk.h"
 #else
 /* On other machines samples have the kernel's callchain. */
-static __always_inline void write_callchain(struct walk *w, void *ctx)
+static __always_inline void write_callchain(struct walk *w, void *ctx, u32 max)
 {
 	(void)w;
 	(void)ctx;
+	(void)max;
 }
 
 /* On other machines a program of its own reads frames, behind this one. */
@@ -167,8 +168,10 @@ static __always_inline bool write_chain(struct walk *w, struct bpf_perf_event_da
 /* Has the sample itself be taken, which may have no callchain of user space. Returns 1. */
 static __always_inline int take_sample(struct walk *w, void *ctx)
 {
-	if (w && is_used(WALK_USES_CALLCHAINS))
-		write_callchain(w, ctx);
+	const u32 what = WALK_USES_CALLCHAINS, *max = bpf_map_lookup_elem(&uses, &what);
+
+	if (w && max && *max)
+		write_callchain(w, ctx, *max);
 	return 1;
 }
 

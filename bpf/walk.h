@@ -36,6 +36,7 @@
 #define WALK_SIGNAL (1ull << 61)
 #define WALK_MARKS (WALK_GUESS | WALK_PC | WALK_SIGNAL)
 #define WALK_KERNEL 128 /* maximum entries of the kernel's part of a chain */
+#define WALK_CALLCHAIN 512 /* maximum entries of a callchain by frame pointers */
 #define WALK_ENTRIES 1024 /* maximum entries of a chain, with its marks; a power of two */
 
 /**
@@ -94,7 +95,8 @@ enum walk_counter {
  * with interpreters, and those that are not walked. The program looks for a process only where that may
  * be found: each look takes it some 100 to 200 instructions.
  *
- * WALK_USES_CALLCHAINS says that samples have no callchain of user space, and want one written beside them.
+ * WALK_USES_CALLCHAINS says that samples have no callchain of user space, and want one written beside them, with
+ * up to so many entries as the entry says.
  */
 enum walk_use {
 	WALK_USES_CONTEXTS,

@@ -6,6 +6,8 @@
 #include <linux/perf_event.h>
 
 #include "bpf/language.h"
+#include "tools/convert/population.h"
+#include "tools/convert/stacks.h"
 #include "tools/perf/rings.h"
 #include "tools/record/perf/callchain_beside.h"
 
@@ -39,7 +41,12 @@ static bool take(const struct written *w, size_t nr)
 
 static struct perf_sample sample_of(int tid, uint64_t pc)
 {
-	return (struct perf_sample){ .tid = tid, .abi = PERF_SAMPLE_REGS_ABI_64, .regs.pc = pc };
+	return (struct perf_sample){
+		.tid = tid,
+		.abi = PERF_SAMPLE_REGS_ABI_64,
+		.regs.pc = pc,
+		.max_chain = SIZE_MAX,
+	};
 }
 
 TEST(the_callchain_becomes_the_samples)
@@ -133,6 +140,39 @@ TEST(as_many_entries_as_there_is_room_for)
 	ASSERT_TRUE(take(&w, WALK_ENTRIES));
 	callchain_beside_add(&beside, &s);
 	EXPECT_EQ(s.chain, &kernel[0]);
+}
+
+TEST(as_many_entries_as_are_asked_for)
+{
+	const uint64_t kernel[] = { PERF_CONTEXT_KERNEL, 0xffffffff81000000 };
+	const struct written w = written(4);
+	struct perf_sample s = sample_of(TID, PC);
+
+	s.chain = kernel;
+	s.nr = 2;
+	s.max_chain = 3;
+	ASSERT_TRUE(take(&w, 4));
+	callchain_beside_add(&beside, &s);
+	EXPECT_EQ(s.nr, 5);
+	ASSERT_EQ(perf_sample_user(&s).nr, 2);
+	EXPECT_EQ(perf_sample_user(&s).max, 2);
+	EXPECT_EQ(perf_sample_user(&s).ips[1], PC + 0x10);
+}
+
+TEST(a_stack_whose_callchain_was_lost_is_not_complete)
+{
+	static struct stacks st = { .source = STACK_COPIES };
+	struct perf_sample s = sample_of(TID, PC);
+	struct population all = { .live = false };
+	struct process p = { .pid = TID };
+	struct task t = { .process = &p };
+	struct stack stack;
+
+	s.abi = PERF_SAMPLE_REGS_ABI_32;
+	ASSERT_EQ(stacks_make(&st, &all, &t, &s, NULL, NULL, &stack), 0);
+	ASSERT_EQ(stack.nr, 1);
+	EXPECT_EQ(stack.pcs[0], PC);
+	EXPECT_NE(stack.end, SHSTK_END_COMPLETE);
 }
 
 /* Returns whether samples of the event have the kernel's callchain of user space. */

@@ -80,9 +80,10 @@ int walker_leave(const struct walker *w, int pid)
 	return -EOPNOTSUPP;
 }
 
-int walker_write_callchains(const struct walker *w)
+int walker_write_callchains(const struct walker *w, unsigned int max)
 {
 	(void)w;
+	(void)max;
 	return -EOPNOTSUPP;
 }
 
@@ -490,11 +491,9 @@ const struct bpf_loaded *walker_loaded(const struct walker *w)
 	return &w->loaded;
 }
 
-/* Tells the program that there is something for it to do. */
-static int use(const struct walker *w, __u32 what)
+/* Tells the program that there is something for it to do, @value is how much of it. */
+static int use(const struct walker *w, __u32 what, __u32 value)
 {
-	const __u32 value = 1;
-
 	return bpf_loaded_set(&w->loaded, "uses", &what, &value);
 }
 
@@ -503,13 +502,15 @@ int walker_leave(const struct walker *w, int pid)
 	const __u32 key = pid, value = 1;
 	const int err = bpf_loaded_set(&w->loaded, "left", &key, &value);
 
-	return err ? err : use(w, WALK_USES_LEFT);
+	return err ? err : use(w, WALK_USES_LEFT, 1);
 }
 
-int walker_write_callchains(const struct walker *w)
+int walker_write_callchains(const struct walker *w, unsigned int max)
 {
 	/* On arm64 32-bit code has frame records of several kinds, which the program does not know. */
-	return perf_regs_arch() == SHSTK_ARCH_X86 ? use(w, WALK_USES_CALLCHAINS) : -EOPNOTSUPP;
+	if (perf_regs_arch() != SHSTK_ARCH_X86 || max > WALK_CALLCHAIN)
+		return -EOPNOTSUPP;
+	return use(w, WALK_USES_CALLCHAINS, max);
 }
 
 int walker_set_next(const struct walker *w, int program)

@@ -67,10 +67,11 @@ int walker_start(struct walker *w, struct reason *why);
 bool walker_started(const struct walker *w);
 
 /*
- * Has the callchain of user space be written beside each sample that is taken, since the events' samples have
- * none (@no_user of struct perf_opts). Returns 0 or a negative errno; it cannot be had on arm64.
+ * Has the callchain of user space be written beside each sample that is taken, with up to @max entries, since the
+ * events' samples have none (@no_user of struct perf_opts). Returns 0 or a negative errno; it cannot be had on arm64,
+ * nor with more than WALK_CALLCHAIN entries.
  */
-int walker_write_callchains(const struct walker *w);
+int walker_write_callchains(const struct walker *w, unsigned int max);
 
 /*
  * Returns whether @pid, a child of this process that has ended, was the process that makes tables. From

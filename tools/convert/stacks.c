@@ -58,6 +58,13 @@ static void add_user_chain(struct stacks *st, const struct perf_sample *sample, 
 {
 	const struct callchain chain = perf_sample_user(sample);
 
+	/* A walker wrote it beside the sample, where there was no room for it. */
+	if (!chain.nr && sample->abi == PERF_SAMPLE_REGS_ABI_32) {
+		st->marks[s->nr] = SHSTK_MARK_PC;
+		st->pcs[s->nr++] = sample->regs.pc;
+		s->end = SHSTK_END_NO_RULE;
+		return;
+	}
 	add_chain(st, sample, PERF_CONTEXT_USER, STACKS_MAX, s);
 	s->end = chain.nr >= chain.max ? SHSTK_END_CAPACITY : SHSTK_END_COMPLETE;
 }

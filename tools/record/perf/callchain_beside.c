@@ -21,6 +21,15 @@ bool callchain_beside_take(struct callchain_beside *b, int tid, const void *reco
 	return true;
 }
 
+/* Cuts the callchain as the kernel does, for which the entries of both parts count. */
+static void cut(struct perf_sample *sample)
+{
+	const struct callchain user = perf_sample_user(sample);
+
+	if (user.nr > user.max)
+		sample->nr -= user.nr - user.max;
+}
+
 void callchain_beside_add(struct callchain_beside *b, struct perf_sample *sample)
 {
 	const size_t room = CALLCHAIN_BESIDE_MAX - b->nr;
@@ -37,4 +46,5 @@ void callchain_beside_add(struct callchain_beside *b, struct perf_sample *sample
 		memcpy(b->chain + room - sample->nr, sample->chain, sample->nr * sizeof(*b->chain));
 	sample->chain = b->chain + room - sample->nr;
 	sample->nr += b->nr;
+	cut(sample);
 }

@@ -343,7 +343,8 @@ static int begin(struct perf_recording *d, const struct perf_record_opts *opts, 
 	int ret = scope_targets(&d->scope, &rings, &list);
 
 	/* Callchains from shadow stacks are wanted with each sample. */
-	rings.no_user = d->walker && !opts->chains && !walker_write_callchains(d->walker);
+	rings.no_user = d->walker && !opts->chains &&
+			!walker_write_callchains(d->walker, rings.max_stack);
 	if (!ret)
 		ret = perf_rings_open(&rings, &d->rings, why);
 	if (!ret && d->walker) {
