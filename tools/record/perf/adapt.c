@@ -40,6 +40,8 @@ static bool open_rings(struct perf_recording *d, struct perf_opts *opts, pid_t *
 	int err = 0;
 
 	*list = NULL;
+	/* Until walks begin in the rings nobody writes callchains there, without which 32-bit code has no stacks. */
+	opts->no_user = opts->no_user && !d->convert->counts.compat;
 	/* Make room for as many stacks as before. */
 	if (opts->may_shrink)
 		opts->ring_size = perf_ring_size(
