@@ -137,7 +137,7 @@ def in_pid_namespace():
     except OSError as err:
         raise Skip(f'unshare: {err.strerror}') from err
     if ended.returncode:
-        raise Skip(one_line(ended.stderr))
+        raise Skip(' '.join(ended.stderr.split()) or f'unshare ended with {ended.returncode}')
     return begin
 
 
