@@ -69,6 +69,21 @@ count 200 ./crash
 expect "a crash is a failure and names the signal" says "$work/out" \
 	'killed by signal 11 (SIGSEGV)' '^       | its last words$' '^1 passed, 1 failed, 0 skipped$' '^exit 1$'
 
+# Every test may have passed before. python3 starts the run with the signal blocked.
+program late <<'END'
+echo 1..1
+echo "ok 1 before"
+exec python3 -c 'import os, signal
+signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGUSR1])
+os.kill(os.getpid(), signal.SIGUSR1)'
+END
+block='import os, signal, sys
+signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+os.execv(sys.argv[1], sys.argv[1:])'
+(cd "$work" && python3 -c "$block" "$here/selftests/run" --logs "$work/logs" ./late >"$work/out" 2>&1)
+expect "nor does it pass if the run has the signal blocked" says "$work/out" \
+	'exit code 138 although no point failed' '^1 passed, 1 failed, 0 skipped$'
+
 program hang <<'END'
 echo 1..2
 echo "ok 1 before"
@@ -84,6 +99,22 @@ done
 expect "a hang is a failure within its limit" says "$work/out" \
 	"hung: nothing printed for $limit s" '^1 passed, 1 failed, 0 skipped$' '^exit 1$'
 expect "nothing of it is left" gone "$(cat "$work/left")"
+
+# The loop is as above: a stopped keeper has begun the program.
+program stop <<'END'
+echo 1..1
+sleep 1000 &
+echo $! >stopped
+kill -STOP $PPID
+wait
+END
+for limit in 4 8 16 32 64; do
+	count $limit ./stop
+	[ ! -s "$work/stopped" ] || break
+done
+expect "a program that stops what waits for it is ended, too" says "$work/out" \
+	"hung: nothing printed for $limit s" '^exit 1$'
+expect "and nothing of it is left" gone "$(cat "$work/stopped")"
 
 program slow <<'END'
 echo 1..3
