@@ -191,7 +191,7 @@ check-languages:
 	$(Q)+$(CHECK_MAKE) run-check-languages
 run-check-languages: all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/word.node
 	$(Q)selftests/language/languages.py
-	$(Q)selftests/language/ocaml_test.py
+	$(Q)selftests/language/ocaml_test.py || [ $$? = 4 ]	# skipped without OCaml
 
 #   make check-languages-many  judge a million stacks (SAMPLES) of each of these languages; hours
 check-languages-many:
