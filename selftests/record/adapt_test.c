@@ -197,6 +197,22 @@ static void test_size(void)
 	end();
 }
 
+/* Between the opening of rings and the beginning of walks there nobody writes callchains beside samples. */
+static void test_callchains(void)
+{
+	bool good;
+
+	begin(true, 0);
+	d->opts.no_user = true;
+	too_small();
+	good = change() == 1 && opened.no_user;
+	d->convert->counts.compat = 1;
+	too_small();
+	verdict(good && change() == 1 && !opened.no_user,
+		"rings that replace others have the kernel's callchain where there is 32-bit code");
+	end();
+}
+
 static void test_first_copy(void)
 {
 	struct perf_opts opts = { .freq = 512, .ring_size = 262144, .may_shrink = true };
@@ -374,8 +390,9 @@ static void test_period(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..20");
+	puts("KTAP version 1\n1..21");
 	test_size();
+	test_callchains();
 	test_first_copy();
 	test_scope();
 	test_copies();
