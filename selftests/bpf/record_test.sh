@@ -140,7 +140,7 @@ END
 chmod +x bounded
 # Some kernels ask for CAP_SYS_ADMIN where perf events are opened: Debian's, if this is 3.
 if ./bounded --version >out 2>&1 && [ "$(cat /proc/sys/kernel/perf_event_paranoid)" -le 2 ]; then
-	(shstk=./bounded && record_walked -- "$here/spin_unnamed" && whole)
+	(shstk=./bounded && record_walked -- "$here/spin_unnamed" 2 && whole)
 	point $? "CAP_BPF and CAP_PERFMON are enough"
 else
 	skip "CAP_BPF and CAP_PERFMON are enough" "no such process may record here"
