@@ -11,9 +11,9 @@
 
 /*
  * Returns the user for whom current is counted. In a user namespace all ids count as the user who
- * created it. If root created it, as some container managers do, all count as the id that is root in
- * it. Where that is nobody, or root itself, as in a namespace with the ids of the machine, each id
- * counts by itself. If namespaces are nested, the outermost one counts.
+ * created it. If root created it, as some container managers do, all count as the id that is root
+ * in it. Where that is nobody, or root itself, as in a namespace with the ids of the machine, each
+ * id counts by itself. If namespaces are nested, the outermost one counts.
  *
  * Context: any, including NMI.
  */
