@@ -141,11 +141,16 @@ def in_pid_namespace():
     return begin
 
 
+def children_of(pid):
+    """The process IDs of the children that the first thread of a process has, the oldest first."""
+    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
+        return [int(word) for word in file.read().split()]
+
+
 def only_child(pid):
     """The process ID of the child that a process has, as unshare(1) has one."""
-    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
-        child, = file.read().split()
-    return int(child)
+    child, = children_of(pid)
+    return child
 
 
 def need_nobody():

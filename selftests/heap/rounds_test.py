@@ -18,7 +18,7 @@ import urllib.request
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import SHSTK, TMP, Process, Skip, check, main, run, test  # noqa: E402
+from harness import SHSTK, TMP, Process, Skip, check, children_of, main, run, test  # noqa: E402
 
 ROUNDS = int(os.environ.get('ROUNDS') or 100)
 SECONDS = 0.2       # length of a recording
@@ -42,12 +42,6 @@ def wait_for(condition, text):
     while not condition():
         check(time.monotonic() < end, text)
         time.sleep(0.1)
-
-
-def children(pid):
-    """Return the children of a process."""
-    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
-        return [int(word) for word in file.read().split()]
 
 
 def rounds(pid):
@@ -102,10 +96,10 @@ def nginx():
         client = threading.Thread(target=fetch)
         try:
             wait_for(lambda: not socket.socket().connect_ex(('127.0.0.1', port)), 'no nginx')
-            workers = children(process.pid)
+            workers = children_of(process.pid)
             client.start()
             rounds(workers[0])
-            check(children(process.pid) == workers, 'the worker is another one')
+            check(children_of(process.pid) == workers, 'the worker is another one')
         finally:
             end.set()
             client.join()
@@ -136,17 +130,17 @@ def postgres():
                      'no postgres')
             done = run(*bench, '-i', '-q', 'postgres', **who)
             check(done.returncode == 0, done.stderr)
-            before = children(process.pid)
+            before = children_of(process.pid)
             with Process([*bench, '-n', '-c', '2', '-T', '100000', 'postgres'],
                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          **who) as client:
-                wait_for(lambda: len(set(children(process.pid)) - set(before)) >= 2,
+                wait_for(lambda: len(set(children_of(process.pid)) - set(before)) >= 2,
                          'no connections')
-                backend = sorted(set(children(process.pid)) - set(before))[0]
+                backend = sorted(set(children_of(process.pid)) - set(before))[0]
                 try:
                     rounds(backend)
                     check(client.poll() is None, 'pgbench has ended')
-                    check(backend in children(process.pid), 'the backend has ended')
+                    check(backend in children_of(process.pid), 'the backend has ended')
                 finally:
                     client.terminate()
                 said = client.communicate(timeout=PATIENCE)[0]

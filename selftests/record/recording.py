@@ -17,8 +17,8 @@ import subprocess
 import time
 
 from harness import (
-    HERE, LIMIT, SHSTK, check, end_with_parent, lost_records, make_folder, one_line, stack_lines,
-    stolen, tries)
+    HERE, LIMIT, SHSTK, check, children_of, end_with_parent, lost_records, make_folder, one_line,
+    stack_lines, stolen, tries)
 from harness import run as run_here
 
 TARGET = os.path.realpath(os.path.join(HERE, 'target'))
@@ -218,9 +218,8 @@ class Recording:
 
 
 def child_of(pid):
-    """Returns the only child of a process."""
-    with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as file:
-        return int(file.read().split()[0])
+    """Returns the first child of a process."""
+    return children_of(pid)[0]
 
 
 def cpu_time(pid):

@@ -22,7 +22,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import BUILD, HERE, LIMIT, SELFTESTS, TMP, Skip, check, main, test  # noqa: E402
+from harness import (  # noqa: E402
+    BUILD, HERE, LIMIT, SELFTESTS, TMP, Skip, check, children_of, main, test)
 
 SHSTK = os.environ.get('SHSTK') or os.path.join(BUILD, 'shstk')
 FAKE = os.path.join(HERE, 'fake_device.so')
@@ -402,14 +403,10 @@ def stuck():
 
 def await_worker(served):
     """Waits until the daemon has started a worker. Returns its process number."""
-    with open(f'/proc/{served.process.pid}/task/{served.process.pid}/children',
-              encoding='ascii') as children:
-        while True:
-            found = children.read()
-            if found:
-                return int(found)
-            time.sleep(0.05)
-            children.seek(0)
+    while not (found := children_of(served.process.pid)):
+        time.sleep(0.05)
+    worker, = found
+    return worker
 
 
 @test
