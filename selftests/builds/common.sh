@@ -28,8 +28,28 @@ quiet()
 	"$@" >>"$log" 2>&1
 }
 
+# Runs a command while no other run of these scripts changes folder $1 of the cache. Several may run at
+# the same time: one makes the folder, and the others wait. What the command starts does not keep the
+# lock, so a process that stays behind blocks nobody.
+locked()
+{
+	local name=$1
+
+	shift
+	mkdir -p "$SHSTK_CACHE/builds"
+	(
+		flock 8
+		"$@" 8>&-
+	) 8>>"$SHSTK_CACHE/builds/$name.lock"
+}
+
 # Makes the smallest system of suite $1 in folder $2.
 make_base()
+{
+	locked "${2##*/}" base_in "$1" "$2"
+}
+
+base_in()
 {
 	local key=/usr/share/keyrings/debian-archive-keyring.gpg
 
@@ -52,12 +72,16 @@ make_base()
 # Makes the folder of suite $1, with the packages that building and testing need.
 make_folder()
 {
+	locked "$1" folder_with_packages "$1"
+}
+
+folder_with_packages()
+{
 	local d=$SHSTK_CACHE/builds/$1 sum
 
 	sum=$(cat "$top/.ci/packages" "$top/.ci/packages-install" | sha256sum)
 	[ "$(cat "$d.made" 2>/dev/null)" != "$sum" ] || return 0
-	mkdir -p "$SHSTK_CACHE/builds"
-	make_base "$1" "$d" || return 1
+	base_in "$1" "$d" || return 1
 	quiet inside "$1" .ci/packages-install build check demo guest || return 1
 	echo "$sum" >"$d.made"
 }
@@ -67,7 +91,7 @@ add_packages()
 {
 	[ "$2" != - ] || return 0
 	# shellcheck disable=SC2016
-	quiet inside "$1" sh -c 'export DEBIAN_FRONTEND=noninteractive
+	locked "$1" quiet inside "$1" sh -c 'export DEBIAN_FRONTEND=noninteractive
 		for package; do
 			[ "$(dpkg-query -W -f "\${db:Status-Status}" "$package" 2>/dev/null)" = installed ] || {
 				apt-get -q update

@@ -615,5 +615,45 @@ def wrong_words_are_refused():
               f'{words}: {done.returncode}, {done.stdout}{done.stderr}')
 
 
+LOCKED = ('top=. && . selftests/guest/common.sh && . selftests/builds/common.sh && '
+          'locked suite sh -c "$1"')
+
+
+def wait_until(holds):
+    """Wait until a function returns true."""
+    end = time.monotonic() + LIMIT
+    while not holds():
+        check(time.monotonic() < end, 'waited for nothing')
+        time.sleep(0.01)
+
+
+def is_waited_for(file):
+    """Whether a process waits for the lock of a file."""
+    inode = f':{os.stat(file).st_ino} '
+    return any('->' in line and inode in line for line in content('/proc/locks').splitlines())
+
+
+@test
+def runs_share_the_cache():
+    """a run waits while another one changes a folder of the cache"""
+    need('bash', 'flock', 'git')
+    with tempfile.TemporaryDirectory(dir=TMP) as cache:
+        said, go = f'{cache}/said', f'{cache}/go'
+        os.mkfifo(go)
+
+        def start(commands):
+            """Run commands with the lock of a folder."""
+            return subprocess.Popen(['bash', '-c', LOCKED, 'bash', commands],
+                                    env=clean_environment(SHSTK_CACHE=cache))
+        first = start(f'echo begins >>{said}; read line <{go}; echo ends >>{said}')
+        wait_until(lambda: os.path.exists(said) and content(said) == 'begins\n')
+        second = start(f'echo follows >>{said}')
+        wait_until(lambda: second.poll() is not None or is_waited_for(f'{cache}/builds/suite.lock'))
+        with open(go, 'w', encoding='ascii') as file:
+            file.write('\n')
+        check(first.wait(LIMIT) == 0 and second.wait(LIMIT) == 0, 'an error')
+        check(content(said) == 'begins\nends\nfollows\n', content(said))
+
+
 if __name__ == '__main__':
     sys.exit(main())
