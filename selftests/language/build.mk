@@ -149,7 +149,7 @@ selftests/language/trace_test.py selftests/language/java_test.py: | all
 selftests/language/tree_test.py: | all $(LANGUAGE_B)/newer/python3 $(LANGUAGE_B)/free_threaded/python3
 selftests/language/allocations_test.py: | all $(LANGUAGE_B)/late.so $(LANGUAGE_B)/embed
 selftests/language/both_test.py: | all
-selftests/language/languages_test.py: | all $(LANGUAGE_B)/newer/node $(LANGUAGE_B)/free_threaded/python3
+selftests/language/languages_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,word.node newer/node free_threaded/python3)
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
 

@@ -234,8 +234,10 @@ def make_cells(stacks):
 
 
 def judge_python(folder, options):
-    return Stacks(folder, ['python3', os.path.join(FOLDER, 'program.py'), os.path.join(folder, 'word'),
-                           folder, '1000000'], Judge, options)
+    command = ['python3', os.path.join(FOLDER, 'program.py'), os.path.join(folder, 'word'), folder]
+    # The judge reads what the program writes when it begins.
+    subprocess.run([*command, '0'], check=True)
+    return Stacks(folder, [*command, '1000000'], Judge, options)
 
 
 def judge_php(folder, options):

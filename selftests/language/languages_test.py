@@ -12,11 +12,13 @@ sys.dont_write_bytecode = True
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [FOLDER, os.path.dirname(FOLDER)]
 from harness import HERE, Process, Skip, check, main, shstk, test    # noqa: E402
-from languages import ROWS, is_installed, record, write_sources    # noqa: E402
+from languages import JUDGES, ROWS, is_installed, record, write_sources    # noqa: E402
 from permitted import (    # noqa: E402
     check_not_refused, skip_for_machine, skip_unless_native_read, skip_unless_read)
+from truth_runs import SKIP    # noqa: E402
 
 SECONDS = 1
+STACKS = '20'   # that are judged of a language
 
 
 def shares_of(wanted, seconds=SECONDS):
@@ -72,6 +74,18 @@ def node():
         shown = re.search('[1-9][0-9]* of [0-9]* stacks of interpreters show the functions', said)
         seconds *= 2
     check(shown, said)
+
+
+@test
+def judged():
+    """stacks of each language that is judged by its program's word are compared with it"""
+    for name in filter(is_installed, JUDGES):
+        with tempfile.TemporaryDirectory() as folder:
+            stacks = JUDGES[name](folder, ('-n', STACKS, '-f', '1999'))
+        if stacks.status == SKIP:
+            raise Skip(f'{name}: {stacks.last}')
+        check(not stacks.complaint(), f'{name}: {stacks.complaint()}')
+        check(stacks.judge.counts['compared'], f'{name}: none is: {stacks.judge.counts}')
 
 
 def check_refused(program, words):
