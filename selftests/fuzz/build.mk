@@ -96,16 +96,21 @@ $(FUZZ_B)/debugdata_seed: selftests/fuzz/elf_seed.c
 fuzz selftests/fuzz/run: | $(FUZZ_CORE) $(FUZZ_CORE_SEEDS)
 
 # kernel_rules_fuzz gives tables for shstk_perf.ko to the module's own check. It starts from what
-# the command compiles of the small program.
+# the command compiles of the small program, and of one with other kinds of frames.
 $(FUZZ_B)/kernel_rules_fuzz: selftests/fuzz/kernel_rules_fuzz.c
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -MMD -MP -o $@ $<
 
-$(FUZZ_B)/kernel_rules_seed: $(FUZZ_B)/elf_seed $(B)/shstk
+$(FUZZ_B)/kinds_seed: selftests/fuzz/kinds_seed.c selftests/kmod/rules_frames.h
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CC) -O2 -I. -nostdlib -static -Wl,--build-id -o $@ $<
+
+FUZZ_RULES	:= $(FUZZ_B)/kernel_rules_seed-elf $(FUZZ_B)/kernel_rules_seed-kinds
+$(FUZZ_RULES): $(FUZZ_B)/kernel_rules_seed-%: $(FUZZ_B)/%_seed $(B)/shstk
 	$(call say,GEN,$@)$(B)/shstk rules compile -q -o $@ $<
 
-fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_B)/kernel_rules_seed
+fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_RULES)
 
 # filter_fuzz gives filters of system calls to the agent.
 $(FUZZ_B)/filter_fuzz: selftests/fuzz/filter_fuzz.c tools/inject/agent/filter.c
@@ -122,10 +127,11 @@ $(FUZZ_B)/cache_fuzz: selftests/fuzz/cache_fuzz.c tools/rules/cache.c
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -MMD -MP -o $@ $<
 
-$(FUZZ_B)/cache_seed: $(FUZZ_B)/kernel_rules_seed
+FUZZ_CACHE	:= $(FUZZ_RULES:$(FUZZ_B)/kernel_rules_%=$(FUZZ_B)/cache_%)
+$(FUZZ_CACHE): $(FUZZ_B)/cache_%: $(FUZZ_B)/kernel_rules_%
 	$(Q){ printf '\003'; head -c 96 /dev/zero; cat $<; } >$@
 
-fuzz selftests/fuzz/run: | $(FUZZ_B)/cache_fuzz $(FUZZ_B)/cache_seed
+fuzz selftests/fuzz/run: | $(FUZZ_B)/cache_fuzz $(FUZZ_CACHE)
 
 # python_fuzz gets what a BPF program copied of functions of Python; likewise the others.
 FUZZ_LANGUAGES	:= python php ruby
