@@ -182,6 +182,7 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		-Wno-unused-parameter -MMD -MP -o $@ $@-shstk.o \
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
+CHECK += selftests/language/offsets_test.py
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php ruby node java hostile trace both processes languages allocations ways tasks tree lent))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here, and of SAMPLES=5000 stacks
