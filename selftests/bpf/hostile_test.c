@@ -18,6 +18,7 @@
 #include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "selftests/bpf/refusal.h"
@@ -33,7 +34,7 @@
 #define PAGE 4096
 #define FRAME 256 /* the frame of spin() has fewer bytes */
 #define ENOUGH 5 /* samples in the loop */
-#define PATIENCE 60000 /* ms of waiting for these */
+#define PATIENCE 20 /* seconds of the child's CPU time in which they come */
 #define SKIP 4
 
 /* What the child and its parent share: where code may be. */
@@ -129,6 +130,7 @@ static void fill(uint64_t word)
 		shared->stack[i] = word;
 }
 
+/* Some CPUs cannot return from an interrupt to such a stack pointer: the child ends by SIGSEGV. */
 static void not_canonical(void)
 {
 	spin(1ull << 63);
@@ -403,12 +405,54 @@ static void judge(const struct forged *f, const struct seen *seen)
 			printf("# end %d: %u\n", i, seen->ends[i]);
 }
 
+/* Returns the seconds of CPU time that a process has taken. */
+static double cpu_seconds(pid_t pid)
+{
+	struct timespec t = { 0 };
+	clockid_t clock;
+
+	if (clock_getcpuclockid(pid, &clock) || clock_gettime(clock, &t))
+		return 0;
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static bool has_ended(pid_t pid)
+{
+	siginfo_t info = { 0 };
+
+	return waitid(P_PID, pid, &info, WEXITED | WNOHANG | WNOWAIT) || info.si_pid == pid;
+}
+
+/*
+ * Reads the rings until there are enough samples of the child @pid, or it has ended. On a busy machine
+ * the tables, or the CPU time in which samples are taken, may be long in coming: what counts is the
+ * time that the child spins while no table is waited for. Tables that never come end with selftests/run's patience.
+ */
+static void collect(struct perf_rings *rings, const struct walker *w, pid_t pid, struct seen *seen)
+{
+	double before = cpu_seconds(pid), now, spun = 0;
+
+	while (seen->nr < ENOUGH && spun < PATIENCE && !has_ended(pid)) {
+		usleep(10000);
+		now = cpu_seconds(pid);
+		/* What is walked before the program has its table ends there. */
+		if (walker_idle(w)) {
+			spun += now - before;
+			perf_rings_read(rings, false, take, seen);
+			if (seen->ends[WALK_NO_TABLE] && !seen->ends[WALK_ROOM])
+				memset(seen, 0, sizeof(*seen));
+		}
+		before = now;
+	}
+}
+
 static void attempt(const struct forged *f, struct perf_opts *opts, const struct walker *w)
 {
 	struct perf_rings *rings = NULL;
 	struct seen seen = { 0 };
 	struct reason why;
 	pid_t pid = start(f);
+	int status;
 
 	opts->pids = &pid;
 	opts->nr_pids = 1;
@@ -418,20 +462,15 @@ static void attempt(const struct forged *f, struct perf_opts *opts, const struct
 		printf("# no chains come from the events\n");
 		perf_rings_close(rings);
 	} else {
-		for (int ms = 0; ms < PATIENCE && seen.nr < ENOUGH; ms += 10) {
-			usleep(10000);
-			/* What is walked before the program has its table ends there. */
-			if (!walker_idle(w))
-				continue;
-			perf_rings_read(rings, false, take, &seen);
-			if (seen.ends[WALK_NO_TABLE] && !seen.ends[WALK_ROOM])
-				memset(&seen, 0, sizeof(seen));
-		}
+		collect(rings, w, pid, &seen);
 		perf_rings_close(rings);
 	}
 	shared->stop = 1;
-	waitpid(pid, NULL, 0);
-	judge(f, &seen);
+	if (waitpid(pid, &status, 0) == pid && f->run == not_canonical && WIFSIGNALED(status) &&
+	    WTERMSIG(status) == SIGSEGV)
+		printf("ok %u %s # SKIP this CPU ends programs that have it\n", ++points, f->name);
+	else
+		judge(f, &seen);
 }
 
 /* Overlays may have other inode numbers than the kernel tells: their files get no tables. */
