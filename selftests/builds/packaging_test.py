@@ -21,7 +21,7 @@ import time
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, 'packaging')         # tests run at the top of the tree
-from harness import BUILD, LIMIT, TMP, Skip, check, main, test      # noqa: E402
+from harness import BUILD, LIMIT, TMP, Skip, check, equal, main, test    # noqa: E402
 import licences                                                     # noqa: E402
 
 LIBRARIES = ('libshstk', 'libshstk-symbolize', 'libshstk-go-symbolize', 'libshstk-crash',
@@ -653,6 +653,22 @@ def runs_share_the_cache():
             file.write('\n')
         check(first.wait(LIMIT) == 0 and second.wait(LIMIT) == 0, 'an error')
         check(content(said) == 'begins\nends\nfollows\n', content(said))
+
+
+@test
+def failed_tests_are_counted():
+    """run: of tests that failed, the counts and the points are printed, not make's own words"""
+    need('bash')
+    function = re.search(r'^tests_pass\(\)\n.*?^}\n', content('selftests/builds/run'), re.M | re.S)[0]
+    ended = subprocess.run(['bash', '-c', """
+        inside() { printf '%s\\n' 'FAIL a: 1 passed' '     not ok a fact' '2 programs in 3 s' \\
+            '1 passed, 1 failed, 0 skipped' 'make: *** Error 1'; return 2; }
+        short= SHORT=40 jobs=1 log=$1
+        """ + function + 'tests_pass suite', 'bash', f'{TMP}/run.log'],
+                           capture_output=True, text=True, timeout=LIMIT, check=False)
+    equal(ended.stdout, '# the quick half of the tests: 2 programs in 3 s 1 passed, 1 failed, 0 skipped\n'
+          '#      not ok a fact\n', 'printed')
+    equal(ended.returncode, 2, 'status')
 
 
 if __name__ == '__main__':
