@@ -4,7 +4,8 @@
 # stacks.
 #
 #   make check-bpf-many  compare BPF_SAMPLES (1000000) chains of eleven programs with copies; half an
-#                   hour, and up to 1 GB in TMPDIR; not part of make check
+#                   hour, and up to 1 GB in TMPDIR; not part of make check. With BPF_SUMS=FOLDER the
+#                   counts are kept there, and the next run, or one at the same time, adds to them
 
 BPF_B	:= $(B)/selftests/bpf
 
@@ -90,7 +91,8 @@ check-bpf-many:
 	$(Q).ci/packages-install build check
 	$(Q)+$(CHECK_MAKE) run-check-bpf-many
 run-check-bpf-many: $(BPF_B)/walk_test.sh $(BPF_B)/throw $(BPF_B)/input.i
-	$(Q)$< many=$(BPF_SAMPLES)
+	$(Q)$(if $(BPF_SUMS),mkdir -p $(BPF_SUMS) &&) \
+		$< many=$(BPF_SAMPLES) $(addprefix sums=,$(abspath $(BPF_SUMS)))
 .PHONY: check-bpf-many run-check-bpf-many
 
 CHECK += $(BPF_B)/walk_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)

@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 #
 #   walk.sh PROGRAM... [FILE...]
-#   walk.sh many=SAMPLES PROGRAM... [FILE...]
+#   walk.sh many=SAMPLES [sums=FOLDER] PROGRAM... [FILE...]
 #
 # Samples unmodified programs of Debian. Each sample has two stacks: the chain that the walk in BPF
 # makes by unwind rules, and a copy, which `shstk unwind` unwinds. The chain must have the same
@@ -14,7 +14,10 @@
 # that end because memory is not present do not count either.
 #
 # "many" samples all programs again and again, at a high rate, until SAMPLES were compared. It prints
-# each chain that differs from the unwound copy or is shorter, ten of each run.
+# each chain that differs from the unwound copy or is shorter, ten of each run. With "sums" the counts of
+# each run, and these chains, are kept in the FOLDER. Whoever has the same folder later, or at the same
+# time, adds to them, until all together are SAMPLES. The folder belongs to one walk: if the program is
+# another one, nothing is added.
 
 . ./cases.sh
 export PATH=/usr/bin:/bin
@@ -191,11 +194,24 @@ add_run() # PROGRAM
 		return 1
 	fi
 	[ "$samples" -ge "$enough" ] || echo $((times * 4)) >"$1.times"
-	grep -v '^not whole' odd | sed "s/^/# $1: /"
-	all=$((all + samples))
-	echo "# $1, $times times: $samples samples, $differ different, $shorter shorter; $all of $wanted"
+	grep -v '^not whole' odd | sed "s/^/# $1: /" | tee -a "$sums/$1.odd"
 	echo "$samples $equal $shorter $differ $(($(ended whole) + $(ended zero)))" \
-		"$(ended 'no table') $(ended 'no rule') $(ended 'no memory')" >>"$1.sum"
+		"$(ended 'no table') $(ended 'no rule') $(ended 'no memory')" >>"$sums/$1.sum"
+	echo "# $1, $times times: $samples samples, $differ different, $shorter shorter; $(compared) of $wanted"
+}
+
+# Returns whether the sums are of this walk; if there are none yet, they will be.
+sums_are_ours()
+{
+	walk=$(cksum <shstk-walk.bpf.o) || return 1
+	[ -f "$sums/walk" ] || echo "$walk" >"$sums/walk"
+	[ "$(cat "$sums/walk")" = "$walk" ]
+}
+
+# Prints how many samples of all programs were compared, by whoever adds to the sums.
+compared()
+{
+	cat "$sums"/*.sum 2>/dev/null | awk '{ n += $1 } END { print n + 0 }'
 }
 
 # Prints the sum of each column of the file, in one line.
@@ -214,24 +230,36 @@ judge_sums() # PROGRAM SAMPLES EQUAL SHORTER DIFFERENT WHOLE NO_TABLE NO_RULE NO
 		"$7 ended in files without a table, $8 in code without a rule, $9 at memory that is not there"
 }
 
-many() # SAMPLES PROGRAM...
+# Samples the programs by turns until enough samples were compared.
+add_runs() # PROGRAM...
 {
-	wanted=$1 rate=9999 all=0 enough=5000
-	shift
-	while [ $all -lt "$wanted" ]; do
-		before=$all
+	while [ "$(compared)" -lt "$wanted" ]; do
+		before=$(compared)
 		for p; do
 			is_there "$p" || continue
 			add_run "$p" || { point 1 "$p is sampled with both stacks"; return; }
+			[ "$(compared)" -lt "$wanted" ] || break
 		done
-		[ $all -gt $before ] || break
+		[ "$(compared)" -gt "$before" ] || break
 	done
-	[ $all -ge "$wanted" ]
-	point $? "$all samples are compared"
+}
+
+many() # SAMPLES PROGRAM...
+{
+	wanted=$1 rate=9999 enough=5000
+	shift
+	if ! sums_are_ours >out 2>&1; then
+		echo "$sums has the counts of another walk" >>out
+		point 1 "counts are added to those of the same walk"
+		return
+	fi
+	add_runs "$@"
+	[ "$(compared)" -ge "$wanted" ]
+	point $? "$(compared) samples are compared"
 	for p; do
-		if [ -f "$p.sum" ]; then
+		if [ -f "$sums/$p.sum" ]; then
 			# shellcheck disable=SC2046 # the columns are arguments
-			judge_sums "$p" $(columns "$p.sum")
+			judge_sums "$p" $(columns "$sums/$p.sum")
 		else
 			skip "$p is compared" "$p is not installed"
 		fi
@@ -243,7 +271,7 @@ names()
 {
 	for p; do
 		case $p in
-		*/* | many=*) ;;
+		*/* | many=* | sums=*) ;;
 		*) echo "$p";;
 		esac
 	done
@@ -263,6 +291,7 @@ programs=$(names "$@")
 # shellcheck disable=SC2086 # words
 case $1 in
 many=*)
+	case $2 in sums=*) sums=${2#sums=};; *) sums=$PWD;; esac
 	many "${1#many=}" $programs
 	;;
 *)
