@@ -115,6 +115,10 @@ $(BPF_B)/late_library.so: selftests/bpf/late_library.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -fPIC -shared -o $@ $<
 
+$(BPF_B)/opened.so: selftests/bpf/opened.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -fPIC -shared -o $@ $< -ldl
+
 $(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/naps \
 		$(BPF_B)/spin32 $(BPF_B)/spin_unnamed \
 		$(BPF_B)/changes $(BPF_B)/late_library.so $(BPF_B)/lower_stack \
@@ -123,7 +127,8 @@ $(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/nap
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 
-$(BPF_B)/auto_test.sh: selftests/bpf/auto_test.sh $(BPF_B)/record_test.sh $(BPF_B)/shstkd-profile.service
+$(BPF_B)/auto_test.sh: selftests/bpf/auto_test.sh $(BPF_B)/record_test.sh $(BPF_B)/shstkd-profile.service \
+		$(BPF_B)/opened.so
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 

@@ -53,6 +53,10 @@ static unsigned int starts, begins;
 static int readiness;
 static bool unusable;
 
+/* Whether the walker can write callchains, and how many entries of one it was told to write. */
+static bool writes;
+static unsigned int told;
+
 int __wrap_walker_start(struct walker *w, struct reason *why)
 {
 	(void)w, (void)why;
@@ -77,6 +81,19 @@ int __wrap_walker_begin(const struct walker *w, struct perf_rings *rings)
 	(void)w, (void)rings;
 	begins++;
 	return unusable ? -EMFILE : 0;
+}
+
+bool __wrap_walker_can_write_callchains(unsigned int max)
+{
+	(void)max;
+	return writes;
+}
+
+int __wrap_walker_write_callchains(const struct walker *w, unsigned int max)
+{
+	(void)w;
+	told = max;
+	return writes ? 0 : -EOPNOTSUPP;
 }
 
 int __wrap_walker_set_next(const struct walker *w, int program)
@@ -311,7 +328,8 @@ static void begin_later(uint64_t ago)
 	d->convert->counts.samples = 1;
 	starts = begins = 0;
 	readiness = 0;
-	unusable = false;
+	told = 0;
+	unusable = writes = false;
 }
 
 #define LONG 2000000000ull /* ns: more than the second after which stacks are walked */
@@ -355,6 +373,49 @@ static void test_walk(void)
 	end();
 }
 
+/* The walker can write callchains. */
+static void begin_writing(void)
+{
+	begin_later(LONG);
+	writes = true;
+	readiness = 1;
+}
+
+static void test_walk_without_callchains(void)
+{
+	bool good;
+
+	begin_writing();
+	readiness = 0;
+	good = !change() && !d->walker;
+	readiness = 1;
+	good = good && change() == 1 && opened.no_user && told == opened.max_stack && begins == 1;
+	verdict(good && !change() && begins == 1,
+		"where it writes callchains it begins in new rings, which ask the kernel for none");
+	too_small();
+	verdict(change() == 1 && opened.no_user && begins == 2, "and so do later ones");
+	end();
+
+	begin_writing();
+	d->convert->counts.compat = 1;
+	verdict(!change() && begins == 1 && d->walker, "where there is 32-bit code the rings stay");
+	end();
+
+	begin_writing();
+	d->chains = true;
+	verdict(!change() && begins == 1 && d->walker, "and where callchains are of shadow stacks");
+	end();
+
+	begin_writing();
+	refuse = true;
+	good = change() == 1 && begins == 1 && d->walker && !told;
+	refuse = false;
+	too_small();
+	verdict(good && change() == 1 && !opened.no_user && begins == 2,
+		"they also stay, with the kernel's callchain, where no others can be opened");
+	end();
+}
+
 /* A stand-in for the program that copies goroutines' stacks runs at the events already. */
 static void test_walk_behind(void)
 {
@@ -390,7 +451,7 @@ static void test_period(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..21");
+	puts("KTAP version 1\n1..26");
 	test_size();
 	test_callchains();
 	test_first_copy();
@@ -399,6 +460,7 @@ int main(void)
 	test_refused();
 	test_period();
 	test_walk();
+	test_walk_without_callchains();
 	test_walk_behind();
 	return !!failed;
 }

@@ -153,7 +153,8 @@ CHECK	+= $(RECORD_B)/install_test $(RECORD_TESTS) $(patsubst %,selftests/record/
 REPLAY_WRAP := $(addprefix perf_rings_,open read close stop lost total memory began executes)
 $(RECORD_B)/mixed_test: REPLAY_WRAP += perf_probe shadow_stacks_any module_loaded rules_read_state
 $(RECORD_B)/ways_test: REPLAY_WRAP += unwinder_unwind
-$(RECORD_B)/adapt_test: REPLAY_WRAP += $(addprefix walker_,start started ready begin set_next) gomoments_program
+$(RECORD_B)/adapt_test: REPLAY_WRAP += $(addprefix walker_,start started ready begin set_next \
+	write_callchains can_write_callchains) gomoments_program
 RECORD_REPLACED := $(addprefix $(RECORD_B)/,replay chain_test mixed_test ways_test adapt_test)
 $(RECORD_REPLACED): $(RECORD_B)/%: selftests/record/%.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)

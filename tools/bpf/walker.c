@@ -87,6 +87,12 @@ int walker_write_callchains(const struct walker *w, unsigned int max)
 	return -EOPNOTSUPP;
 }
 
+bool walker_can_write_callchains(unsigned int max)
+{
+	(void)max;
+	return false;
+}
+
 int walker_set_next(const struct walker *w, int program)
 {
 	(void)w;
@@ -505,10 +511,15 @@ int walker_leave(const struct walker *w, int pid)
 	return err ? err : use(w, WALK_USES_LEFT, 1);
 }
 
-int walker_write_callchains(const struct walker *w, unsigned int max)
+bool walker_can_write_callchains(unsigned int max)
 {
 	/* On arm64 32-bit code has frame records of several kinds, which the program does not know. */
-	if (perf_regs_arch() != SHSTK_ARCH_X86 || max > WALK_CALLCHAIN)
+	return perf_regs_arch() == SHSTK_ARCH_X86 && max <= WALK_CALLCHAIN;
+}
+
+int walker_write_callchains(const struct walker *w, unsigned int max)
+{
+	if (!walker_can_write_callchains(max))
 		return -EOPNOTSUPP;
 	return use(w, WALK_USES_CALLCHAINS, max);
 }

@@ -68,10 +68,12 @@ bool walker_started(const struct walker *w);
 
 /*
  * Has the callchain of user space be written beside each sample that is taken, with up to @max entries, since the
- * events' samples have none (@no_user of struct perf_opts). Returns 0 or a negative errno; it cannot be had on arm64,
- * nor with more than WALK_CALLCHAIN entries.
+ * events' samples have none (@no_user of struct perf_opts); with 0, none any more. Returns 0 or a negative errno.
  */
 int walker_write_callchains(const struct walker *w, unsigned int max);
+
+/* Returns whether it can: not on arm64, nor with more than WALK_CALLCHAIN entries. */
+bool walker_can_write_callchains(unsigned int max);
 
 /*
  * Returns whether @pid, a child of this process that has ended, was the process that makes tables. From

@@ -292,20 +292,47 @@ void begin_walking(struct perf_recording *d)
 }
 
 /*
- * Returns whether the walker can take the place of the program for Go, or of the one that reads frames on
- * the native stack, which then runs behind it: an event keeps the program that it has.
+ * Returns whether it pays to open the events anew for the walker: without the kernel's callchain of user space,
+ * which takes as long as a walk. Where there is 32-bit code its samples come from that until the walker writes
+ * callchains. Exact ones, from shadow stacks, are the kernel's as well.
+ */
+static bool spares_callchains(const struct perf_recording *d)
+{
+	return !(d->adapt.refused & 1u << CHANGE_WALK) && !d->opts.no_user && !d->chains &&
+	       !d->convert->counts.compat && walker_can_write_callchains(d->opts.max_stack);
+}
+
+/*
+ * Returns whether the walker is to begin in other events: an event keeps the program that it has, as that for Go,
+ * or the one that reads frames on the native stack, which then runs behind the walker; and it keeps the callchain
+ * that it was opened with.
  */
 static bool can_walk(struct perf_recording *d, struct perf_opts *opts)
 {
-	if (!have_program(d) || !has_walker(d))
+	const bool spares = spares_callchains(d);
+
+	if (!(have_program(d) || spares) || !has_walker(d))
 		return false;
 	use_walker(d);
 	if (link_programs(d)) {
 		stay_copying(d);
 		return false;
 	}
+	opts->no_user |= spares && !walker_write_callchains(d->walker, opts->max_stack);
 	opts->program = 0;
 	return true;
+}
+
+/* Has stacks be walked at the events that there are, as no others can be opened. These may have another program. */
+static void walk_in_old_rings(struct perf_recording *d)
+{
+	struct walker *walker = d->walker;
+
+	d->walker = NULL;
+	if (have_program(d) || walker_write_callchains(walker, 0) || walker_begin(walker, d->rings))
+		stay_copying(d);
+	else
+		d->walker = walker;
 }
 
 /* ---- CHANGE_MOMENTS ---- */
@@ -414,7 +441,7 @@ static const struct transition {
 	[CHANGE_PERIOD] = { too_many, NULL, NULL },
 	[CHANGE_COPIES] = { lacks_shadow, begin_copies, NULL },
 	[CHANGE_SCOPE] = { too_short_lived, widen, NULL },
-	[CHANGE_WALK] = { can_walk, NULL, stay_copying },
+	[CHANGE_WALK] = { can_walk, NULL, walk_in_old_rings },
 	[CHANGE_MOMENTS] = { has_go, NULL, NULL },
 	[CHANGE_READING] = { has_both, begin_reading, NULL },
 	[CHANGE_SIZE] = { too_small, begin_sizes, NULL },
@@ -451,19 +478,28 @@ static int make_change(struct perf_recording *d, enum change change)
 	return ret;
 }
 
-void read_languages(struct perf_recording *d)
+/* Has programs run that read frames, if there is an interpreter and its program has room at the events. */
+static void read_wanted(struct perf_recording *d)
 {
-	begin_walking(d);
 	if ((!d->moments || d->walker) && wants_reading(d))
 		begin_reading(d);
 	read_behind(d);
 }
 
+void read_languages(struct perf_recording *d)
+{
+	begin_walking(d);
+	read_wanted(d);
+}
+
 int adapt(struct perf_recording *d)
 {
-	int ret = 0;
+	/* The walker reads for the languages. So it begins before their own program would. */
+	int ret = make_change(d, CHANGE_WALK);
 
-	read_languages(d);
+	if (!spares_callchains(d))
+		begin_walking(d);
+	read_wanted(d);
 	for (int change = 0; change < CHANGES && !ret; change++)
 		ret = make_change(d, change);
 	return ret;

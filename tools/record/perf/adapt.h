@@ -13,7 +13,8 @@
  * @CHANGE_PERIOD: samples become rarer.
  * @CHANGE_COPIES: stacks are copied.
  * @CHANGE_SCOPE: events are those of the CPUs instead of those of the threads.
- * @CHANGE_WALK: stacks are walked in the kernel, where a BPF program runs at samples already.
+ * @CHANGE_WALK: stacks are walked in the kernel, where a BPF program runs at samples already, or where samples
+ *	then need no callchain of the kernel's.
  * @CHANGE_MOMENTS: a BPF program copies the stacks of goroutines beside samples.
  * @CHANGE_READING: that program runs behind the one that reads the frames of interpreters.
  * @CHANGE_SIZE: copies of stacks become larger.
@@ -27,8 +28,9 @@
  *	                          STACK_SHADOW_OR_COPIES      longer than its loader may take
  *	                          or STACK_COPIES
  *	SCOPE    scope.kind       SCOPE_GIVEN, SCOPE_OURS     threads end before they have samples
- *	WALK     walker, and      none, @later                it is loaded (else the rings stay, if
- *	         opts.program     that of gomoments.h, none   no BPF program runs yet)
+ *	WALK     walker, and      none, @later                it is loaded (the rings stay, if no BPF
+ *	         opts.program     that of gomoments.h, none   program runs yet, where opts.no_user does
+ *	         opts.no_user     false, true                 not become true or others are refused)
  *	MOMENTS  opts.program     none, that of gomoments.h   stacks of Go are copied
  *	READING  opts.program     that of gomoments.h, none   an interpreter is met, too
  *	SIZE     opts.copy        n, the next of sizes[]      one stack of 200 is larger than copies
@@ -66,7 +68,7 @@ struct perf_recording;
 
 /*
  * Has stacks be walked in the kernel from now on, if that is wanted and what it needs is loaded. The
- * rings stay.
+ * rings stay: this is for those that were opened just now.
  */
 void begin_walking(struct perf_recording *d);
 
