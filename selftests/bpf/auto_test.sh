@@ -161,8 +161,11 @@ both running 'a running process' 'innermost '
 if [ "$(uname -m)" = x86_64 ]; then
 	both noted 'a recorder whose events are noted' 'innermost '
 	cp noted/opened out
-	[ -s out ] && ! grep -qv '^without$' out
+	grep -q '^without$' out && ! grep -q '^with$' out
 	point $? "where stacks are walked the kernel makes no callchains of user space"
+	placed=$(sed -n 's/^placed //p' out | head -n 1)
+	[ "${placed:-0}" -gt 1 ] || [ "$(getconf _NPROCESSORS_ONLN)" = 1 ]
+	point $? "the rings of several CPUs are placed by one call"
 fi
 both events 'two events' 'innermost '
 both parts 'several profiles' 'innermost '

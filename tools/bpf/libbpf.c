@@ -27,6 +27,7 @@ static bool find_all(void *handle, struct libbpf *lib)
 	FIND(program__fd, "bpf_program__fd");
 	FIND(map_create, "bpf_map_create");
 	FIND(map_update_elem, "bpf_map_update_elem");
+	FIND(map_update_batch, "bpf_map_update_batch");
 	FIND(map_lookup_elem, "bpf_map_lookup_elem");
 	FIND(map_delete_elem, "bpf_map_delete_elem");
 	FIND(map_get_next_key, "bpf_map_get_next_key");

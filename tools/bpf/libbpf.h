@@ -25,6 +25,7 @@ struct libbpf {
 	typeof(bpf_program__fd) *program__fd;
 	typeof(bpf_map_create) *map_create;
 	typeof(bpf_map_update_elem) *map_update_elem;
+	typeof(bpf_map_update_batch) *map_update_batch;
 	typeof(bpf_map_lookup_elem) *map_lookup_elem;
 	typeof(bpf_map_delete_elem) *map_delete_elem;
 	typeof(bpf_map_get_next_key) *map_get_next_key;

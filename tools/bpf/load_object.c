@@ -401,10 +401,20 @@ static int connect_cpu(const void *arg, int cpu, int fd)
 											    0;
 }
 
+#define PLACED_AT_ONCE 64 /* rings: each has a descriptor until it is in its place */
+
+/* Rings of a walker's own that are not in their places yet: the CPUs', and the descriptors of their maps. */
+struct unplaced {
+	__u32 cpus[PLACED_AT_ONCE];
+	int fds[PLACED_AT_ONCE];
+	__u32 nr;
+};
+
 /* Where a walker writes: its maps, and the rings. */
 struct connected {
 	const struct bpf_loaded *l;
 	struct perf_rings *rings;
+	struct unplaced *unplaced;
 };
 
 /* Makes a ring of a CPU that is read with the others. Returns the descriptor of its map, or -1. */
@@ -422,24 +432,48 @@ static int make_chains(const struct connected *c, int cpu)
 }
 
 /*
+ * Puts the rings into their places, all by one call: the kernel waits at the end of each until no program uses what
+ * was there before, which takes it milliseconds (from Linux 6.8 on; older ones wait for each place).
+ */
+static void place_chains(const struct connected *c)
+{
+	const struct libbpf *lib = c->l->lib;
+	const int rings = bpf_loaded_map(c->l, "rings");
+	struct unplaced *u = c->unplaced;
+	__u32 nr = u->nr;
+	const bool failed = nr && lib->map_update_batch(rings, u->cpus, u->fds, &nr, NULL);
+
+	for (__u32 i = 0; i < u->nr; i++) {
+		if (failed)
+			lib->map_delete_elem(rings, &u->cpus[i]);
+		close(u->fds[i]);
+	}
+	u->nr = 0;
+}
+
+/*
  * Gives the walker a ring of its own on a CPU. Without one it writes to the event, too, and has to where the
  * recorder does not know processes by the kernel's own numbers. It does not keep the ring of other events,
  * which nobody reads when these are closed.
  */
 static void add_chains(const struct connected *c, int cpu)
 {
-	const struct libbpf *lib = c->l->lib;
 	const int rings = bpf_loaded_map(c->l, "rings");
+	struct unplaced *u = c->unplaced;
 	__u32 index = cpu;
 	int fd;
 
 	if (rings < 0 || cpu >= WALK_RINGS)
 		return;
 	fd = make_chains(c, cpu);
-	if (fd < 0 || lib->map_update_elem(rings, &index, &fd, BPF_ANY))
-		lib->map_delete_elem(rings, &index);
-	if (fd >= 0)
-		close(fd);
+	if (fd < 0) {
+		c->l->lib->map_delete_elem(rings, &index);
+		return;
+	}
+	u->cpus[u->nr] = index;
+	u->fds[u->nr++] = fd;
+	if (u->nr == PLACED_AT_ONCE)
+		place_chains(c);
 }
 
 /* The same for a walker, which may have a ring of its own. */
@@ -455,9 +489,14 @@ static int connect_walker(const void *arg, int cpu, int fd)
 
 int bpf_loaded_begin(const struct bpf_loaded *l, struct perf_rings *rings, bool all)
 {
-	const struct connected c = { l, rings };
+	struct unplaced unplaced = { .nr = 0 };
+	const struct connected c = { l, rings, &unplaced };
+	const int err = perf_rings_connect(rings, connect_walker, &c);
 
-	return perf_rings_walk(rings, l->program, all, connect_walker, &c);
+	place_chains(&c);
+	if (!err)
+		perf_rings_walk(rings, l->program, all);
+	return err;
 }
 
 int bpf_loaded_connect(const struct bpf_loaded *l, struct perf_rings *rings)

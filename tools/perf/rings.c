@@ -1193,18 +1193,12 @@ int perf_rings_connect(struct perf_rings *r, int (*connect)(const void *arg, int
 	return ret;
 }
 
-int perf_rings_walk(struct perf_rings *r, int program, bool all,
-		    int (*connect)(const void *arg, int cpu, int fd), const void *arg)
+void perf_rings_walk(struct perf_rings *r, int program, bool all)
 {
-	const size_t nr = r->nr_events;
-	const int ret = perf_rings_connect(r, connect, arg);
-
-	r->walker = ret ? 0 : program;
+	r->walker = program;
 	r->walks_all = all;
-	/* The place to which the program writes exists before it begins. */
-	for (size_t i = 0; i < nr && !ret; i++)
+	for (size_t i = 0; i < r->nr_events; i++)
 		walk_event(r, &r->events[i]);
-	return ret;
 }
 
 int perf_rings_read_process(const struct perf_rings *r, int pid, const struct lent_process *process)

@@ -246,28 +246,23 @@ bool perf_rings_began(const struct perf_rings *rings, pid_t tid);
 bool perf_rings_executes(const struct perf_rings *rings, pid_t pid, uint64_t since);
 
 /*
- * Lets a BPF program write to the rings, as perf_rings_walk() does, without having it run at their events:
- * another program calls it. Returns 0 or a negative errno.
+ * Lets a BPF program write to the rings. @connect makes it write its records of the CPU @cpu to the event @fd, and
+ * returns 0 or a negative errno; @arg is its first argument. Returns 0 or a negative errno.
  */
 int perf_rings_connect(struct perf_rings *rings, int (*connect)(const void *arg, int cpu, int fd),
 		       const void *arg);
 
 /**
  * perf_rings_walk() - have the stack of each sample of PERF_MAIN walked from now on
- * @rings: the rings, which were opened without a BPF program.
+ * @rings: the rings, which were opened without a BPF program, and to which the walker may write:
+ *	perf_rings_connect().
  * @program: file descriptor of a BPF program, the walker, that runs at each sample. It writes a
  *	record instead of the sample where it reaches the end of the stack, or records beside it.
- * @connect: makes the walker write its records of the CPU @cpu to the event @fd. Returns 0 or a
- *	negative errno.
  * @all: at samples of all events, not of PERF_MAIN alone.
- * @arg: first argument of @connect.
  *
  * Samples of events at which the walker cannot run are as they are without it.
- *
- * Return: 0, or a negative errno if it does not walk.
  */
-int perf_rings_walk(struct perf_rings *rings, int program, bool all,
-		    int (*connect)(const void *arg, int cpu, int fd), const void *arg);
+void perf_rings_walk(struct perf_rings *rings, int program, bool all);
 
 /*
  * Has records that a walker writes into a map be read as if they came by the CPU's ring. @fd is a descriptor
