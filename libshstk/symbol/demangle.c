@@ -4,9 +4,10 @@
  * without a symbol.
  *
  * libiberty is the demangler of binutils and gdb and knows these languages. Its demangler of D has
- * no bound, so D is read in dlang.c. A short mangled name can stand for a name of astronomic
- * length; libiberty's callback interface lets us stop in the middle. Of a name that is too long, the
- * arguments of templates within those of others are left out, or all.
+ * no bound, so D is read in dlang.c. Names of Haskell, which only the file tells from others, are read in
+ * haskell.c. A short mangled name can stand for a name of astronomic length; libiberty's callback interface
+ * lets us stop in the middle. Of a name that is too long, the arguments of templates within those of others
+ * are left out, or all.
  */
 #include <libiberty/demangle.h>
 #include <setjmp.h>

@@ -38,6 +38,7 @@
 #include "elf_file.h"
 #include "entries.h"
 #include "hash.h"
+#include "haskell.h"
 #include "lines.h"
 #include "object_names.h"
 #include "pool.h"
@@ -701,6 +702,8 @@ static bool fill_named(struct shstk_dwarf *dwarf, struct dwarf_unit *unit, Dwarf
 		name = "[inlined]";
 	else if (!sym && !shstk_is_mangled(name))
 		ret->function = scoped_name(dwarf, unit, die, name);
+	if (!ret->function && dwarf_srclang(root_of(unit)) == DW_LANG_Haskell)
+		ret->function = shstk_haskell_name(dwarf->pool, name);
 	if (!ret->function)
 		ret->function = shstk_demangle(dwarf->pool, name, dwarf->opts->full_names);
 	ret->linkage = shstk_pool_text(dwarf->pool, name, strnlen(name, SHSTK_TEXT_MAX));

@@ -23,6 +23,7 @@
 #include "elf_file.h"
 #include "gonames.h"
 #include "hash.h"
+#include "haskell.h"
 #include "htlhash.h"
 #include "known_names.h"
 #include "object_names.h"
@@ -381,7 +382,10 @@ static struct named_symbol *add_named(struct shstk_object *object, const struct 
 	if (!named)
 		return NULL;
 	named->sym = sym;
-	named->function = shstk_demangle(object->pool, sym->name, object->opts->full_names);
+	if (object->symtab.haskell)
+		named->function = shstk_haskell_name(object->pool, sym->name);
+	if (!named->function)
+		named->function = shstk_demangle(object->pool, sym->name, object->opts->full_names);
 	named->linkage = shstk_pool_text(object->pool, sym->name, strlen(sym->name));
 	if (!named->function || !named->linkage)
 		return NULL;

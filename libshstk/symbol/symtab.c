@@ -19,6 +19,7 @@
 #include "demangle.h"
 #include "elf_file.h"
 #include "elf_names.h"
+#include "haskell.h"
 #include "starts.h"
 #include "symtab.h"
 
@@ -129,6 +130,7 @@ static int add_section(struct shstk_symtab *tab, Elf *elf, Elf_Scn *scn, const G
 		return 0;
 	for (i = 0; data && gelf_getsym(data, i, &sym); i++) {
 		name = elf_strptr(elf, shdr->sh_link, sym.st_name);
+		tab->haskell |= name && shstk_is_haskell_runtime(name);
 		if (!is_function(&sym, name))
 			continue;
 		err = add_symbol(tab, elf, &sym, name, account);

@@ -25,10 +25,18 @@ struct shstk_sym {
 	uint8_t rank;
 };
 
+/**
+ * struct shstk_symtab - the function symbols of a file
+ * @syms: the symbols, of which there is room for @max.
+ * @nr: their number.
+ * @max: see @syms.
+ * @haskell: the file has, or needs, symbols of GHC's runtime.
+ */
 struct shstk_symtab {
 	struct shstk_sym *syms;
 	size_t nr;
 	size_t max;
+	bool haskell;
 };
 
 /*

@@ -32,12 +32,12 @@ $(EXPORT_B)/symbolize_test: selftests/export/symbolize_test.c $(B)/libshstk-symb
 
 CHECK += $(EXPORT_B)/symbolize_test
 
-$(EXPORT_B)/dlang_test $(EXPORT_B)/long_names_test $(EXPORT_B)/target_test: $(EXPORT_B)/%: selftests/export/%.c $(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a
+$(EXPORT_B)/dlang_test $(EXPORT_B)/haskell_test $(EXPORT_B)/long_names_test $(EXPORT_B)/target_test: $(EXPORT_B)/%: selftests/export/%.c $(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(asan_CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(asan_FLAGS) -MMD -MP -o $@ $< \
 		$(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a $(SYMBOL_LIBS)
 
-CHECK += $(EXPORT_B)/dlang_test $(EXPORT_B)/long_names_test $(EXPORT_B)/target_test
+CHECK += $(EXPORT_B)/dlang_test $(EXPORT_B)/haskell_test $(EXPORT_B)/long_names_test $(EXPORT_B)/target_test
 
 $(EXPORT_B)/build_id_test $(EXPORT_B)/entries_test $(EXPORT_B)/known_names_test $(EXPORT_B)/plt_test $(EXPORT_B)/readers_test: $(EXPORT_B)/%: selftests/export/%.c $(B)/symbol/asan/libshstk-symbol.a $(B)/lib/asan/libshstk.a
 	@mkdir -p $(@D)

@@ -809,6 +809,25 @@ def rust_names(variant, folder):
 
 
 @case
+def haskell_names(variant, folder):
+    """names of Haskell, in files with symbols of GHC's runtime only"""
+    want = {
+        'base_GHCziBase_map_info': 'GHC.Base.map',
+        'Main_zdwouter_info': 'Main.$wouter',
+        'stg_ap_v_info': 'stg_ap_v_info',
+        'get_user_info': 'get_user_info',
+    }
+    other = {'Main_outer_info': 'Main_outer_info', 'stg_info': 'stg_info'}
+    for module, functions in ('haskell', want), ('c', other):
+        elf = assemble(folder, functions, module)
+        driver = open_proc(variant)
+        elf.map(driver, 'p')
+        for symbol, name in functions.items():
+            equal(names(driver.lookup('p', elf.addr(symbol, 1))), [name])
+        driver.close()
+
+
+@case
 def hostile_names(variant, folder):
     """names that are bombs, endless, broken or no text cost little and do no harm"""
     # Each argument is a template with the argument before it, twice.

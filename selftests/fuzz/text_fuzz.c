@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "symbol/demangle.h"
+#include "symbol/haskell.h"
 #include "symbol/pool.h"
 #include "symbol/shorten.h"
 
@@ -46,7 +47,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (shstk_pool_text(&pool, (const char *)data, size) != text ||
 	    shstk_pool_text(&pool, text, strlen(text)) != text)
 		abort();
-	/* The input is read as a name of C++, of Rust, of D, and as it is. */
+	/* The input is read as a name of C++, of Rust, of D, of Haskell, and as it is. */
 	name = malloc(size + 3);
 	if (!name)
 		abort();
@@ -59,6 +60,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	name[1] = 'D';
 	check(shstk_demangle(&pool, name, false));
 	check(shstk_demangle(&pool, name + 2, false));
+	text = shstk_haskell_name(&pool, name + 2);
+	if (text)
+		check(text);
 	check(shstk_shorten(&pool, name + 2, strlen(name + 2)));
 	free(name);
 	shstk_pool_deinit(&pool);
