@@ -322,32 +322,45 @@ def fixed_addresses():
     return plain
 
 
-def report_of_first_ends(*more):
-    """The report of a process whose first thread has ended, and what making it used."""
+def what_was_read(pid):
+    """How often a process that has ended, and its children, read, and how many bytes."""
+    os.waitid(os.P_PID, pid, os.WEXITED | os.WNOWAIT)
+    try:
+        with open(f'/proc/{pid}/io', encoding='ascii') as file:
+            counts = dict(line.split(': ') for line in file)
+    except OSError:
+        return None     # the kernel does not count it
+    return int(counts['syscr']), int(counts['rchar'])
+
+
+def report_of_first_ends(*more, **env):
+    """The report of a process whose first thread has ended, what making it used, and what it read."""
     if why_unreadable(may_trace_all()):
         raise Skip(why_unreadable(may_trace_all()))
     fixed = (*fixed_addresses(), CRASHER, 'first-ends', *more)
     path, head = os.path.join(TMP, 'report'), os.path.join(TMP, 'head')
-    with open(core(f'first-ends-{more}', *fixed), 'rb') as file, open(head, 'wb') as out:
-        out.write(without_memory(file.read()))
+    path_of_core = core(f'first-ends-{more}{env}', *fixed, **env)
+    with open(path_of_core, 'rb') as file, open(head, 'wb') as out:
+        out.write(without_memory(file.read(1 << 20)))       # its notes come first
     with Process(fixed, stdout=subprocess.PIPE,
-                 env=dict(os.environ, CRASHER_STANDS='1')) as target, open(head, 'rb') as file:
+                 env=dict(os.environ, CRASHER_STANDS='1', **env)) as target, open(head, 'rb') as file:
         equal(target.stdout.readline(), b'ready\n', 'the other one')
         with Process([*of(target.pid), '-o', path], stdin=file,
                      stderr=subprocess.PIPE) as reporter:
             said = reporter.stderr.read()
+            reads = what_was_read(reporter.pid)
             _, status, usage = os.wait4(reporter.pid, 0)
             reporter.returncode = status
         target.kill()
     equal((status, said), (0, b''), 'status')
     with open(path, encoding='utf-8') as file:
-        return file.read(), usage
+        return file.read(), usage, reads
 
 
 @test
 def first_thread_has_ended():
     """a process whose first thread has ended is read by another one of its threads"""
-    text, _ = report_of_first_ends()
+    text, _, _ = report_of_first_ends()
     equal(first_stack(text)[:2], ['null', 'crash_alone'], text)
     check('[guess]' not in text.split('\n\n')[1], text)
     check(re.search(r'^command +.*crasher first-ends$', text, re.M), text)
@@ -356,9 +369,42 @@ def first_thread_has_ended():
 @test
 def little_memory():
     """the report of a process that has used 256 MiB takes a quarter of that at most"""
-    text, usage = report_of_first_ends('256')
+    text, usage, _ = report_of_first_ends('256')
     equal(first_stack(text)[:2], ['null', 'crash_alone'], text)
     check(usage.ru_maxrss < 64 << 10, f'{usage.ru_maxrss} KiB')
+
+
+@test
+def size_costs_nothing():
+    """the report of a process of 10 GiB takes as many reads as that of a small one, and as many bytes"""
+    small, large = report_of_first_ends(), report_of_first_ends(CRASHER_USES_10_GIB='1')
+    equal(first_stack(large[0])[:2], ['null', 'crash_alone'], large[0])
+    if not small[2] or not large[2]:
+        raise Skip('this kernel does not count what a process reads')
+    print(f'# small: {small[2]}, large: {large[2]} reads and bytes')
+    # There is one mapping more, and numbers have more digits.
+    check(large[2][0] - small[2][0] <= 8 and large[2][1] - small[2][1] <= 8192, 'more is read')
+
+
+def user_time_of_pieces(number):
+    """User time, in seconds, of the report of a process that has mapped a file in so many pieces."""
+    with Process([SHSTK, 'crash', core(f'pieces-{number}', CRASHER, 'null',
+                                       CRASHER_MAPS_PIECES=str(number))],
+                 stdout=subprocess.PIPE, stderr=subprocess.PIPE) as reporter:
+        text, said = reporter.stdout.read().decode(), reporter.stderr.read()
+        _, status, usage = os.wait4(reporter.pid, 0)
+        reporter.returncode = status
+    equal((status, said), (0, b''), 'status')
+    equal(first_stack(text)[:2], ['null', 'main'], text[:3000])
+    return usage.ru_utime
+
+
+@test
+def many_mappings():
+    """four times as many mappings of a file take not much more than four times the time"""
+    few, many = (user_time_of_pieces(number) for number in (8000, 32000))
+    print(f'# 8000 mappings: {few:.3f} s, 32000: {many:.3f} s of CPU time')
+    check(many < 8 * few, 'the time grows with the square of the number')
 
 
 @test

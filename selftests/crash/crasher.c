@@ -3,6 +3,7 @@
  * crasher.c - ends in the way that its argument says, in a function of that name. Two other threads
  * wait meanwhile. A second argument is the size of memory in MiB that it has used.
  */
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
@@ -280,6 +281,33 @@ static void map_large_file(void)
 		exit(77);
 }
 
+/*
+ * Has 10 GiB of memory, without taking that much: what is only read are zeros that many pages share. The
+ * kernel's core file would have all of it.
+ */
+static void use_10_gib(void)
+{
+	const size_t size = 10ul << 30, step = 2ul << 20;
+	const volatile char *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+					   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		exit(77);
+	for (size_t i = 0; i < size; i += step)
+		(void)memory[i];
+}
+
+/* Maps the same page of the program's file, so many times. */
+static void map_pieces(const char *path, long number)
+{
+	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	while (number-- > 0)
+		if (mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 4096) == MAP_FAILED)
+			exit(77);
+	close(fd);
+}
+
 FN static void *waits(void *arg)
 {
 	*(volatile int *)arg = (int)syscall(SYS_gettid);
@@ -317,6 +345,10 @@ int main(int argc, char **argv)
 		unlink(argv[0]);
 	if (getenv("CRASHER_MAPS_4_GIB"))
 		map_large_file();
+	if (getenv("CRASHER_USES_10_GIB"))
+		use_10_gib();
+	if (getenv("CRASHER_MAPS_PIECES"))
+		map_pieces(argv[0], atol(getenv("CRASHER_MAPS_PIECES")));
 	begin_others();
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (argc > 1 && !strcmp(argv[1], ways[i].name))

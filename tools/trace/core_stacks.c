@@ -42,6 +42,7 @@ struct dump {
 	struct images images; /* the files that the core file names */
 	struct images given; /* the file that the user names */
 	struct image **files; /* the file of each of core->maps, or NULL */
+	size_t *firsts; /* for each of core->maps the index of its module's first mapping */
 	uint64_t together; /* bytes of modules that were put together */
 	struct shstk_space *space;
 	struct shstk_symbols *symbols;
@@ -51,12 +52,23 @@ struct dump {
 	struct interpreted interpreted; /* the interpreter in which the program runs */
 };
 
-/* Returns the index of a module's first mapping. The mappings of one file are neighbours. */
-static size_t first_map(const struct core *core, size_t i)
+/*
+ * Finds the first mapping of each module. The mappings of one file are neighbours. This is done once: a
+ * process may have mapped one file in many thousand pieces.
+ */
+static int find_firsts(struct dump *d)
 {
-	while (i && core->maps[i].offset && !strcmp(core->maps[i - 1].path, core->maps[i].path))
-		i--;
-	return i;
+	const struct core_map *maps = d->core->maps;
+
+	d->firsts = calloc(d->core->nr_maps + 1, sizeof(*d->firsts));
+	if (!d->firsts)
+		return -ENOMEM;
+	for (size_t i = 1; i < d->core->nr_maps; i++) {
+		bool same = maps[i].offset && !strcmp(maps[i - 1].path, maps[i].path);
+
+		d->firsts[i] = same ? d->firsts[i - 1] : i;
+	}
+	return 0;
 }
 
 /* Returns the file of a mapping, as opened for one of its mappings that is code; or NULL. */
@@ -64,7 +76,7 @@ static const struct image *find_file(const struct dump *d, size_t i)
 {
 	const struct core *core = d->core;
 
-	for (size_t k = first_map(core, i); k < core->nr_maps; k++) {
+	for (size_t k = d->firsts[i]; k < core->nr_maps; k++) {
 		if (strcmp(core->maps[k].path, core->maps[i].path))
 			break;
 		if (d->files[k])
@@ -103,9 +115,10 @@ static int read_memory(void *arg, uint64_t addr, void *buf, size_t len)
 	return 0;
 }
 
-static void read_build_id(const struct core *core, size_t i, struct build_id *ret)
+static void read_build_id(const struct dump *d, size_t i, struct build_id *ret)
 {
-	const struct core_map *m = &core->maps[first_map(core, i)];
+	const struct core *core = d->core;
+	const struct core_map *m = &core->maps[d->firsts[i]];
 	uint8_t page[PAGE];
 
 	ret->size = 0;
@@ -142,7 +155,7 @@ static uint64_t readable(const struct core *core, const struct core_segment *s)
 static int add_from_core(struct dump *d, size_t i)
 {
 	const struct core *core = d->core;
-	size_t first = first_map(core, i), last = i;
+	size_t first = d->firsts[i], last = i;
 	uint64_t lo = core->maps[first].start, size;
 	const struct core_segment *s;
 	uint8_t *bytes;
@@ -208,7 +221,7 @@ static int add_symbols(struct dump *d, const struct core_map *m, const struct im
 static bool may_be_code(const struct dump *d, size_t i)
 {
 	const struct core_segment *s = core_segment(d->core, d->core->maps[i].start);
-	size_t first = first_map(d->core, i);
+	size_t first = d->firsts[i];
 	char magic[SELFMAG];
 
 	/* Sockets and device memory cannot be opened. */
@@ -232,7 +245,7 @@ static struct image *open_file(struct dump *d, size_t i, struct build_id *id)
 {
 	const char *path = d->core->maps[i].path;
 
-	read_build_id(d->core, i, id);
+	read_build_id(d, i, id);
 	if (d->opts->exe && d->program && !strcmp(path, d->program))
 		return image_get(&d->given, d->opts->exe, id);
 	return image_get(&d->images, path, id);
@@ -433,7 +446,7 @@ static int add_modules(struct dump *d)
 	int err;
 
 	d->files = calloc(d->core->nr_maps + 1, sizeof(*d->files));
-	if (!d->files)
+	if (!d->files || find_firsts(d))
 		return -ENOMEM;
 	d->program = m ? m->path : NULL;
 	if (d->opts->exe && !m && d->core->nr_maps)
@@ -842,6 +855,7 @@ int trace_core_threads(const struct trace_opts *opts, struct core *core,
 	images_deinit(&d.given);
 	interpreted_deinit(&d.interpreted);
 	free(d.files);
+	free(d.firsts);
 	shstk_symbols_destroy(d.symbols);
 	shstk_space_destroy(d.space);
 	jit_destroy(d.jit);
