@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import time
+from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -21,26 +22,52 @@ from harness import HERE, TMP, check, main, test  # noqa: E402
 PLUGIN = os.path.join(HERE, 'plugin.so')
 STARTS = 150
 AT_A_TIME = 4
-# A start takes 20 ms. One that takes so much longer, on a machine that is a thousand times busier than
-# idle, hangs.
+TICKS = os.sysconf('SC_CLK_TCK')
+# Seconds between two looks at a start, which takes 20 ms of CPU time. One that got none of it meanwhile,
+# although it could have run, is on a busy machine. One that waits, or works for that long, hangs.
 HANGS = 60
+
+
+def processes_of(session):
+    """State and CPU time, in seconds, of each process of a session."""
+    found = []
+    for name in os.listdir('/proc'):
+        try:
+            with open(f'/proc/{name}/stat', encoding='utf-8', errors='replace') as file:
+                words = file.read().rsplit(')', 1)[1].split()
+        except (OSError, IndexError):
+            continue        # it is no process, or has ended
+        if words[3] == str(session):
+            found.append((words[0], (int(words[11]) + int(words[12])) / TICKS))
+    return found
 
 
 class Start:
     """A started program."""
 
     def __init__(self, program):
-        self.begin = time.monotonic()
+        self.look = time.monotonic()
+        self.used = 0       # seconds of CPU time at the last look
         # Its signals and children are its own: a group of its own is ended as a whole.
         self.process = subprocess.Popen(  # pylint: disable=consider-using-with
             [program, PLUGIN], cwd=TMP, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
             start_new_session=True)
 
+    def goes_on(self, limit):
+        """Whether, since the last look, it has worked a little, or could have worked but was not let."""
+        processes = processes_of(self.process.pid)
+        used = sum(time_used for _, time_used in processes)
+        worked, self.used, self.look = used != self.used, used, time.monotonic()
+        able = not processes or any(state in 'RD' for state, _ in processes)
+        return used < limit and (worked or able)
+
     def ended(self, limit):
         """Returns None while it runs, then 'ok', 'hangs' or what its status says."""
         status = self.process.poll()
-        if status is None and time.monotonic() - self.begin < limit:
+        if status is None and (time.monotonic() - self.look < limit or self.goes_on(limit)):
             return None
+        if status is None:
+            status = self.process.poll()        # it may have ended since
         if status is None:
             os.killpg(self.process.pid, signal.SIGKILL)
             self.process.wait()
@@ -69,6 +96,33 @@ def no_capture_hangs():
     """every capture has frames, and none hangs"""
     ways = torture(os.path.join(HERE, 'torture'), STARTS)
     check(ways == {'ok': STARTS}, f'{ways}')
+
+
+@test
+def waiting_is_seen():
+    """what waits for ever, or works for ever, hangs; what ends does not"""
+    fifo = os.path.join(TMP, 'fifo')
+    os.mkfifo(fifo)
+    for command, way in ((f'read line <{fifo}', 'hangs'), ('while :; do :; done', 'hangs'),
+                         ('exit 0', 'ok'), ('exit 3', 'status 3')):
+        program = os.path.join(TMP, f'program-{way.replace(" ", "-")}.sh')
+        with open(program, 'w', encoding='ascii') as file:
+            file.write(f'#!/bin/sh\n{command}\n')
+        os.chmod(program, 0o755)
+        ways = torture(program, 1, 0.5)
+        check(ways == {way: 1}, f'{command}: {ways}')
+
+
+@test
+def busy_machine_hangs_nothing():
+    """what could have run, or has worked, since the last look goes on; what slept does not"""
+    one = Start('/bin/true')
+    one.process.wait()
+    for processes, wanted in (([('R', 0.0)], True), ([('D', 0.0)], True), ([('S', 0.1)], True),
+                              ([('S', 0.1)], False), ([('S', 0.1), ('R', 0.0)], True),
+                              ([('R', 5.0)], False)):
+        with mock.patch(f'{__name__}.processes_of', return_value=processes):
+            check(one.goes_on(5) == wanted, f'{processes}')
 
 
 def in_tenths(program, starts, limit):
