@@ -76,16 +76,40 @@ def node():
     check(shown, said)
 
 
+def judge_by_word(name):
+    """Stacks of a language are compared with the word of its program."""
+    if not is_installed(name):
+        raise Skip(f'{name} is not installed')
+    with tempfile.TemporaryDirectory() as folder:
+        stacks = JUDGES[name](folder, ('-n', STACKS, '-f', '1999'))
+    if stacks.status == SKIP:
+        raise Skip(stacks.last)
+    check(not stacks.complaint(), stacks.complaint())
+    check(stacks.judge.counts['compared'], f'none is: {stacks.judge.counts}')
+
+
 @test
-def judged():
-    """stacks of each language that is judged by its program's word are compared with it"""
-    for name in filter(is_installed, JUDGES):
-        with tempfile.TemporaryDirectory() as folder:
-            stacks = JUDGES[name](folder, ('-n', STACKS, '-f', '1999'))
-        if stacks.status == SKIP:
-            raise Skip(f'{name}: {stacks.last}')
-        check(not stacks.complaint(), f'{name}: {stacks.complaint()}')
-        check(stacks.judge.counts['compared'], f'{name}: none is: {stacks.judge.counts}')
+def judged_python():
+    """stacks of Python are compared with its program's word"""
+    judge_by_word('python3')
+
+
+@test
+def judged_php():
+    """so are those of PHP"""
+    judge_by_word('php')
+
+
+@test
+def judged_node():
+    """so are those of JavaScript"""
+    judge_by_word('node')
+
+
+@test
+def judged_ruby():
+    """so are those of Ruby"""
+    judge_by_word('ruby')
 
 
 def check_refused(program, words):
