@@ -124,7 +124,8 @@ enum memo_way {
  * @pc: program counter of that frame.
  * @fp: frame pointer of that frame.
  * @fp_mask: ~0 if the trace depends on @fp, 0 if it does not.
- * @gen: generation of the rules by which the trace was made.
+ * @state: what is loaded and the generation of the rules by which the trace was made, for
+ *	modmap_state_is().
  * @slot: struct memo_side.slot of the frames behind the innermost one.
  * @raw: struct memo_side.raw of the frames behind the innermost one.
  * @anchor: struct memo_side.anchor.
@@ -149,7 +150,7 @@ struct memo_again {
 	uint64_t pc;
 	uint64_t fp;
 	uint64_t fp_mask;
-	uint64_t gen;
+	uint64_t state;
 	const int32_t *slot;
 	const uint64_t *raw;
 	const uint8_t *anchor;
@@ -507,10 +508,12 @@ static inline void memo_cut_again(struct memo_again *a, const struct memo_side *
 }
 
 /*
- * Fills memo_again from side @s, which holds the last trace, for captures into arrays of @max entries.
+ * Fills memo_again from side @s, which holds the last trace, for captures into arrays of @max entries
+ * while modmap_state_is() knows @state.
  * If it has more frames than that, @max is at least 2; if not, its last frame is the outermost one.
  */
-static inline void memo_set_again(struct memo *m, const struct memo_side *s, unsigned int max)
+static inline void memo_set_again(struct memo *m, const struct memo_side *s, unsigned int max,
+				  uint64_t state)
 {
 	struct memo_again *a = &m->again;
 	int j = s->first, x = s->fp_first;
@@ -524,7 +527,7 @@ static inline void memo_set_again(struct memo *m, const struct memo_side *s, uns
 	}
 	a->fps = s->fp + x;
 	a->fps_end = s->fp + s->fp_end;
-	a->gen = m->gen;
+	a->state = state;
 	a->slot = s->slot + j + 1;
 	a->raw = s->raw + j + 1;
 	a->anchor = (const uint8_t *)(uintptr_t)s->anchor;
@@ -547,8 +550,9 @@ static inline bool memo_is_larger(const struct memo_side *s, unsigned int max)
  * Lets memo_again, near_capture() and near_full() use the last trace, of a capture into an array of @max
  * entries, if it fills the array or leads to the outermost frame, of the stack that ends at @hi, and
  * all that has to be verified from its second frame on is a word for each frame, and frame pointers.
+ * @state: see memo_set_again().
  */
-static inline void memo_publish(struct memo *m, uint64_t hi, unsigned int max)
+static inline void memo_publish(struct memo *m, uint64_t hi, unsigned int max, uint64_t state)
 {
 	struct memo_side *s = &m->side[m->last];
 
@@ -559,7 +563,7 @@ static inline void memo_publish(struct memo *m, uint64_t hi, unsigned int max)
 		m->known = s;
 		m->now = memo_is_larger(s, max) ? NULL : s;
 		if (s->end - s->first > 1 && max > 1)
-			memo_set_again(m, s, max);
+			memo_set_again(m, s, max, state);
 	}
 }
 

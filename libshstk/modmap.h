@@ -38,10 +38,17 @@ struct modmap_watch {
 
 extern struct modmap_watch modmap_watch __attribute__((visibility("hidden")));
 
-/* Returns what modmap_loads() does if there are one or two counters, which is the usual case. */
+#define MODMAP_LOADS_SHIFT 24
+
+/*
+ * Returns what modmap_loads() does if there are one or two counters, which is the usual case. The
+ * second one of glibc only grows. The first one also falls, when something is unloaded, and so each has
+ * bits of its own: what is unloaded cannot make up for what is loaded.
+ */
 static inline uint64_t modmap_loads_two(void)
 {
-	return load_relaxed(modmap_watch.counter[0]) + load_relaxed(modmap_watch.counter[1]) * 3;
+	return load_relaxed(modmap_watch.counter[0]) +
+	       (load_relaxed(modmap_watch.counter[1]) << MODMAP_LOADS_SHIFT);
 }
 
 /* Returns a number that changes when something is loaded. */
@@ -51,7 +58,7 @@ static inline uint64_t modmap_loads(void)
 	unsigned int i;
 
 	for (i = 2; unlikely(i < modmap_watch.n); i++)
-		v = v * 31 + load_relaxed(modmap_watch.counter[i]);
+		v = v * 0x9e3779b97f4a7c15ULL + load_relaxed(modmap_watch.counter[i]);
 	return v;
 }
 
@@ -71,6 +78,28 @@ static inline bool modmap_loads_changed(void)
 static inline bool modmap_loads_same(void)
 {
 	return modmap_loads_two() == load_relaxed(&modmap_watch.seen_two);
+}
+
+/*
+ * Returns a number that modmap_state_is() knows while the generation of the rules is @gen, and nothing
+ * is loaded after modmap_revalidate() ran last.
+ */
+static inline uint64_t modmap_state_seen(uint64_t gen)
+{
+	return gen + load_relaxed(&modmap_watch.seen);
+}
+
+/*
+ * Tells whether @state is the present state. Generations are in the upper 16 bits, which no number of
+ * loads reaches, so one comparison is enough.
+ *
+ * There are more than two counters where another word of the loader happened to be the number of
+ * loads: with glibc 2.36 if 6, 7 or 9 objects were loaded. Then all are looked at.
+ */
+static inline __attribute__((always_inline)) bool modmap_state_is(uint64_t state, uint64_t gen)
+{
+	return likely(state == gen + modmap_loads_two()) ||
+	       (unlikely(modmap_watch.n > 2) && state == gen + modmap_loads());
 }
 
 static inline void modmap_loads_saw(uint64_t loads)

@@ -186,7 +186,7 @@ short_cut(const struct call *c, struct thread *t, struct memo_side *old, int *re
 		old->raw[j] = raw;
 		old->slot[j] = (int32_t)(int64_t)slot;
 	} else if (j + 1 < end) { /* nothing is new: memo_repeat() can do the next capture */
-		memo_set_again(&t->memo, old, c->max);
+		memo_set_again(&t->memo, old, c->max, modmap_state_seen(gen));
 	}
 	return n + end - j;
 }

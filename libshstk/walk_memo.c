@@ -3,6 +3,7 @@
  * walk_memo.c - takes frames from the thread's last trace in a walk, and stores the new
  * trace; see walk.h.
  */
+#include "modmap.h"
 #include "rulecache.h"
 #include "walk.h"
 
@@ -168,7 +169,8 @@ void walk_store_memo(struct capture *c)
 		memo_replace(&c->w);
 		m->complete = c->end_by_rule;
 	}
-	memo_publish(m, c->calling.t->native_known ? c->calling.t->native.hi : 0, c->max);
+	memo_publish(m, c->calling.t->native_known ? c->calling.t->native.hi : 0, c->max,
+		     modmap_state_seen(m->gen));
 	m->near = c->w.fresh->end - c->w.fresh->first <= MEMO_NEAR;
 }
 

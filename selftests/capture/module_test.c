@@ -15,6 +15,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "modmap.h" /* before the harness, which defines ARRAY_SIZE only if it is missing */
+
 #include "kselftest_harness.h"
 #include "truth.h"
 
@@ -171,6 +173,54 @@ TEST(a_library_that_takes_anothers_place_is_unwound_by_its_own_rules)
 	EXPECT_EQ(wrong, 0);
 	if (!same)
 		SKIP(return, "the loader never used the same address twice");
+}
+
+/* Loads the plugin with large frames while the one with small frames goes with three others. */
+TEST(libraries_that_go_do_not_hide_that_one_comes)
+{
+	static const char *const name[] = { "plugin_small.so", "plugin_nohdr.so", "plugin_apart.so",
+					    "plugin_debugframe.so" };
+	struct shstk_info info;
+	plugin_fn fn[4], other;
+	void *lib[4];
+	int i;
+
+	for (i = 0; i < 4; i++) {
+		lib[i] = open_plugin(name[i], &fn[i]);
+		ASSERT_NE(lib[i], NULL);
+	}
+	EXPECT_EQ(through(fn[0], &info), 2);
+	for (i = 3; i >= 0; i--)
+		dlclose(lib[i]);
+	ASSERT_NE(open_plugin("plugin_large.so", &other), NULL);
+	EXPECT_EQ(through(other, &info), 2);
+	if (other != fn[0])
+		SKIP(return, "the loader used another address");
+}
+
+/* A word of the loader can happen to be the number of loads, without being the counter. */
+TEST(the_last_trace_is_known_again_with_any_number_of_counters)
+{
+	const uint64_t gen = 3ull << 48;
+	static uint64_t word;
+	uint64_t state;
+
+	while (modmap_watch.n < MODMAP_COUNTERS) {
+		const uint64_t **counter = &modmap_watch.counter[modmap_watch.n];
+
+		if (!*counter)
+			*counter = &word;
+		modmap_watch.n++;
+		modmap_loads_saw(modmap_loads());
+		state = modmap_state_seen(gen);
+		EXPECT_TRUE(modmap_state_is(state, gen));
+		EXPECT_FALSE(modmap_state_is(state, gen + (1ull << 48)));
+		if (*counter != &word)
+			continue;
+		word++;
+		EXPECT_FALSE(modmap_state_is(state, gen));
+		word--;
+	}
 }
 
 static long churn_wrong;
