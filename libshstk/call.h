@@ -56,33 +56,29 @@ struct request {
 	struct shstk_hook *hook;
 };
 
-/* Returns true if a call's options allow @source (SHSTK_USE_*). */
-static inline bool call_allows(const struct shstk_opts *opts, uint32_t source)
+/* Returns true if a call's arguments but for its options are valid. */
+static inline bool call_is_valid(const uint64_t *pcs, unsigned int max,
+				 const struct shstk_info *info)
 {
-	return !opts || !opts->sources || opts->sources & source;
+	return pcs && max <= INT32_MAX && (!info || info->size >= 8);
 }
 
 /*
- * Returns true if a call's arguments are valid and its options ask for nothing special: no flags,
- * no skipped entries and no marks.
+ * Returns true if @opts are valid and allow @source (SHSTK_USE_*), and ask for nothing special: no
+ * flags, no skipped entries and no marks.
  */
-static inline bool call_wants_all(const uint64_t *pcs, unsigned int max,
-				  const struct shstk_opts *opts, const struct shstk_info *info)
+static inline bool call_opts_are_simple(const struct shstk_opts *opts, uint32_t source)
 {
-	if (!pcs || max > INT32_MAX || (info && info->size < 8))
-		return false;
-	if (!opts)
-		return true;
 	return opts->size == sizeof(*opts) && !opts->flags && !opts->skip && !opts->marks &&
-	       !(opts->sources & ~ALL_SOURCES);
+	       (likely((opts->sources & (~ALL_SOURCES | source)) == source) || !opts->sources);
 }
 
-/* Returns true if a call asks for nothing special (call_wants_all()) and allows @source. */
+/* Returns true if a call is valid, asks for nothing special and allows @source. */
 static inline bool call_is_simple(const uint64_t *pcs, unsigned int max,
 				  const struct shstk_opts *opts, const struct shstk_info *info,
 				  uint32_t source)
 {
-	return call_wants_all(pcs, max, opts, info) && call_allows(opts, source);
+	return call_is_valid(pcs, max, info) && (!opts || call_opts_are_simple(opts, source));
 }
 
 /*

@@ -5,7 +5,7 @@
 #include "source_memo.h"
 #include "source_near.h"
 
-/* Does the work that is rarely needed after a capture of @n entries. Returns @n. */
+/* Tells the caller or the hook of @t->call how a capture of @n entries went. Returns @n. */
 static __attribute__((noinline)) int after(uint64_t *pcs, struct thread *t, int n)
 {
 	struct memo_side *s = &t->memo.side[t->memo.last];
@@ -21,12 +21,13 @@ static __attribute__((noinline)) int after(uint64_t *pcs, struct thread *t, int 
 	leave_outermost(t);
 	if (info)
 		call_tell(info, 0, n, end, end_pc, n - 1, 0);
-	if (modmap_has_retired())
-		modmap_reclaim();
 	return n;
 }
 
-/* Ends a capture whose frames were all unchanged. Returns the number of entries. */
+/*
+ * Ends a capture whose frames were all unchanged. Returns the number of entries. It has looked at no
+ * module, and leaves those that are gone to captures that do.
+ */
 static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs, struct thread *t)
 {
 	int n = t->memo.again.n + 1;
@@ -34,8 +35,7 @@ static inline __attribute__((always_inline)) no_sanitize int done(uint64_t *pcs,
 	pcs[0] = t->memo.again.pc;
 	t->memo.misses = 0;
 	enter_count(t, true);
-	if (unlikely((uintptr_t)t->call.info | (uintptr_t)t->call.hook) ||
-	    unlikely(modmap_has_retired()))
+	if (unlikely((uintptr_t)t->call.info | (uintptr_t)t->call.hook))
 		return after(pcs, t, n);
 	leave_outermost(t);
 	return n;
@@ -105,9 +105,10 @@ __attribute__((noinline)) VERIFY_WIDE no_sanitize int memo_repeat_fours(uint64_t
 {
 	const struct memo_again *a = &t->memo.again;
 
+	/* With @pcs loaded again the loop needs no register that has to be saved. */
 	if (likely(!verify_fours(&t->memo.fours, pcs + 1, a->n) &&
 		   memo_unchanged_fps(a->fps, a->fps_end)))
-		return done(pcs, t);
+		return done(t->call.pcs, t);
 	return changed(t);
 }
 

@@ -376,7 +376,7 @@ static int otherwise(struct markers *m, const struct call *c)
 		markers_take_back(m, c->sp);
 	if (m->frames_to_pay > 0)
 		m->frames_to_pay -= NO_MARKER;
-	learn = may_place(m) && call_wants_all(c->pcs, c->max, NULL, c->info);
+	learn = may_place(m) && call_is_valid(c->pcs, c->max, c->info);
 	leave_outermost(m->owner);
 	return learn ? scratch_call(sizeof(struct learning), learn_in, (void *)c) : capture_call(c);
 }
@@ -407,7 +407,7 @@ static int any_capture(struct markers *m, const struct call *c)
 	int n, rest;
 
 	if (!m->n || !range_has(&t->native, c->sp) || !is_as_before(m) ||
-	    !call_wants_all(c->pcs, c->max, NULL, c->info) || !find_any(m, &w))
+	    !call_is_valid(c->pcs, c->max, c->info) || !find_any(m, &w))
 		return otherwise(m, c);
 	rest = m->mark[m->n].rest;
 	memcpy(w.out, room_end(m) - rest, rest * sizeof(*c->pcs));
@@ -490,7 +490,7 @@ SHSTK_API __attribute__((noinline)) int shstk_marker_capture(uint64_t *pcs, unsi
 	enter_outermost(t, sp);
 	w = way_begin(ra, sp, fp, pcs, max);
 	if (unlikely(!range_has(&t->native, sp) || !is_as_before(m) || info ||
-		     !call_wants_all(pcs, max, NULL, NULL)))
+		     !call_is_valid(pcs, max, NULL)))
 		return slow_capture(m, pcs, max, info, ra, sp, fp);
 	walk_records(m, &w, t->native.hi);
 	k = &m->mark[m->n];

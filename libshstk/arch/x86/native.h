@@ -496,7 +496,7 @@ native_differ_frames4(const uint64_t *base, const struct frame_four *f, uint64_t
 
 	memcpy(&u, f->place, sizeof(u));
 	a = native_two_pairs(base + (uint16_t)u, base + _bextr_u64(u, 32, 16));
-	b = native_two_pairs(base + _bextr_u64(u, 16, 16), base + (u >> 48));
+	b = native_two_pairs(base + f->place[1], base + (u >> 48));
 	ras = native_differ_words(_mm256_unpackhi_epi64(a, b), f->raw, out);
 	fps = _mm256_unpacklo_epi64(a, b) ^ _mm256_loadu_si256((const __m256i *)f->fp);
 	return ras | (fps & _mm256_loadu_si256((const __m256i *)f->mask));
