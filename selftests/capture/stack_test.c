@@ -18,11 +18,11 @@
 
 #define STACK_BYTES (256 << 10)
 #define PATTERN 0xa5
-/* Code that is not optimised has larger frames. */
+/* Code that is not optimised has larger frames: gcc 12 and -O0 take 3,248 bytes. */
 #ifdef __OPTIMIZE__
 #define NEED SHSTK_STACK_NEED
 #else
-#define NEED (2 * SHSTK_STACK_NEED)
+#define NEED (3 * SHSTK_STACK_NEED)
 #endif
 
 static uint64_t pcs[256];
