@@ -393,7 +393,10 @@ static void more_contexts(void)
 	many_contexts(101);
 }
 
-/* The limits are those of optimized code. */
+/*
+ * The limits are those of optimized code. Without optimization the trace in the plugin is also the one that meets a
+ * ninth address in a chunk of this program's rules and compiles it (table.c): 500,000 instructions.
+ */
 #ifdef __OPTIMIZE__
 #define NEEDS_OPTIMIZED_CODE() ((void)0)
 #else
