@@ -51,6 +51,7 @@
 #define TIMES 5 /* that records are written; the least counts */
 #define PAGES 4096 /* of a ring, which holds all samples of a measurement */
 #define COPY 8192
+#define MAX_STACK 127 /* entries of a callchain, perf's own default */
 #define PATIENCE 30000 /* times 10 ms, until the tables are there */
 #define TICKS_PER_INSTRUCTION 2 /* ns, with QEMU's -icount shift=1 */
 
@@ -387,11 +388,11 @@ static void measure_bpf(const struct walker *w)
 		.main = perf_event_find(clocked ? "cpu-clock" : "page-faults"),
 		.count = !clocked,
 		.freq = 1000000000 / CLOCK_PERIOD,
-		.max_stack = 127,
+		.max_stack = MAX_STACK,
 		.copy = COPY,
 		.ring_size = 8u << 20,
 		.kernel = true,
-		.no_user = !walker_write_callchains(w),
+		.no_user = !walker_write_callchains(w, MAX_STACK),
 		.cgroup = -1,
 		.pids = &self,
 		.nr_pids = 1,
