@@ -117,6 +117,14 @@ done <<-END
 END
 record_walked -e page-faults,cpu-clock -- "$spin"
 point $? "stacks of the first event of two are walked in the kernel"
+# Samples are dropped where there is no room for them, too; then it is tried again.
+name="samples that the kernel drops without a word are told of"
+tries=20
+until record -- "$here/maps" && grep -q ' of CPU time have no sample: the kernel takes none while' out || [ $tries = 0 ]; do
+	tries=$((tries - 1))
+done
+grep -q ' of CPU time have no sample: the kernel takes none while' out && grep -q '\[not sampled\]' out.folded
+point $? "$name"
 timeout 200 "$shstk" record --via=bpf --cgroup=/nonexistent -o out.folded -- "$spin" >out 2>&1
 [ $? = 125 ]
 point $? "a recording that cannot begin ends at once"

@@ -545,6 +545,30 @@ static uint64_t short_threads(const struct recording *r, uint64_t whole, uint64_
 	return whole - known;
 }
 
+#define DROPPED_PART 16 /* of the CPU time, and */
+#define DROPPED_LEAST 32 /* periods are missing at least: a few do not end, or end late */
+
+/*
+ * Returns the ns of CPU time without a sample that the kernel dropped, or a hypervisor delayed, beside what was
+ * counted as lost and what threads had at their ends. Where a program runs at events the kernel drops samples, and
+ * counts none, while the CPU runs another BPF program or bpf(2) is in a map.
+ */
+static uint64_t dropped(const struct recording *r, uint64_t whole, const struct sample_counts *c,
+			const struct perf_counts *more)
+{
+	const struct record_opts *o = r->opts;
+	const bool walks = o->walk || more->stacks.walked;
+	const uint64_t period = record_period(o);
+	const uint64_t known = c->weight + (c->lost + more->stacks.ended) * period;
+	uint64_t missing;
+
+	if (!walks || !record_counts_time(o) || o->wall || o->off_cpu || more->throttled ||
+	    more->stacks.unseen || perf_recording_user_only(perf_of(r)) || whole <= known)
+		return 0;
+	missing = whole - known;
+	return missing > whole / DROPPED_PART && missing > DROPPED_LEAST * period ? missing : 0;
+}
+
 /*
  * Adds what has no sample to the profile: after losses, for events that are no clock, and for time
  * in the kernel. In other cases the rest consists of periods that did not end, and is left out.
@@ -570,7 +594,8 @@ static int add_unsampled(struct recording *r, bool ended, const struct rusage *u
 	if (kernel || threads)
 		return err;
 	if (whole <= c.weight || r->opts->wall ||
-	    (record_counts_time(r->opts) && !c.lost && !more.throttled && !more.stacks.unseen))
+	    (record_counts_time(r->opts) && !c.lost && !more.throttled && !more.stacks.unseen &&
+	     !dropped(r, whole, &c, &more)))
 		return 0;
 	return perf_recording_unsampled(perf_of(r), PERF_MAIN, whole - c.weight,
 					SHSTK_NOTE_UNSAMPLED);
@@ -801,6 +826,15 @@ static void report_unseen(struct recording *r, bool ended, uint64_t nr, uint64_t
 			(unsigned long long)nr, cure);
 }
 
+/* Reports @ns of CPU time without a sample, of which nothing tells that samples were lost. */
+static void report_dropped(struct recording *r, uint64_t ns, uint64_t whole)
+{
+	if (ns)
+		caution(r,
+			"%.2f of %.2f s of CPU time have no sample: the kernel takes none while a CPU runs another BPF program or changes a BPF map (--via=copies has them), or a hypervisor delayed them",
+			ns / 1e9, whole / 1e9);
+}
+
 /* Reports events of which none can be counted, because they happen where nothing is sampled. */
 static void report_uncounted(struct recording *r, bool user_only)
 {
@@ -922,6 +956,7 @@ static void report_gaps(struct recording *r, bool ended, const struct rusage *us
 	report_stacks(r, &c, &more);
 	report_anew(r, &c, &more);
 	report_brief(r, &more);
+	report_dropped(r, dropped(r, whole, &c, &more), whole);
 	report_unseen(r, ended, more.stacks.unseen, short_threads(r, whole, kernel, &c, &more));
 	if (more.unwritten)
 		caution(r, "%s is not complete: %s", o->perf_data, strerror(-more.unwritten));
