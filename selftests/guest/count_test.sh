@@ -288,6 +288,47 @@ for signal in TERM KILL; do
 	expect "nor does a run that SIG$signal ends" ends "$(cat "$work/left")"
 done
 
+# ---- Processes of another user ----
+
+# Makes $work/become, which makes another user of an ordinary one, and $work/keep, which waits for ever
+# for what does not die when it is killed. They have to be where an ordinary user may run them.
+make_keeper()
+{
+	[ "$(id -u)" = 0 ] || return 1
+	chmod 755 "$work"
+	cp "$(command -v setpriv)" "$work/become"
+	chmod 4755 "$work/become"
+	sed 's/^MOST = 20 .*/MOST = 10 ** 6/' selftests/keep >"$work/keep"
+	mkfifo "$work/lifeline"
+	: >"$work/other"
+	chmod 666 "$work/other"
+	as_nobody "$work/become" --reuid=0 true 2>/dev/null
+}
+
+as_nobody()
+{
+	setpriv --reuid=65534 --regid=65534 --clear-groups "$@"
+}
+
+# Keeps a program that leaves a process of root's behind and ends with 3. Ends with its status.
+keep_other()
+{
+	as_nobody timeout -s KILL 400 python3 "$work/keep" 9 sh -c '
+		"$0/become" --reuid=0 sleep 1000 &
+		echo $! >"$0/other"
+		until grep -q "^Uid:.0.0" /proc/$!/status; do sleep 0.1; done
+		exit 3' "$work" 9<>"$work/lifeline"
+	[ $? = 3 ]
+}
+
+if make_keeper; then
+	expect "a program's process that may not be killed is not waited for" keep_other
+	kill -KILL "$(cat "$work/other")"
+else
+	count=$((count + 1))
+	echo "ok $count a program's process that may not be killed # SKIP no user can become another here"
+fi
+
 # ---- Guests ----
 
 SHSTK_CACHE=$work/cache SHSTK_MIRROR=http://127.0.0.1:1 \
