@@ -2,9 +2,9 @@
 #
 # Runs programs of Debian with and without `shstk record`.
 
-selftests/same/same_test.py: | all
+selftests/same/same_test.py selftests/same/ended_test.py: | all
 
-CHECK	+= selftests/same/same_test.py
+CHECK	+= selftests/same/same_test.py selftests/same/ended_test.py
 
 # Where the sources of bash, perl and git are kept.
 SAME_SOURCES ?= $(SHSTK_CACHE)/same

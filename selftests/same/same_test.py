@@ -83,6 +83,21 @@ def kill_session(pid):
                 os.kill(int(entry), signal.SIGKILL)
 
 
+def end_recorder(process):
+    """Wait for the end of a recorder whose program has ended; it gets a minute for its profile."""
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(60)
+    process.kill()
+    process.wait()
+
+
+def end_on_signals():
+    """From now on signals end this script as sys.exit() does: what it has started is killed, and its
+    folders go."""
+    for signo in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
+        signal.signal(signo, lambda number, _: sys.exit(128 + number))
+
+
 def takes(terminal, keys, reader):
     """Return whether the terminal is as these keys expect it. Those that stop or interrupt are for a
     command in the foreground, which is not the process group that read keys last; others are for who
@@ -165,21 +180,20 @@ class Program:
         os.mkdir(folder)
         start, hung, shown, status = time.monotonic(), False, b'', None
         process, terminal = self.start(mode, self.command(folder))
-        beside = self.attach(process.pid) if mode == 'attached' else None
+        beside = None
         try:
+            beside = self.attach(process.pid) if mode == 'attached' else None
             if terminal is not None:
                 shown = wait_on_terminal(process, terminal, limit, self.case.typed)
             status = process.wait(limit)
         except subprocess.TimeoutExpired:
             hung = True
-        kill_session(process.pid)
-        process.wait()
-        seconds = time.monotonic() - start
-        if beside:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                beside.wait(60)
-            beside.kill()
-            beside.wait()
+        finally:
+            kill_session(process.pid)
+            process.wait()
+            seconds = time.monotonic() - start
+            if beside:
+                end_recorder(beside)
         if terminal is not None:
             os.close(terminal)
         return Run(status if status is None or status >= 0 else 128 - status,
@@ -266,6 +280,7 @@ class Comparison:
     @functools.cached_property
     def program(self):
         """The program, in a folder of its own, which goes after the last mode."""
+        end_on_signals()
         self.folder = tempfile.TemporaryDirectory(prefix='same-')   # pylint: disable=R1732
         return Program(self.case, self.folder.name)
 
