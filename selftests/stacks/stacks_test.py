@@ -572,6 +572,29 @@ def lower_stack():
         check_lines_of_calls(thread)
 
 
+def check_ends_at_lower_stack(stacks, said):
+    """Checks that stacks of the innermost function end where the lower stack begins, which is counted."""
+    cut = [stack for stack in stacks if 'innermost' in stack]
+    check(cut, f'{stacks} {said}')
+    for stack in cut:
+        ends = stack[stack.index('innermost') + 1:]
+        check(ends[:2] == ('run_by_register', '[truncated]') and len(ends) == 3, f'{stack} {said}')
+    check(re.search(r'[1-9]\d* (of \d+ )?stacks continue elsewhere', said), said)
+
+
+@test
+def copies_end_at_a_lower_stack():
+    """where stacks are copied, callers on a stack that lies lower are missing, which is marked and counted"""
+    if os.uname().machine != 'x86_64':
+        raise Skip('its stacks are written for x86-64 only')
+    out, data = os.path.join(TMP, 'lower.folded'), os.path.join(TMP, 'lower.data')
+    done = shstk('record', '-F', '499', '--via=copies', '-o', out, '--perf-data=' + data, '--',
+                 os.path.join(HERE, 'lower_stack'), '1')
+    check_ends_at_lower_stack(stacks_in(out, done.stderr), done.stderr)
+    done = shstk('unwind', '-o', out, data)
+    check_ends_at_lower_stack(stacks_in(out, done.stderr), done.stderr)
+
+
 @test
 def stacks_in_a_circle():
     """stacks whose callers lead round in a circle: such a stack ends, and is not called complete"""
