@@ -557,24 +557,19 @@ static noinline u64 copy_code(struct language_run *r, u8 *table)
 	return MASKED(w[NATIVE_CODE_BYTES], NATIVE_CODE);
 }
 
-/* Tells what machine code is that was not met before. Returns its number, or 0. */
-static __always_inline u64 introduce_code(struct language_run *r, u64 function_id)
+/*
+ * Tells what machine code is whose @inlined functions have their numbers in @s->parts. Returns its number, or 0.
+ * It is a function of its own because of its stack, which those that number the inlined functions need not share.
+ */
+static noinline u64 tell_code(struct language_run *r, u64 function_id, u32 inlined)
 {
 	struct native_state *s = r->s;
 	u64 *w = r->l->words;
 	struct language_code *c;
 	u64 calls, got;
-	u32 inlined = w[NATIVE_CODE_INLINED];
 
-	s->failed = 0;
-	/* All of them are written, also those of which there are none. */
-	clear(s->parts, sizeof(s->parts));
-	if (w[NATIVE_CODE_INLINED] >= NATIVE_PARTS ||
-	    w[NATIVE_CODE_CALLS] >= NATIVE_PARTS * NATIVE_PART_BYTES)
-		return 0;
-	bpf_loop(inlined, pass_part, r, 0);
 	/* The words are those of the last function now. */
-	if (s->failed || !describe_any(r, function_id))
+	if (!describe_any(r, function_id))
 		return 0;
 	begin_identity(r->l, NATIVE_CODE_KEYS, w[NATIVE_CODE_POSITIONS] + NATIVE_ELEMENTS,
 		       w[NATIVE_CODE_POSITIONS_LENGTH]);
@@ -592,6 +587,23 @@ static __always_inline u64 introduce_code(struct language_run *r, u64 function_i
 	got = MASKED(got, NATIVE_TABLE);
 	got += MASKED(copy_code(r, c->table + got), NATIVE_CODE);
 	return end_code(r, c, copy_returns(r, c->table, got));
+}
+
+/* Tells what machine code is that was not met before. Returns its number, or 0. */
+static __always_inline u64 introduce_code(struct language_run *r, u64 function_id)
+{
+	struct native_state *s = r->s;
+	const u64 *w = r->l->words;
+	u32 inlined = w[NATIVE_CODE_INLINED];
+
+	s->failed = 0;
+	/* All of them are written, also those of which there are none. */
+	clear(s->parts, sizeof(s->parts));
+	if (w[NATIVE_CODE_INLINED] >= NATIVE_PARTS ||
+	    w[NATIVE_CODE_CALLS] >= NATIVE_PARTS * NATIVE_PART_BYTES)
+		return 0;
+	bpf_loop(inlined, pass_part, r, 0);
+	return s->failed ? 0 : tell_code(r, function_id, inlined);
 }
 
 /* Returns the number of the machine code that was found, or 0. */
