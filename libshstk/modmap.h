@@ -72,12 +72,13 @@ static inline bool modmap_loads_changed(void)
 }
 
 /*
- * Returns true if it is certain that nothing was loaded; this is cheaper than
- * modmap_loads_changed().
+ * Returns what !modmap_loads_changed() does. It takes one comparison where there are one or two counters
+ * and nothing was loaded.
  */
 static inline bool modmap_loads_same(void)
 {
-	return modmap_loads_two() == load_relaxed(&modmap_watch.seen_two);
+	return likely(modmap_loads_two() == load_relaxed(&modmap_watch.seen_two)) ||
+	       (unlikely(modmap_watch.n > 2) && !modmap_loads_changed());
 }
 
 /*

@@ -2,12 +2,14 @@
 /*
  * jit_test.c - code made at run time that keeps a frame pointer, and then other code in its
  * place that does not: what a thread with markers has noted of the first is not believed of
- * the second, although its call returns to the same address. Prints KTAP.
+ * the second, although its call returns to the same address. The first is met by markers also if another
+ * word of the loader happens to be the number of loads. Prints KTAP.
  */
 #include <stdbool.h>
 #include <stdio.h>
 
 #include "jit.h"
+#include "modmap.h"
 #include "shstk_marker.h"
 
 #define MAX 256
@@ -76,10 +78,20 @@ static bool is_right(jit_fn fn, const void *code, size_t size, const void *cfi, 
 	return equal;
 }
 
+/* Adds a word to those that may be the number of loads. */
+static void add_counter(void)
+{
+	static uint64_t word;
+
+	modmap_watch.counter[2] = &word;
+	modmap_watch.n = 3;
+	modmap_loads_saw(modmap_loads());
+}
+
 int main(void)
 {
 	jit_fn fn = (jit_fn)jit_make(jit_fp, sizeof(jit_fp), 256);
-	bool first, second;
+	bool first, second, third;
 
 	printf("TAP version 13\n");
 	if (!fn || shstk_marker_restart()) {
@@ -87,10 +99,13 @@ int main(void)
 		       fn ? shstk_marker_name(shstk_marker_status()) : "no memory to execute");
 		return 4;
 	}
-	printf("1..2\n");
+	printf("1..3\n");
 	first = is_right(fn, jit_fp, sizeof(jit_fp), jit_fp_cfi, sizeof(jit_fp_cfi)) && met;
 	printf("%sok 1 code with a frame pointer, by a marker\n", first ? "" : "not ");
 	second = is_right(fn, NO_FP, sizeof(NO_FP), NO_FP_CFI, sizeof(NO_FP_CFI));
 	printf("%sok 2 other code in its place, without one\n", second ? "" : "not ");
-	return !(first && second);
+	add_counter();
+	third = is_right(fn, jit_fp, sizeof(jit_fp), jit_fp_cfi, sizeof(jit_fp_cfi)) && met;
+	printf("%sok 3 the first one again, with three counters of loads\n", third ? "" : "not ");
+	return !(first && second && third);
 }
