@@ -97,6 +97,8 @@ static __attribute__((noinline)) uint64_t look_up(uint64_t pc)
 	if (m && module_has(m, pc))
 		start = function_start(m, pc);
 	leave(t, outermost);
+	if (unlikely(outermost && modmap_has_retired()))
+		modmap_reclaim();
 	if (start)
 		keep(pc, start, gen);
 	return start;
@@ -106,7 +108,7 @@ uint64_t shstk_hook_function(uint64_t pc)
 {
 	uint64_t start = 0;
 
-	if (likely(modmap_loads_same()) || !modmap_loads_changed())
+	if (likely(modmap_loads_same()))
 		start = kept(pc, rulecache_number());
 	return likely(start) ? start : look_up(pc);
 }

@@ -237,6 +237,8 @@ static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, ui
 			hw_put(h, pc, cur.mark);
 	}
 	leave(c->calling.t, outermost);
+	if (unlikely(outermost && modmap_has_retired()))
+		modmap_reclaim();
 	return ok;
 }
 

@@ -2,7 +2,8 @@
 /*
  * answers_test.c - tests that shstk_hook_function() forgets where a function began when other code lies
  * there, also if the cache of rules has been flushed 65536 times since, after which its generations have
- * the same numbers again.
+ * the same numbers again; and that the map's modules that are gone are freed where nothing but this function
+ * is called.
  *
  * Compiled with -DPLUGIN=1 and 2 it is two libraries with as much code, of one function and of two.
  */
@@ -18,9 +19,13 @@ FUNCTION(second, 4096);
 #endif
 #else
 #include <dlfcn.h>
+#include <linux/membarrier.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "hook.h"
+#include "modmap.h"
 #include "rulecache.h"
 
 #include "kselftest_harness.h"
@@ -53,6 +58,25 @@ TEST(an_answer_is_forgotten_after_65536_flushes)
 		rulecache_flush();
 	while (current() != gen);
 	EXPECT_EQ(shstk_hook_function(begin + INSIDE), begin + 4096);
+}
+
+TEST(modules_that_are_gone_are_freed)
+{
+	void *library = dlopen("answers_1.so", RTLD_NOW);
+	uint64_t begin, gen;
+
+	if (!(syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0) &
+	      MEMBARRIER_CMD_PRIVATE_EXPEDITED))
+		SKIP(return, "there is no membarrier(2)");
+	ASSERT_NE(library, NULL);
+	begin = (uintptr_t)dlsym(library, "begin");
+	ASSERT_EQ(shstk_hook_function(begin + INSIDE), begin);
+	gen = current();
+	dlclose(library);
+	ASSERT_NE(dlopen("answers_2.so", RTLD_NOW), NULL);
+	shstk_hook_function((uintptr_t)current);
+	EXPECT_NE(current(), gen); /* the module was found to be gone */
+	EXPECT_FALSE(modmap_has_retired());
 }
 
 TEST_HARNESS_MAIN
