@@ -671,5 +671,21 @@ def failed_tests_are_counted():
     equal(ended.returncode, 2, 'status')
 
 
+@test
+def a_build_that_cannot_vary_is_seen():
+    """packages: what a second build does not vary is named, and one that cannot run fails"""
+    need('bash')
+    function = re.search(r'^vary_is_so\(\)\n.*?^}\n', content('selftests/builds/packages'), re.M | re.S)[0]
+    for vary, status, said in ((':', 0, ''), ('echo "no folder" >&2; return 2', 1, '# no folder\n'),
+                               ('return 2', 1, ''), ('shift; CAPTURED=here HOME=/nonexistent/other "$@"', 1,
+                                                     '# environment is not varied: here\n')):
+        ended = subprocess.run(['bash', '-c', f'set -u -o pipefail\nvary() {{ {vary}; }}\n{function}'
+                                'vary_is_so suite'], capture_output=True, text=True, timeout=LIMIT,
+                               env=clean_environment(USER='another'), check=False)
+        check(ended.returncode == status and said in ended.stdout and not ended.stderr,
+              f'{vary}: {ended.returncode}, {ended.stdout}{ended.stderr}')
+        check(bool(said) == bool(ended.stdout) and 'home is' not in ended.stdout, ended.stdout)
+
+
 if __name__ == '__main__':
     sys.exit(main())
