@@ -8,6 +8,7 @@
 Prints KTAP.
 """
 
+import glob
 import os
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from unittest import mock
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import HERE, TMP, check, main, test  # noqa: E402
+from harness import HERE, LIMIT, TMP, check, main, test  # noqa: E402
 
 PLUGIN = os.path.join(HERE, 'plugin.so')
 STARTS = 150
@@ -28,8 +29,20 @@ TICKS = os.sysconf('SC_CLK_TCK')
 HANGS = 60
 
 
+def states_of(pid):
+    """The state of each thread of a process: the first one may wait for another that could run."""
+    found = []
+    for name in glob.glob(f'/proc/{pid}/task/*/stat'):
+        try:
+            with open(name, encoding='utf-8', errors='replace') as file:
+                found.append(file.read().rsplit(')', 1)[1].split()[0])
+        except OSError:
+            continue        # it has ended
+    return ''.join(found)
+
+
 def processes_of(session):
-    """State and CPU time, in seconds, of each process of a session."""
+    """States of the threads, and CPU time, in seconds, of each process of a session."""
     found = []
     for name in os.listdir('/proc'):
         try:
@@ -38,7 +51,7 @@ def processes_of(session):
         except (OSError, IndexError):
             continue        # it is no process, or has ended
         if words[3] == str(session):
-            found.append((words[0], (int(words[11]) + int(words[12])) / TICKS))
+            found.append((states_of(name), (int(words[11]) + int(words[12])) / TICKS))
     return found
 
 
@@ -58,7 +71,7 @@ class Start:
         processes = processes_of(self.process.pid)
         used = sum(time_used for _, time_used in processes)
         worked, self.used, self.look = used != self.used, used, time.monotonic()
-        able = not processes or any(state in 'RD' for state, _ in processes)
+        able = not processes or any(set('RD') & set(states) for states, _ in processes)
         return used < limit and (worked or able)
 
     def ended(self, limit):
@@ -120,9 +133,23 @@ def busy_machine_hangs_nothing():
     one.process.wait()
     for processes, wanted in (([('R', 0.0)], True), ([('D', 0.0)], True), ([('S', 0.1)], True),
                               ([('S', 0.1)], False), ([('S', 0.1), ('R', 0.0)], True),
-                              ([('R', 5.0)], False)):
+                              ([('SSR', 0.1)], True), ([('R', 5.0)], False)):
         with mock.patch(f'{__name__}.processes_of', return_value=processes):
             check(one.goes_on(5) == wanted, f'{processes}')
+
+
+@test
+def all_threads_are_looked_at():
+    """a thread that could run is seen where the first one of its process waits for it"""
+    code = 'import threading\ndef run():\n    while True: pass\nthreading.Thread(target=run).start()'
+    with subprocess.Popen([sys.executable, '-c', code], start_new_session=True) as process:
+        try:
+            end = time.monotonic() + LIMIT
+            while not any({'R', 'S'} <= set(states) for states, _ in processes_of(process.pid)):
+                check(time.monotonic() < end, f'{processes_of(process.pid)}')
+                time.sleep(0.01)
+        finally:
+            process.kill()
 
 
 def in_tenths(program, starts, limit):
