@@ -297,10 +297,13 @@ static void use_10_gib(void)
 		(void)memory[i];
 }
 
-/* Maps the same page of the program's file, so many times. */
-static void map_pieces(const char *path, long number)
+/*
+ * Maps the same page of a file, so many times. The file has a short name: above 4 MiB of names the kernel
+ * says nothing of a process's files.
+ */
+static void map_pieces(long number)
 {
-	const int fd = open(path, O_RDONLY | O_CLOEXEC);
+	const int fd = open("/bin/sh", O_RDONLY | O_CLOEXEC);
 
 	while (number-- > 0)
 		if (mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 4096) == MAP_FAILED)
@@ -348,7 +351,7 @@ int main(int argc, char **argv)
 	if (getenv("CRASHER_USES_10_GIB"))
 		use_10_gib();
 	if (getenv("CRASHER_MAPS_PIECES"))
-		map_pieces(argv[0], atol(getenv("CRASHER_MAPS_PIECES")));
+		map_pieces(atol(getenv("CRASHER_MAPS_PIECES")));
 	begin_others();
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (argc > 1 && !strcmp(argv[1], ways[i].name))
