@@ -53,6 +53,9 @@ static unsigned int starts, begins;
 static int readiness;
 static bool unusable;
 
+/* How often totals of rings had been read when the walker began last. */
+static unsigned int totals_before;
+
 /* Whether the walker can write callchains, and how many entries of one it was told to write. */
 static bool writes;
 static unsigned int told;
@@ -80,6 +83,7 @@ int __wrap_walker_begin(const struct walker *w, struct perf_rings *rings)
 {
 	(void)w, (void)rings;
 	begins++;
+	totals_before = fake_totals;
 	return unusable ? -EMFILE : 0;
 }
 
@@ -397,6 +401,20 @@ static void test_walk_without_callchains(void)
 	end();
 
 	begin_writing();
+	fake_totals = 0;
+	verdict(change() == 1 && fake_totals && totals_before == fake_totals,
+		"what the old ones counted is read before it begins, which may take long");
+	end();
+
+	begin_writing();
+	unusable = true;
+	good = change() == 1 && begins == 1 && !d->walker;
+	too_small();
+	verdict(good && change() == 1 && !opened.no_user && begins == 1,
+		"where it cannot begin in them stacks are copied, and later ones have the kernel's callchains");
+	end();
+
+	begin_writing();
 	d->convert->counts.compat = 1;
 	verdict(!change() && begins == 1 && d->walker, "where there is 32-bit code the rings stay");
 	end();
@@ -451,7 +469,7 @@ static void test_period(void)
 
 int main(void)
 {
-	puts("KTAP version 1\n1..26");
+	puts("KTAP version 1\n1..28");
 	test_size();
 	test_callchains();
 	test_first_copy();

@@ -82,6 +82,20 @@ static int catch_up(struct perf_recording *d, const struct replacement *r)
 	return ret ? ret : perf_rings_meet(d->rings, r->rings);
 }
 
+static void stay_copying(struct perf_recording *d);
+
+/*
+ * Has the programs that there are run in the new rings. If walking cannot begin there stacks are copied, and
+ * the next rings have the kernel's callchains again.
+ */
+static void begin_programs(struct perf_recording *d, struct perf_rings *rings)
+{
+	if (d->walker && walker_begin(d->walker, rings))
+		stay_copying(d);
+	if (d->reading)
+		languages_begin(d->languages, rings);
+}
+
 /*
  * Reads the old rings to their end and continues with those of @r. Returns 0 or what ended the
  * reading.
@@ -93,12 +107,9 @@ static int replace_rings(struct perf_recording *d, const struct replacement *r)
 	d->next = r->rings;
 	ret = catch_up(d, r);
 	perf_rings_stop(d->rings);
-	/* If walking cannot begin in the new rings, stacks are copied. */
-	if (d->walker)
-		walker_begin(d->walker, r->rings);
-	if (d->reading)
-		languages_begin(d->languages, r->rings);
+	/* At once, as what the new ones count while programs begin there is not counted by the old ones. */
 	sums_take_over(&d->sums, d->rings, r->rings);
+	begin_programs(d, r->rings);
 	if (!ret)
 		ret = perf_recording_read(d, true);
 	sums_close(&d->sums, d->rings);
@@ -106,6 +117,7 @@ static int replace_rings(struct perf_recording *d, const struct replacement *r)
 	d->rings = r->rings;
 	perf_recording_tell(d);
 	d->opts = r->opts;
+	d->opts.no_user = d->opts.no_user && d->walker;
 	d->until = now_ns(CLOCK_MONOTONIC);
 	d->next = NULL;
 	return ret;
