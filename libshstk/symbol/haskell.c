@@ -116,7 +116,8 @@ static bool read_tuple(struct zname *z)
 		if (!put(z, ",", 1))
 			return false;
 	/* An unboxed tuple of one has a blank in it, as "(##)" is an operator. */
-	return (boxed || members != 1 || put(z, " ", 1)) && put(z, "#)" + boxed, 2 - boxed);
+	return (boxed || members != 1 || put(z, " ", 1)) &&
+	       (boxed ? put(z, ")", 1) : put(z, "#)", 2));
 }
 
 /* Reads a code, whose first letter, z or Z, was read. */
