@@ -6,11 +6,11 @@
 
 here=$(cd "$(dirname "$0")" && pwd)
 folder=$(mktemp -d) || exit 1
-mapper=
+target=
 # shellcheck disable=SC2317 # called by the trap
 end()
 {
-	[ ! "$mapper" ] || kill $mapper
+	[ ! "$target" ] || kill $target
 	rm -rf "$folder"
 } 2>/dev/null
 trap end EXIT
@@ -127,14 +127,17 @@ point $? "stacks of the first event of two are walked in the kernel"
 # Only this program is sampled, so nothing is lost for lack of room. Of a busy machine it gets little, so it is recorded
 # for longer each time.
 "$here/maps" 1000 &
-mapper=$!
+target=$!
 for seconds in 2 8 32 128; do
-	record -p $mapper --duration=$seconds && grep -q ' have no sample: the kernel takes none while' out && break
+	record -p $target --duration=$seconds && grep -q ' have no sample: the kernel takes none while' out && break
 done
-kill $mapper
-mapper=
 grep -q ' have no sample: the kernel takes none while' out && grep -q '\[not sampled\]' out.folded
 point $? "samples that the kernel drops without a word are told of"
+# Of several profiles nobody knows: when one ends some samples wait in the rings, and are the next one's.
+record -p $target --duration=$((2 * seconds)) --every=$seconds && ! grep -q 'have no sample' out
+point $? "samples that wait until the next profile are not said to be dropped"
+kill $target
+target=
 timeout 200 "$shstk" record --via=bpf --cgroup=/nonexistent -o out.folded -- "$spin" >out 2>&1
 [ $? = 125 ]
 point $? "a recording that cannot begin ends at once"

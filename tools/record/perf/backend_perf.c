@@ -551,7 +551,8 @@ static uint64_t short_threads(const struct recording *r, uint64_t whole, uint64_
 /*
  * Returns the ns of CPU time without a sample that the kernel dropped, or a hypervisor delayed, beside what was
  * counted as lost and what threads had at their ends. Where a program runs at events the kernel drops samples, and
- * counts none, while the CPU runs another BPF program or bpf(2) is in a map.
+ * counts none, while the CPU runs another BPF program or bpf(2) is in a map. One of several profiles ends before
+ * all of its samples are read, so that nothing is known of it.
  */
 static uint64_t dropped(const struct recording *r, uint64_t whole, const struct sample_counts *c,
 			const struct perf_counts *more)
@@ -562,8 +563,9 @@ static uint64_t dropped(const struct recording *r, uint64_t whole, const struct 
 	const uint64_t known = c->weight + (c->lost + more->stacks.ended) * period;
 	uint64_t missing;
 
-	if (!walks || !record_counts_time(o) || o->wall || o->off_cpu || more->throttled ||
-	    more->stacks.unseen || perf_recording_user_only(perf_of(r)) || whole <= known)
+	if (!walks || !record_counts_time(o) || o->wall || o->off_cpu || o->every > 0 ||
+	    more->throttled || more->stacks.unseen || more->refused_threads ||
+	    perf_recording_user_only(perf_of(r)) || whole <= known)
 		return 0;
 	missing = whole - known;
 	return missing > whole / DROPPED_PART && missing > DROPPED_LEAST * period ? missing : 0;
