@@ -97,8 +97,7 @@ static __attribute__((noinline)) uint64_t look_up(uint64_t pc)
 	if (m && module_has(m, pc))
 		start = function_start(m, pc);
 	leave(t, outermost);
-	if (unlikely(outermost && modmap_has_retired()))
-		modmap_reclaim();
+	modmap_tidy(outermost);
 	if (start)
 		keep(pc, start, gen);
 	return start;

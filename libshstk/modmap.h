@@ -142,6 +142,13 @@ static inline bool modmap_has_retired(void)
 	return load_relaxed(&modmap_watch.retired);
 }
 
+/* Frees them at the end of a call, if it was the @outermost one of its thread. */
+static inline void modmap_tidy(bool outermost)
+{
+	if (unlikely(outermost && modmap_has_retired()))
+		modmap_reclaim();
+}
+
 /* Adds the modules of the map to @stats, and stores there what the rule cache holds. */
 void modmap_stats(struct shstk_stats *stats);
 

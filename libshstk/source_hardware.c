@@ -237,8 +237,7 @@ static bool put_caller(struct capture *c, struct hw_trace *h, const void *uc, ui
 			hw_put(h, pc, cur.mark);
 	}
 	leave(c->calling.t, outermost);
-	if (unlikely(outermost && modmap_has_retired()))
-		modmap_reclaim();
+	modmap_tidy(outermost);
 	return ok;
 }
 

@@ -209,8 +209,7 @@ static __attribute__((noinline)) int short_cut_any(const struct call *c, struct 
 static inline __attribute__((always_inline)) void leave_near(struct thread *t)
 {
 	leave(t, true);
-	if (unlikely(modmap_has_retired()))
-		modmap_reclaim();
+	modmap_tidy(true);
 }
 
 /* Tells whether no module has come or gone since the last trace was stored. */

@@ -417,8 +417,7 @@ int walk_end(struct capture *c, const struct request *r)
 		call_tell_hook(r->hook, trace_id(c), c->end, c->crossed);
 	enter_count(t, c->reused);
 	leave(t, c->calling.outermost);
-	if (unlikely(c->calling.outermost && modmap_has_retired()))
-		modmap_reclaim();
+	modmap_tidy(c->calling.outermost);
 	if (r->info)
 		call_tell(r->info, 0, c->n, c->end, c->end_pc, c->reused, c->guessed);
 	return c->n;

@@ -421,8 +421,7 @@ static int any_capture(struct markers *m, const struct call *c)
 	if (c->info)
 		call_tell(c->info, SHSTK_SOURCE_MARKER, n, SHSTK_END_COMPLETE, c->pcs[n - 1], rest,
 			  0);
-	if (modmap_has_retired())
-		modmap_reclaim();
+	modmap_tidy(true);
 	return n;
 }
 
