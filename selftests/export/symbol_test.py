@@ -789,6 +789,15 @@ def assemble(folder, functions, name='prog'):
     return Elf(compile_c(folder, text, name, ['-no-pie'], suffix='.s'))
 
 
+def check_symbols(variant, elf, want):
+    """Checks the name of each symbol of a program."""
+    driver = open_proc(variant)
+    elf.map(driver, 'p')
+    for symbol, name in want.items():
+        equal(names(driver.lookup('p', elf.addr(symbol, 1))), [name])
+    driver.close()
+
+
 @case
 def rust_names(variant, folder):
     """Rust names of both schemes"""
@@ -800,12 +809,7 @@ def rust_names(variant, folder):
         '_RINvNtC3std3mem8align_ofjE.llvm.123456': 'std::mem::align_of::<usize>',
         '_RNvMsr_NtCs3ssYzQotkvD_3std4pathNtB5_7PathBuf3new': '<std::path::PathBuf>::new',
     }
-    elf = assemble(folder, want)
-    driver = open_proc(variant)
-    elf.map(driver, 'p')
-    for symbol, name in want.items():
-        equal(names(driver.lookup('p', elf.addr(symbol, 1))), [name])
-    driver.close()
+    check_symbols(variant, assemble(folder, want), want)
 
 
 @case
@@ -819,12 +823,7 @@ def haskell_names(variant, folder):
     }
     other = {'Main_outer_info': 'Main_outer_info', 'stg_info': 'stg_info'}
     for module, functions in ('haskell', want), ('c', other):
-        elf = assemble(folder, functions, module)
-        driver = open_proc(variant)
-        elf.map(driver, 'p')
-        for symbol, name in functions.items():
-            equal(names(driver.lookup('p', elf.addr(symbol, 1))), [name])
-        driver.close()
+        check_symbols(variant, assemble(folder, functions, module), functions)
 
 
 @case
