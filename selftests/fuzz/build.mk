@@ -106,7 +106,8 @@ $(FUZZ_B)/kinds_seed: selftests/fuzz/kinds_seed.c selftests/kmod/rules_frames.h
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CC) -O2 -I. -nostdlib -static -Wl,--build-id -o $@ $<
 
-FUZZ_RULES	:= $(FUZZ_B)/kernel_rules_seed-elf $(FUZZ_B)/kernel_rules_seed-kinds
+# rules_frames.h has the frames of two architectures.
+FUZZ_RULES	:= $(patsubst %,$(FUZZ_B)/kernel_rules_seed-%,elf $(if $(filter x86 arm64,$(ARCH)),kinds))
 $(FUZZ_RULES): $(FUZZ_B)/kernel_rules_seed-%: $(FUZZ_B)/%_seed $(B)/shstk
 	$(call say,GEN,$@)$(B)/shstk rules compile -q -o $@ $<
 
