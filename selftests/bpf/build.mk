@@ -98,7 +98,10 @@ run-check-bpf-many: $(BPF_B)/walk_test.sh $(BPF_B)/throw $(BPF_B)/input.i
 		$< many=$(BPF_SAMPLES) $(addprefix sums=,$(abspath $(BPF_SUMS)))
 .PHONY: check-bpf-many run-check-bpf-many
 
-CHECK += $(BPF_B)/walk_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)
+$(BPF_B)/sums_test.sh: selftests/bpf/sums_test.sh $(BPF_B)/walk_test.sh
+	$(Q)cp $< $@
+
+CHECK += $(BPF_B)/walk_test.sh $(BPF_B)/sums_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)
 
 BPF_TARGET_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -I. -O1 -g -fomit-frame-pointer -fno-optimize-sibling-calls
 $(addprefix $(BPF_B)/,spin naps changes maps): $(BPF_B)/%: selftests/bpf/%.c
