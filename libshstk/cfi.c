@@ -279,6 +279,22 @@ static bool set_cfa(struct cfi_row *row, uint64_t reg, int64_t off)
 	return true;
 }
 
+/*
+ * Sets how far the CFA is from its register. Where an expression gives the CFA there is no such distance, but
+ * assemblers are told that something is pushed there, too (OCaml's caml_c_call_stack_args()). The CFA stays where
+ * it is then, so an expression that counts from another register stays true, and one that counts from the stack
+ * pointer does not.
+ */
+static bool set_offset(const struct program *pr, struct cfi_row *row, int64_t off)
+{
+	int reg;
+
+	if (!row->cfa_expr)
+		return set_cfa(row, row->cfa_reg, off);
+	reg = cfi_loads_by(pr->sec, row->cfa_off);
+	return reg >= 0 && reg != row->cfa_reg;
+}
+
 /* Skips an expression and stores its offset in the section, which identifies it, in *@off. */
 static bool take_expr(struct program *pr, struct bytes *b, int64_t *off)
 {
@@ -364,9 +380,9 @@ static bool cfa_op(struct program *pr, struct bytes *b, uint8_t op)
 	case CFA_DEF_REG:
 		return !row->cfa_expr && set_cfa(row, bytes_uleb(b), row->cfa_off);
 	case CFA_DEF_OFFSET:
-		return !row->cfa_expr && set_cfa(row, row->cfa_reg, bytes_uleb(b));
+		return set_offset(pr, row, bytes_uleb(b));
 	case CFA_DEF_OFFSET_SF:
-		return !row->cfa_expr && set_cfa(row, row->cfa_reg, bytes_sleb(b) * align);
+		return set_offset(pr, row, bytes_sleb(b) * align);
 	case CFA_DEF_EXPR:
 		if (!take_expr(pr, b, &off))
 			return false;

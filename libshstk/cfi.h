@@ -145,6 +145,12 @@ struct memory {
 int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
 	     const struct memory *mem, const uint64_t *cfa, uint64_t *ret);
 
+/*
+ * Returns the number of the register if the expression at offset @off of @sec is the word at a register and an
+ * offset, or as many bytes more as a number says; otherwise -1.
+ */
+int cfi_loads_by(const struct cfi_section *sec, size_t off);
+
 struct bytes;
 
 /*

@@ -276,3 +276,26 @@ int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
 	*ret = e.stack[e.n - 1];
 	return 0;
 }
+
+int cfi_loads_by(const struct cfi_section *sec, size_t off)
+{
+	struct bytes b = { sec->s.data + off, sec->s.data + sec->s.size, false };
+	uint64_t len = bytes_uleb(&b);
+	uint8_t op;
+
+	if (b.bad || len > (size_t)(b.end - b.p))
+		return -1;
+	b.end = b.p + len;
+	op = bytes_fixed(&b, 1);
+	if (op < OP_BREG0 || op >= OP_BREG0 + 32)
+		return -1;
+	bytes_sleb(&b);
+	if (bytes_fixed(&b, 1) != OP_DEREF)
+		return -1;
+	if (b.p < b.end) {
+		if (bytes_fixed(&b, 1) != OP_PLUS_UCONST)
+			return -1;
+		bytes_uleb(&b);
+	}
+	return b.bad || b.p != b.end ? -1 : op - OP_BREG0;
+}

@@ -99,4 +99,60 @@ TEST(a_cie_whose_program_is_long_is_none)
 	EXPECT_FALSE(is_found(&sec));
 }
 
+/*
+ * Finds the row of a function whose CFA is first 8 bytes above register 7, and then as the @nr bytes of @program
+ * say. Returns what cfi_row_at() does.
+ */
+static int row_of(const uint8_t *program, size_t nr, struct cfi_row *row)
+{
+	static const uint8_t first[] = { 0x0c, 7, 8 };
+	struct cfi_section sec = make(0, sizeof(first) + nr);
+	struct fde fde;
+	uint8_t *to;
+	size_t next;
+
+	if (cfi_entry(&sec, 0, &fde, &next) || cfi_entry(&sec, next, &fde, &next) != 1)
+		return -1;
+	to = bytes + (fde.cie.insn - bytes);
+	memcpy(to, first, sizeof(first));
+	memcpy(to + sizeof(first), program, nr);
+	return cfi_row_at(&sec, fde.cie.end - bytes, ADDRESS, row);
+}
+
+/* So is caml_c_call_stack_args() of OCaml 5 described, which pushes arguments. */
+TEST(an_offset_leaves_an_expression_that_counts_from_another_register)
+{
+	/* load(register 3 + 8) + 8; load(register 3 + 8); and offsets of 16 and -16 bytes */
+	static const uint8_t program[][9] = {
+		{ 0x0f, 5, 0x73, 8, 0x06, 0x23, 8, 0x0e, 16 },
+		{ 0x0f, 5, 0x73, 8, 0x06, 0x23, 8, 0x13, 2 },
+		{ 0, 0, 0x0f, 3, 0x73, 8, 0x06, 0x0e, 16 },
+	};
+	struct cfi_row row;
+
+	for (size_t i = 0; i < sizeof(program) / sizeof(*program); i++) {
+		ASSERT_EQ(0, row_of(program[i], sizeof(*program), &row));
+		EXPECT_TRUE(row.cfa_expr);
+		EXPECT_EQ(3, cfi_loads_by(&(struct cfi_section){ .s = { bytes, size, 0 } },
+					  row.cfa_off));
+	}
+}
+
+TEST(an_offset_after_any_other_expression_is_refused)
+{
+	/* load(register 7 + 8) + 8; register 3 + 8 + 8; load(load(register 3 + 8)) */
+	static const uint8_t program[][9] = {
+		{ 0x0f, 5, 0x77, 8, 0x06, 0x23, 8, 0x0e, 16 },
+		{ 0, 0x0f, 4, 0x73, 8, 0x23, 8, 0x0e, 16 },
+		{ 0, 0x0f, 4, 0x73, 8, 0x06, 0x06, 0x0e, 16 },
+	};
+	struct cfi_row row;
+
+	for (size_t i = 0; i < sizeof(program) / sizeof(*program); i++) {
+		/* Without the offset it is one that is accepted. */
+		EXPECT_EQ(0, row_of(program[i], sizeof(*program) - 2, &row));
+		EXPECT_NE(0, row_of(program[i], sizeof(*program), &row));
+	}
+}
+
 TEST_HARNESS_MAIN

@@ -186,7 +186,7 @@ CHECK += selftests/language/offsets_test.py
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php ruby node java hostile trace both processes languages allocations ways tasks tree lent))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here, and of SAMPLES=5000 stacks
-#	how many are right; and judge those of OCaml 5 (OCAMLOPT, or EFFECTS: effects.ml compiled elsewhere)
+#	how many are right; and judge those of OCaml 5 (OCAMLOPT, or EFFECTS: effects_many.c and effects.ml compiled elsewhere)
 check-languages:
 	$(Q).ci/packages-install build check
 	$(Q)+$(CHECK_MAKE) run-check-languages

@@ -4,6 +4,8 @@
  *
  *	effects SECONDS
  *
+ * Is compiled together with effects_many.c.
+ *
  * body_x is called by nobody but a handler that setter_x sets, and calls any, which calls some setter.
  *)
 open Effect
@@ -20,6 +22,11 @@ let[@inline never] work n =
 
 let[@inline never] in_c () = sum := !sum + Char.code (Digest.string text).[0]
 
+(* Some of the arguments are on the stack. *)
+external many : int -> int -> int -> int -> int -> int -> int -> int -> int -> int = "many_bytes" "many"
+
+let[@inline never] in_many () = sum := !sum + many 1 2 3 4 5 6 7 8 9
+
 let[@inline never] next () =
   turn := (!turn * 1103515245 + 12345) land 0xffffff;
   (!turn lsr 8) mod 6
@@ -34,6 +41,7 @@ let[@inline always] body any d =
   work 2000;
   let r = perform (Ask 500) in
   in_c ();
+  in_many ();
   if d > 0 then sum := !sum + any (d - 1);
   work 3000;
   1 + r
