@@ -94,6 +94,20 @@ TEST_F(spool, counts_without_a_checksum_are_read)
 	EXPECT_EQ(5, counts[SPOOL_SENT]);
 }
 
+/* A file that was damaged may be longer than what is written in its place. */
+TEST_F(spool, what_is_behind_the_checksum_does_not_count)
+{
+	int fd = openat(self->spool.dir, "counts", O_WRONLY | O_TRUNC);
+	uint64_t counts[SPOOL_COUNTS];
+
+	ASSERT_LT(0, dprintf(fd, "%800s\nsent 7\n", ""));
+	close(fd);
+	ASSERT_EQ(0, spool_add(&self->spool, SPOOL_SENT, 1));
+	ASSERT_EQ(0, spool_add(&self->spool, SPOOL_SENT, 1));
+	spool_counts(&self->spool, counts);
+	EXPECT_EQ(9, counts[SPOOL_SENT]);
+}
+
 /* The lock is held, as by a process that lost its CPU while it wrote the file. */
 TEST_F(spool, counts_that_are_half_written_are_not_read)
 {

@@ -227,12 +227,14 @@ static bool is_whole(const char *text)
 	return !sum || strtoul(sum + strlen(COUNTS_SUM), NULL, 10) == sum_of(text, sum - text);
 }
 
+/* Reads counts up to the checksum: a file that was damaged may have more behind what was written last. */
 static void parse_counts(char *text, uint64_t counts[SPOOL_COUNTS])
 {
 	char *line;
 
 	memset(counts, 0, SPOOL_COUNTS * sizeof(*counts));
-	for (char *next = text; (line = strsep(&next, "\n"));)
+	for (char *next = text;
+	     (line = strsep(&next, "\n")) && strncmp(line, COUNTS_SUM, strlen(COUNTS_SUM));)
 		for (int i = 0; i < SPOOL_COUNTS; i++) {
 			size_t len = strlen(spool_count_names[i]);
 
