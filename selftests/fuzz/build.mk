@@ -219,6 +219,22 @@ $(FUZZ_B)/answer_seed: selftests/fuzz/build.mk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/answer_fuzz $(FUZZ_B)/answer_seed
 
+# spool_fuzz gets files of a spool. It starts from a request whose beginning it makes, from a whole one, and from
+# counts that are followed by more.
+$(FUZZ_B)/spool_fuzz: selftests/fuzz/spool_fuzz.c tools/push/spool.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^) -lz
+
+$(FUZZ_B)/spool_seed: selftests/fuzz/build.mk
+	@mkdir -p $(@D)
+	$(Q){ printf '\003\001\010\0\004\0asent 7\n'; printf 'a=b\0body'; } >$@
+	$(Q){ printf '\001\001\010\0\0\0asent 7\n'; \
+		printf 'shstk-request 1 00000000 00000001 e8b7be43\na'; } >$@-whole
+	$(Q)printf '\003\001\140\002\004\0a%600s\nsent 7\n' >$@-longer
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/spool_fuzz $(FUZZ_B)/spool_seed
+
 # golang_fuzz gets programs of which it is asked whether Go made them. It starts from two with the section
 # that Go makes: one that needs a library, and one that needs none.
 $(FUZZ_B)/golang_fuzz: selftests/fuzz/golang_fuzz.c tools/elf/golang.c \
