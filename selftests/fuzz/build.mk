@@ -67,6 +67,19 @@ $(FUZZ_B)/go_seed: selftests/fuzz/go_seed.c selftests/go/forms.h selftests/go/pr
 	$(Q)$@.make $@
 	$(Q)rm $@.make; touch $@
 
+# goroutine_fuzz gets the memory of such programs. What reads a living process reads that, too.
+$(FUZZ_B)/goroutine_fuzz: selftests/fuzz/goroutine_fuzz.c tools/convert/living_golabels.c $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-Wl,--wrap=shstk_space_add_pid -Wl,--wrap=shstk_read_process \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^) $(filter %.a,$^)
+
+$(FUZZ_B)/goroutine_seed: selftests/fuzz/goroutine_seed.py
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/goroutine_fuzz $(FUZZ_B)/goroutine_seed
+
 # image_fuzz and rules_fuzz start from the same small program. rules_fuzz also starts from one with
 # .debug_frame, and from selftests/fuzz/rules, which SFrame's assemblers wrote for
 # selftests/formats/special.S.
@@ -278,6 +291,32 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 # What puts functions into the stacks that agents took.
 FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c,languages place) \
 		$(wildcard tools/language/*/*.c) tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c
+
+# interpreter_fuzz: processes that may have an interpreter. One input is a file as it is.
+$(FUZZ_B)/interpreter_fuzz: selftests/fuzz/interpreter_fuzz.c tools/language/read.c $(FUZZ_FUNCTIONS) \
+		selftests/language/no_program.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/interpreter_seed: selftests/fuzz/interpreter_seed.py selftests/fuzz/interpreter_fuzz.c $(FUZZ_B)/elf_seed
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)$< $@ $(FUZZ_B)/elf_seed
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/interpreter_fuzz $(FUZZ_B)/interpreter_seed
+
+# mutex_fuzz: threads, and memory with the mutexes for which they wait. Functions have the names that it says.
+$(FUZZ_B)/mutex_fuzz: selftests/fuzz/mutex_fuzz.c tools/trace/mutex.c $(B)/symbol/fuzz/libshstk-symbol.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-Wl,--wrap=shstk_symproc_lookup \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/mutex_seed: selftests/fuzz/mutex_seed.py
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)$< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/mutex_fuzz $(FUZZ_B)/mutex_seed
 
 # ring_fuzz: what agents send to shstk record.
 $(FUZZ_B)/ring_fuzz: selftests/fuzz/ring_fuzz.c $(wildcard tools/record/agent/agent_recording*.[ch]) \
