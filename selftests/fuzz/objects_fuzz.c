@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * objects_fuzz.c - what shstk check and shstk run read of programs: any bytes as the program (ELF
- * file or script), and any bytes as /etc/ld.so.cache of a system whose program needs a library.
+ * file or script), any bytes as /etc/ld.so.cache of a system whose program needs a library, and as
+ * what dpkg-query says of files.
+ *
+ * The first byte says which: 2 is the last one, otherwise odd ones are the first.
  */
 #include <fcntl.h>
 #include <stdint.h>
@@ -60,6 +63,29 @@ static void check(const struct objects *set)
 			abort();
 }
 
+/* Takes what dpkg-query says of some files. A package is named by what is not empty, up to a comma. */
+static void take_packages(const uint8_t *data, size_t size)
+{
+	char paths[][16] = { "/usr/bin/a", "/bin/a", "/usr/lib/b.so", "/c" };
+	struct object objects[sizeof(paths) / sizeof(*paths)] = { 0 };
+	struct objects set = { .v = objects, .n = sizeof(paths) / sizeof(*paths) };
+	FILE *from = size ? fmemopen((void *)data, size, "r") : NULL;
+
+	if (!from)
+		return;
+	for (size_t i = 0; i < set.n; i++)
+		objects[i].path = paths[i];
+	objects_take_packages(&set, from);
+	fclose(from);
+	for (size_t i = 0; i < set.n; i++) {
+		const char *package = objects[i].package;
+
+		if (package && (!*package || strlen(package) >= size || strpbrk(package, ",\n")))
+			abort();
+		free(objects[i].package);
+	}
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -80,6 +106,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	if (!size)
 		return 0;
+	if (data[0] == 2) {
+		take_packages(data + 1, size - 1);
+		return 0;
+	}
 	if (data[0] & 1) {
 		put_file("p", data + 1, size - 1);
 		is_true = 0;

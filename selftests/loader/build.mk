@@ -143,7 +143,7 @@ $(B)/guest/check-arm64-7.2: $(if $(wildcard $(SHSTK_CACHE)/root-arm64),$(LOADER_
 
 # Fuzzing of what these commands read: programs and messages (selftests/fuzz/run finds these).
 FUZZ_LOADER := $(FUZZ_B)/objects_fuzz $(FUZZ_B)/report_fuzz
-$(FUZZ_B)/objects_fuzz: $(patsubst %,tools/elf/%.c,load object objects search) \
+$(FUZZ_B)/objects_fuzz: $(patsubst %,tools/elf/%.c,load object objects package search) \
 	tools/proc/maps.c tools/proc/path.c tools/proc/script.c tools/proc/tasks.c
 $(FUZZ_B)/report_fuzz: tools/run/violations.c
 $(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libshstk-symbol.a \
@@ -151,8 +151,9 @@ $(FUZZ_LOADER): $(FUZZ_B)/%_fuzz: selftests/fuzz/%_fuzz.c $(B)/symbol/fuzz/libsh
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c,$^) $(filter %.a,$^) $(SYMBOL_LIBS)
-# A program as the seed.
+# A program as the seed, and what dpkg-query says.
 $(FUZZ_B)/objects_seed: $(LT)/violate
 	@mkdir -p $(@D)
+	$(Q)printf '\002diversion by d from: /c\na:amd64, b: /bin/a\nb: /lib/b.so\nc: /c\n' >$@-packages
 	$(Q){ printf '\001'; cat $<; } >$@
 fuzz selftests/fuzz/run: | $(FUZZ_LOADER) $(FUZZ_B)/objects_seed

@@ -56,6 +56,14 @@ chmod +x envscript
 t 'and for what env finds' 1 'envscript: script of .*/bash:' "$shstk" check -n ./envscript
 t 'found by PATH' 1 'all: blocked' env PATH="$dir:$PATH" "$shstk" check -n all
 t 'the package of the C library' 1 'libc\.so\.6 .*libc6' "$shstk" check bash
+mkdir dpkg
+cat >dpkg/dpkg-query <<END
+#!/bin/sh
+printf 'diversion by other from: $dir/unmarked\\n: $dir/unmarked\\nevil\\033[31m, other: $dir/unmarked\\nlate: $dir/unmarked\\n'
+END
+chmod +x dpkg/dpkg-query
+t 'the first package that dpkg says, without control characters' 1 'no   .*/unmarked +evil\?\[31m$' \
+	env PATH="$dir/dpkg:$PATH" "$shstk" check ./unmarked
 t 'a running process' 1 'no   .*/bash' "$shstk" check -n -p $$
 t 'no such program' 1 '^shstk check: \./nosuch: No such file' "$shstk" check ./nosuch
 t 'no such process' 1 'process 2147483647: No such process' "$shstk" check -p 2147483647

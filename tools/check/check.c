@@ -175,7 +175,7 @@ static void print_verdict(const struct objects *set)
 		       mark_word(p));
 }
 
-/* Prints the result as text. File names may contain anything. */
+/* Prints the result as text. Names of files and packages may contain anything. */
 static void print_text(const struct objects *set, bool all)
 {
 	print_printable(set->script ? set->script : set->v[0].path);
@@ -193,8 +193,9 @@ static void print_text(const struct objects *set, bool all)
 			continue;
 		printf("  %-3s  ", o->marked ? "yes" : "no");
 		print_printable(o->path);
-		printf("%*s %s\n", (int)(strlen(o->path) < 52 ? 52 - strlen(o->path) : 0), "",
-		       o->package ? o->package : "-");
+		printf("%*s ", (int)(strlen(o->path) < 52 ? 52 - strlen(o->path) : 0), "");
+		print_printable(o->package ? o->package : "-");
+		putchar('\n');
 	}
 	for (size_t i = 0; i < set->missing_n; i++) {
 		fputs("  ?    not found: ", stdout);

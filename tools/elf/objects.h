@@ -10,6 +10,7 @@
 #define TOOLS_ELF_OBJECTS_H
 
 #include <stddef.h>
+#include <stdio.h>
 #include <sys/types.h>
 
 #include "tools/elf/object.h"
@@ -81,6 +82,9 @@ int objects_load_pid(pid_t pid, struct objects *ret);
  * Return: 0, or a negative errno if dpkg-query could not be run.
  */
 int objects_find_packages(struct objects *set);
+
+/* Does that with what dpkg-query -S has said, which is read from @from. */
+void objects_take_packages(struct objects *set, FILE *from);
 
 /**
  * objects_deinit() - release a set of objects
