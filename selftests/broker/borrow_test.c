@@ -17,6 +17,7 @@
 
 #include "tools/perf/borrow.h"
 #include "tools/perf/borrow_protocol.h"
+#include "tools/perf/borrow_reply.h"
 
 #include "kselftest_harness.h"
 
@@ -140,6 +141,64 @@ TEST_F(lost, request_about_a_process)
 	EXPECT_EQ(variant->want, fd < 0 ? fd : borrow_process(fd, 1, 1, &process));
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
+}
+
+/* Sends an answer with a descriptor twice. Returns whether it was sent. */
+static bool send_two(int socket, const struct broker_reply *reply)
+{
+	struct iovec vec = { .iov_base = (void *)reply, .iov_len = sizeof(*reply) };
+	const int fds[] = { STDIN_FILENO, STDIN_FILENO };
+	union {
+		struct cmsghdr head;
+		char bytes[CMSG_SPACE(sizeof(fds))];
+	} control = {
+		.head = { CMSG_LEN(sizeof(fds)), SOL_SOCKET, SCM_RIGHTS },
+	};
+	const struct msghdr msg = {
+		.msg_iov = &vec,
+		.msg_iovlen = 1,
+		.msg_control = &control,
+		.msg_controllen = sizeof(control),
+	};
+
+	memcpy(CMSG_DATA(&control.head), fds, sizeof(fds));
+	return sendmsg(socket, &msg, 0) == sizeof(*reply);
+}
+
+/* Returns the lowest number that no descriptor has. */
+static int next_number(void)
+{
+	const int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+TEST(an_answer_with_two_descriptors_is_none_and_leaves_none)
+{
+	struct broker_reply reply = { .version = BROKER_VERSION };
+	int ends[2], next;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+	next = next_number();
+	ASSERT_TRUE(send_two(ends[0], &reply));
+	EXPECT_EQ(-EPROTO, broker_receive(ends[1], &reply));
+	EXPECT_EQ(next, next_number());
+}
+
+/* The errors of answers are errnos, so that no descriptor is made of one. */
+TEST(an_answer_with_another_error_is_none)
+{
+	static const int errors[] = { -7, INT32_MIN, INT32_MAX };
+	int ends[2];
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+	for (size_t i = 0; i < sizeof(errors) / sizeof(*errors); i++) {
+		struct broker_reply reply = { .version = BROKER_VERSION, .error = errors[i] };
+
+		ASSERT_EQ((ssize_t)sizeof(reply), send(ends[0], &reply, sizeof(reply), 0));
+		EXPECT_EQ(-EPROTO, broker_receive(ends[1], &reply));
+	}
 }
 
 TEST_HARNESS_MAIN

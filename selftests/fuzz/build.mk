@@ -232,6 +232,21 @@ $(FUZZ_B)/answer_seed: selftests/fuzz/build.mk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/answer_fuzz $(FUZZ_B)/answer_seed
 
+# broker_fuzz gets packets of users and of the broker. It includes what answers users.
+$(FUZZ_B)/broker_fuzz: selftests/fuzz/broker_fuzz.c $(patsubst %,tools/broker/%.c,held_events leases) \
+		$(patsubst %,tools/perf/%.c,borrow borrow_reply event regs rings) $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-Wl,--wrap=syscall -fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^) $(filter %.a,$^)
+
+$(FUZZ_B)/broker_seed: selftests/fuzz/broker_seed.c tools/perf/borrow_protocol.h $(wildcard bpf/*.h)
+	@mkdir -p $(@D)
+	$(call say,GEN,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -o $@.make $<
+	$(Q)$@.make $@
+	$(Q)rm $@.make
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/broker_fuzz $(FUZZ_B)/broker_seed
+
 # spool_fuzz gets files of a spool. It starts from a request whose beginning it makes, from a whole one, and from
 # counts that are followed by more.
 $(FUZZ_B)/spool_fuzz: selftests/fuzz/spool_fuzz.c tools/push/spool.c

@@ -7,6 +7,8 @@
 
 #include "tools/perf/borrow_reply.h"
 
+#define MAX_ERROR 4095 /* the kernel has no larger errno */
+
 /*
  * Sends a reply without waiting, with the descriptor @fd unless it is negative. Returns whether it was
  * sent.
@@ -66,10 +68,11 @@ static int descriptor_of(struct msghdr *msg)
 	return fd;
 }
 
-/* Returns whether a reply came with a descriptor if it says so, and only then. */
+/* Returns whether a reply's error is one, and whether it came with a descriptor if it says so, and only then. */
 static bool is_sound(const struct broker_reply *reply, bool handed)
 {
-	return handed == (!reply->error && !(reply->flags & BROKER_DONE));
+	return reply->error >= 0 && reply->error <= MAX_ERROR &&
+	       handed == (!reply->error && !(reply->flags & BROKER_DONE));
 }
 
 /* Receives a message. A call with a limit of time is interrupted when its process was stopped, too. */
@@ -94,7 +97,8 @@ int broker_receive(int socket, struct broker_reply *ret)
 		.msg_iov = &vec,
 		.msg_iovlen = 1,
 		.msg_control = &control,
-		.msg_controllen = sizeof(control),
+		/* One descriptor: the kernel closes any others. */
+		.msg_controllen = CMSG_LEN(sizeof(int)),
 	};
 	ssize_t n = receive(socket, &msg);
 	int fd;
@@ -109,7 +113,8 @@ int broker_receive(int socket, struct broker_reply *ret)
 
 	if (n < 0)
 		return -errno;
-	if (n == sizeof(*ret) && ret->version == BROKER_VERSION && is_sound(ret, fd >= 0))
+	if (n == sizeof(*ret) && !(msg.msg_flags & (MSG_TRUNC | MSG_CTRUNC)) &&
+	    ret->version == BROKER_VERSION && is_sound(ret, fd >= 0))
 		return ret->error ? -ret->error : fd < 0 ? 0 : fd;
 	if (fd >= 0)
 		close(fd);
