@@ -197,6 +197,77 @@ no_sanitize int memo_last_bad(const struct memo_side *s, int j, int n)
 	return -1;
 }
 
+/*
+ * Tells whether no word of the frames from @j on differs, if they are many and it is the turn of reading
+ * them forwards.
+ */
+static inline __attribute__((always_inline)) bool
+unchanged_forwards(struct memo *m, const struct memo_side *s, int j, uint64_t *out)
+{
+	if (likely(s->end - j <= MEMO_LONG))
+		return false;
+	m->backwards = !m->backwards;
+	return !m->backwards && !differ(s, j, s->end, out, false);
+}
+
+/*
+ * Returns the last frame behind frame @j that has a changed frame pointer, or @j. A frame pointer that
+ * is set in one frame and used in others behind it is compared by whoever comes to these.
+ */
+static inline no_sanitize int last_bad_fp(const struct memo_side *s, int j)
+{
+	const struct memo_fp *x = s->fp + s->fp_end, *first = s->fp + s->fp_first;
+
+	while (x-- > first && x->from > j)
+		if (*(const stack_word *)(uintptr_t)x->addr != x->val)
+			return x->from;
+	return j;
+}
+
+/* Returns the last frame behind frame @j the step to which has read a word that is changed, or @j. */
+static __attribute__((noinline)) no_sanitize int last_bad_word(const struct memo_side *s, int j)
+{
+	const struct memo_word *x = s->word + s->word_end, *first = s->word + s->word_first;
+
+	while (x-- > first && x->frame > j)
+		if (*(const stack_word *)(uintptr_t)x->addr != x->val)
+			return x->frame;
+	return j;
+}
+
+/*
+ * Returns what memo_common() does, where @bad is the last of the frames behind frame @j whose word
+ * differs, or @j. A walk that comes to frame @bad goes on to the next one.
+ */
+static inline int common(const struct memo_side *s, int j, int bad)
+{
+	if (bad > j)
+		j = bad + 1;
+	j = last_bad_fp(s, j);
+	return likely(s->word_first == s->word_end) ? j : last_bad_word(s, j);
+}
+
+VERIFY_WIDE no_sanitize int memo_common_wide(struct memo *m, const struct memo_side *s, int j,
+					     uint64_t *out)
+{
+	const uint8_t *anchor = (const uint8_t *)(uintptr_t)s->anchor;
+	int k = j + 1, bad = -1;
+
+	if (!unchanged_forwards(m, s, k, out))
+		bad = verify_last_differs_inline(anchor, s->slot + k, s->raw + k, out, s->end - k);
+	return common(s, j, k + bad);
+}
+
+no_sanitize int memo_common_any(struct memo *m, const struct memo_side *s, int j, uint64_t *out)
+{
+	const uint8_t *anchor = (const uint8_t *)(uintptr_t)s->anchor;
+	int k = j + 1, bad = -1;
+
+	if (!unchanged_forwards(m, s, k, out))
+		bad = verify_last_differs(anchor, s->slot + k, s->raw + k, out, s->end - k);
+	return common(s, j, k + bad);
+}
+
 no_sanitize bool memo_unchanged_short(const struct memo_side *s, int j, int end, uint64_t *out)
 {
 	return !differ(s, j + 1, end, out, false);

@@ -195,7 +195,8 @@ struct memo_packed {
  * @last: index of the side that holds the last trace.
  * @now: the side that holds the last trace, if it is @complete; NULL if near_capture() cannot use it, or
  *	if the last capture has filled its array.
- * @known: the side that holds the last trace; NULL if near_full() cannot use it either.
+ * @known: the side that holds the last trace; NULL if near_full() cannot use it. That does not compare
+ *	words beside the slots.
  * @near: the last capture met the trace before it after at most MEMO_NEAR frames.
  * @misses: number of captures in a row that found little of the trace before them. Each doubles the
  *	next @wait, up to 31; the ninth sets it to 5 and starts no wait: see judge_memo().
@@ -386,6 +387,22 @@ bool memo_goes_on(const struct memo_walk *w, int v);
 bool memo_unchanged_long(struct memo *m, const struct memo_side *s, int j, int end, uint64_t *out);
 bool memo_unchanged_short(const struct memo_side *s, int j, int end, uint64_t *out);
 
+/* These do what memo_common() does, on CPUs that verify_wide() is for, and on any CPU. */
+int memo_common_wide(struct memo *m, const struct memo_side *s, int j, uint64_t *out);
+int memo_common_any(struct memo *m, const struct memo_side *s, int j, uint64_t *out);
+
+/*
+ * Returns the innermost frame of side @s, the last trace, from frame @j on, behind which nothing has
+ * changed: neither the words of the frames behind it, nor those that frame pointers and steps were read
+ * from there. It is s->end if there is none. Writes the program counters of these frames to @out, where
+ * frame @j + 1 would be first. Frame @j must be one, and must not lie below the stack pointer.
+ */
+static inline int memo_common(struct memo *m, const struct memo_side *s, int j, uint64_t *out)
+{
+	return likely(verify_is_wide()) ? memo_common_wide(m, s, j, out) :
+					  memo_common_any(m, s, j, out);
+}
+
 /*
  * For a trace that has changed: returns the outermost of the frames @j + 1 to @j + @n - 1 whose
  * word differs, or -1 if none does.
@@ -549,7 +566,7 @@ static inline bool memo_is_larger(const struct memo_side *s, unsigned int max)
 /*
  * Lets memo_again, near_capture() and near_full() use the last trace, of a capture into an array of @max
  * entries, if it fills the array or leads to the outermost frame, of the stack that ends at @hi, and
- * all that has to be verified from its second frame on is a word for each frame, and frame pointers.
+ * only its first frame has no slot. Only near_capture() compares words beside the slots.
  * @state: see memo_set_again().
  */
 static inline void memo_publish(struct memo *m, uint64_t hi, unsigned int max, uint64_t state)
@@ -557,14 +574,15 @@ static inline void memo_publish(struct memo *m, uint64_t hi, unsigned int max, u
 	struct memo_side *s = &m->side[m->last];
 
 	memo_hide(m);
-	if ((m->complete || memo_is_larger(s, max)) && s->anchor == hi && s->first < s->end &&
-	    s->word_first == s->word_end &&
-	    (!s->nbarrier || s->barrier[s->nbarrier - 1] == s->first)) {
-		m->known = s;
-		m->now = memo_is_larger(s, max) ? NULL : s;
-		if (s->end - s->first > 1 && max > 1)
-			memo_set_again(m, s, max, state);
-	}
+	if ((!m->complete && !memo_is_larger(s, max)) || s->anchor != hi || s->first >= s->end ||
+	    (s->nbarrier && s->barrier[s->nbarrier - 1] != s->first))
+		return;
+	m->now = memo_is_larger(s, max) ? NULL : s;
+	if (s->word_first < s->word_end)
+		return;
+	m->known = s;
+	if (s->end - s->first > 1 && max > 1)
+		memo_set_again(m, s, max, state);
 }
 
 void memo_join_slow(struct memo_walk *w);

@@ -75,19 +75,26 @@ static inline uint64_t rulecache_number(void)
 	return rulecache_gen() | load_relaxed(&rulecache.rounds);
 }
 
+/* Returns the entry for @key in the set of @e, where @e does not have it; NULL if none has it. */
+static inline struct rulecache_entry *rulecache_search(struct rulecache_entry *e, uint64_t key)
+{
+	int way;
+
+	for (way = 1; way < RULECACHE_WAYS; way++) {
+		e = rulecache_next(e, way);
+		if (load_acquire(&e->key) == key)
+			return e;
+	}
+	return NULL;
+}
+
 /* Returns the entry for return address @pc, or NULL if there is none. */
 static inline struct rulecache_entry *rulecache_find(uint64_t pc, uint64_t gen, uint64_t mask)
 {
 	struct rulecache_entry *e = rulecache_slot(pc, mask);
 	uint64_t key = pc | gen;
-	int way;
 
-	for (way = 1; unlikely(load_acquire(&e->key) != key); way++) {
-		if (way == RULECACHE_WAYS)
-			return NULL;
-		e = rulecache_next(e, way);
-	}
-	return e;
+	return likely(load_acquire(&e->key) == key) ? e : rulecache_search(e, key);
 }
 
 /*

@@ -104,6 +104,35 @@ verify_pairs(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, ui
 }
 
 /*
+ * Compares @n words like verify_pairs(), the last ones first, up to one that differs. Returns the index
+ * of that one, or -1 if none differs. It writes to @out as far as it comes.
+ */
+static inline __attribute__((always_inline)) no_sanitize int
+verify_last_differs(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
+		    int n)
+{
+	const uint64_t mask = native_pc_mask();
+	const verify_value masks = { mask, mask };
+
+	for (; n >= 4; n -= 4) {
+		verify_value d0 = { 0, 0 }, d1 = { 0, 0 };
+
+		verify_four(anchor, slot + n - 4, raw + n - 4, out + n - 4, masks, &d0, &d1);
+		d0 |= d1;
+		if (unlikely(d0[0] | d0[1]))
+			break;
+	}
+	while (n-- > 0) {
+		uint64_t a = verify_word(anchor, slot[n]);
+
+		out[n] = a & mask;
+		if (a != raw[n])
+			break;
+	}
+	return n;
+}
+
+/*
  * The functions below do what verify_pairs() does, on x86 with instructions that only some CPUs have.
  * verify_is_wide() tells whether the running CPU has them. @backwards: the last words come first,
  * where that is known to help.
@@ -123,6 +152,15 @@ verify_wide_inline(const uint8_t *anchor, const int32_t *slot, const uint64_t *r
 	if (unlikely(n < 4))
 		return verify_few(anchor, slot, raw, out, n);
 	return native_differ(anchor, slot, raw, out, n, backwards);
+}
+
+static inline __attribute__((always_inline)) VERIFY_WIDE no_sanitize int
+verify_last_differs_inline(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw,
+			   uint64_t *out, int n)
+{
+	if (unlikely(n < 4))
+		return verify_last_differs(anchor, slot, raw, out, n);
+	return native_last_differs(anchor, slot, raw, out, n);
 }
 
 #define VERIFY_PACKED 1
@@ -220,6 +258,12 @@ static inline uint64_t verify_wide_inline(const uint8_t *anchor, const int32_t *
 {
 	(void)backwards;
 	return verify_pairs(anchor, slot, raw, out, n);
+}
+
+static inline int verify_last_differs_inline(const uint8_t *anchor, const int32_t *slot,
+					     const uint64_t *raw, uint64_t *out, int n)
+{
+	return verify_last_differs(anchor, slot, raw, out, n);
 }
 #endif
 

@@ -197,9 +197,50 @@ static __attribute__((noinline)) void through_register(uint64_t value)
 	__asm__ volatile("" : : "r"(value));
 }
 
+/*
+ * Calls @fn from a frame whose end only a word of the stack tells, by an expression: that word is
+ * compared beside the return addresses.
+ */
+#if defined(__x86_64__)
+void through_expression(void (*fn)(void *), void *arg);
+__asm__(".pushsection .text\n"
+	".globl through_expression\n"
+	".type through_expression, @function\n"
+	"through_expression:\n"
+	"	.cfi_startproc\n"
+	"	endbr64\n"
+	"	sub $40, %rsp\n"
+	"	.cfi_adjust_cfa_offset 40\n"
+	"	lea 48(%rsp), %rax\n"
+	"	mov %rax, 16(%rsp)\n"
+	"	.cfi_escape 0x0f, 3, 0x77, 16, 0x06\n" /* the CFA is the word at rsp + 16 */
+	"	mov %rdi, %rax\n"
+	"	mov %rsi, %rdi\n"
+	"	call *%rax\n"
+	"	.cfi_def_cfa %rsp, 48\n"
+	"	add $40, %rsp\n"
+	"	.cfi_adjust_cfa_offset -40\n"
+	"	ret\n"
+	"	.cfi_endproc\n"
+	".size through_expression, . - through_expression\n"
+	".popsection");
+#else
+static __attribute__((noinline)) void through_expression(void (*fn)(void *), void *arg)
+{
+	fn(arg);
+	__asm__ volatile("");
+}
+#endif
+
+static void wander_on(void *arg)
+{
+	(void)arg;
+	wander();
+}
+
 static __attribute__((noinline)) void step(void)
 {
-	switch (draw(8)) {
+	switch (draw(9)) {
 	case 0:
 	case 1:
 	case 2:
@@ -216,6 +257,11 @@ static __attribute__((noinline)) void step(void)
 			break;
 		depth++;
 		raise(draw(2) ? SIGUSR1 : SIGUSR2);
+		depth--;
+		break;
+	case 6:
+		depth++;
+		through_expression(wander_on, NULL);
 		depth--;
 		break;
 	default:
@@ -366,6 +412,19 @@ static unsigned int is_wrong(uint64_t differs, int at, int n, const uint64_t *st
 }
 
 /*
+ * Returns 0 if @last is the last of @n words that differs, where that is word @at, and all addresses
+ * behind it are right; else the number of mistakes.
+ */
+static unsigned int last_is_wrong(int last, int at, int n, const uint64_t *raw, const uint64_t *out)
+{
+	unsigned int bad = last != (at < n ? at : -1);
+
+	for (int i = last + 1; i < n; i++)
+		bad += out[i] != raw[i];
+	return bad;
+}
+
+/*
  * Compares random words with remembered ones, of which one differs in one bit. Returns the number
  * of mistakes.
  */
@@ -375,6 +434,7 @@ static VERIFY_WIDE unsigned int packed_overlooks(void)
 	static uint32_t low[512];
 	static uint16_t place[512];
 	static int32_t slot[512];
+	const uint8_t *base = (const uint8_t *)stack;
 	uint32_t high = draw(65536);
 	unsigned int bad = 0, bit;
 
@@ -396,6 +456,9 @@ static VERIFY_WIDE unsigned int packed_overlooks(void)
 		n = 8 + (int)draw(1 + draw(505));
 		differs = verify_wide((uint8_t *)stack, slot, raw, out, n, round & 1);
 		bad += is_wrong(differs, at, n, stack, place, out);
+		n = (int)draw(513);
+		bad += last_is_wrong(verify_last_differs(base, slot, raw, out, n), at, n, raw, out);
+		bad += last_is_wrong(verify_last_differs_inline(base, slot, raw, out, n), at, n, raw, out);
 		stack[place[at]] ^= 1ull << bit;
 	}
 	return bad;
@@ -550,6 +613,64 @@ static unsigned int small_arrays_walk(void)
 }
 
 /*
+ * The same for captures behind a frame whose step reads more than the slot: first, what the next ones
+ * have in common with; then from other functions and other depths.
+ */
+static void capture_behind(struct chain *c)
+{
+	static struct trace memo, walk;
+	struct shstk_opts opts = { .size = sizeof(opts), .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
+
+	(void)c;
+	/* The same call makes both captures. */
+	for (volatile int i = 0; i < 2; i++) {
+		const unsigned int before = walks;
+		struct trace *t = i ? &walk : &memo;
+
+		opts.sources = SHSTK_USE_WALK | (i ? 0 : SHSTK_USE_MEMO);
+		t->info.size = sizeof(t->info);
+		t->n = shstk_capture(t->pcs, MAX, &opts, &t->info);
+		if (i)
+			walks = before; /* this one is to walk */
+	}
+	wrong += differ(&memo, &walk) || memo.info.guessed != walk.info.guessed;
+}
+
+static void capture_behind_often(void *walked)
+{
+	struct chain c = { .fns = chain_fns_fp, .mask = 15, .leaf = capture_behind };
+
+	for (volatile int i = 0; i < 200; i++) {
+		/* The memo may wait for up to 31 captures first. */
+		if (i == 100)
+			walks = 0;
+		c.seed = draw(16);
+		c.fns = draw(2) ? chain_fns_fp : chain_fns_nofp;
+		chain_descend(&c, 1 + draw(4));
+	}
+	*(unsigned int *)walked = walks;
+}
+
+static void behind_expression(struct chain *c)
+{
+	through_expression(capture_behind_often, c->arg);
+}
+
+/* Returns how many captures behind such a frame walked. */
+static unsigned int captures_behind_walk(void)
+{
+	unsigned int walked = 0;
+	struct chain c = { .fns = chain_fns_nofp,
+			   .mask = 15,
+			   .leaf = behind_expression,
+			   .arg = &walked };
+
+	chain_descend(&c, 100);
+	printf("# %u captures behind an expression walked\n", walked);
+	return walked;
+}
+
+/*
  * The following programs are like servers that answer one request after the other: neighbouring
  * traces have most frames in common, and traces a little apart have none.
  */
@@ -615,7 +736,7 @@ static bool pays_again(void)
 
 int main(int argc, char **argv)
 {
-	unsigned int bad_packed, bad_records, walked;
+	unsigned int bad_packed, bad_records, walked, behind;
 	bool pays;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
@@ -629,7 +750,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..8\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..9\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -653,6 +774,9 @@ int main(int argc, char **argv)
 	walked = small_arrays_walk();
 	printf("%s 8 captures with small arrays use the memo as well\n",
 	       walked || wrong ? "not ok" : "ok");
-	return wrong || wrong_ids || walked || reused <= compared / 100 || overlooked ||
+	behind = captures_behind_walk();
+	printf("%s 9 captures behind a frame that an expression describes use the memo as well\n",
+	       behind || wrong ? "not ok" : "ok");
+	return wrong || wrong_ids || walked || behind || reused <= compared / 100 || overlooked ||
 	       noticed < 100 || bad_packed || bad_records || !pays;
 }

@@ -347,6 +347,27 @@ native_differ(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, u
 	return !_mm256_testz_si256(d0, d0);
 }
 
+/* Does what verify_last_differs() does, for at least 4 words. */
+static inline __attribute__((always_inline)) NATIVE_V4 no_sanitize int
+native_last_differs(const uint8_t *anchor, const int32_t *slot, const uint64_t *raw, uint64_t *out,
+		    int n)
+{
+	const __m256i none = _mm256_setzero_si256();
+
+	do {
+		__m256i d;
+
+		n = max(n - 4, 0); /* some words are compared twice */
+		d = native_differ_four(anchor, slot + n, raw + n, out + n);
+		if (unlikely(!_mm256_testz_si256(d, d))) {
+			int equal = _mm256_movemask_pd((__m256d)_mm256_cmpeq_epi64(d, none));
+
+			return n + 31 - __builtin_clz(~equal & 15);
+		}
+	} while (n > 0);
+	return -1;
+}
+
 /* Loads four words, each at @place words from @base. */
 static inline NATIVE_V4 no_sanitize __m256i native_gather(const uint64_t *base,
 							  const uint16_t *place)
