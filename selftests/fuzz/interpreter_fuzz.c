@@ -360,6 +360,18 @@ static int read_input(void *arg, uint64_t addr, void *buf, size_t size)
 	return 0;
 }
 
+/* Those entries that stand for functions have names. */
+static void judge_names(struct languages *all, const uint64_t *pcs, size_t nr)
+{
+	struct shstk_symframe frame;
+	const char *module;
+
+	for (size_t i = 0; i < nr; i++)
+		if (languages_function(all, pcs[i], &frame, &module) &&
+		    (!frame.function || !frame.file || !module))
+			abort();
+}
+
 /* Reads the frames of the thread, and puts them into a native stack. */
 static void read_thread(struct languages *all, int number, struct input *in,
 			struct shstk_account *account)
@@ -383,6 +395,8 @@ static void read_thread(struct languages *all, int number, struct input *in,
 	};
 	static uint64_t pcs[LANGUAGES_MOST], sps[ENTRIES + 1];
 	static uint8_t marks[LANGUAGES_MOST];
+	char label[LANGUAGES_LABEL];
+	unsigned int nr;
 	const struct native_stack native = {
 		.pcs = pcs, .marks = marks, .sps = sps, .nr = ENTRIES + 1, .complete = true
 	};
@@ -396,19 +410,18 @@ static void read_thread(struct languages *all, int number, struct input *in,
 	}
 	if (language_read(all, number, &thread))
 		abort();
-	if (languages_place(all, &sample, &native, pcs, marks, LANGUAGES_MOST) > LANGUAGES_MOST)
+	nr = languages_place(all, &sample, &native, pcs, marks, LANGUAGES_MOST);
+	if (nr > LANGUAGES_MOST || languages_label(all, label) > sizeof(label))
 		abort();
+	judge_names(all, pcs, nr);
 }
 
-/* Of some functions no place is known. */
 static int place(void *arg, uint64_t code, int at, uint64_t *ret)
 {
-	(void)arg;
-	*ret = code ^ (unsigned int)at;
-	return code % 8 == 7 ? -EFAULT : 0;
+	return language_reading_place(arg, code, at, ret);
 }
 
-/* Says that something is refused without a reason. */
+/* What is refused has a reason. */
 static void judge_reason(int err, const struct reason *why)
 {
 	if (err && err != -ENOENT && err != -EAGAIN && err != -EFAULT &&
@@ -416,26 +429,46 @@ static void judge_reason(int err, const struct reason *why)
 		abort();
 }
 
-static void read_tasks(const struct language_module *module)
+/* Reads the tasks of a Python whose frames are found as well. */
+static void read_tasks(struct languages *all, int number, struct input *in,
+		       const struct awaits_layout *layout, struct shstk_account *account)
 {
-	const struct awaits_source from = {
-		.read = module->read, .arg = module->arg, .place = place, .account = module->account
+	const struct language_thread thread = {
+		.read = read_input, .arg = in, .account = account, .tid = TID
 	};
-	struct awaits_layout layout = { .minor = 0 };
-	struct reason why = { "" };
+	struct language_reading *reading = language_reading_create(all, number, &thread);
+	const struct awaits_source from = {
+		.read = read_input,
+		.arg = in,
+		.place = place,
+		.place_arg = reading,
+		.account = account,
+	};
 	struct awaits *tasks;
-	int err = awaits_take_python(module, &layout, &why);
+
+	if (!reading)
+		abort();
+	if (!awaits_read(layout, &from, &tasks))
+		for (size_t i = 0; i < tasks->nr; i++)
+			judge_names(all, tasks->tasks[i]->pcs, tasks->tasks[i]->nr_pcs);
+	awaits_destroy(tasks);
+	language_reading_destroy(reading);
+}
+
+/* Finds where a Python has its tasks, and its module for them, which here is the same file. */
+static bool find_tasks(const struct language_module *module, struct awaits_layout *ret)
+{
+	struct reason why = { "" };
+	int err = awaits_take_python(module, ret, &why);
 
 	judge_reason(err, &why);
 	if (!err) {
-		err = awaits_take_asyncio(module, &layout, &why);
+		err = awaits_take_asyncio(module, ret, &why);
 		judge_reason(err, &why);
 	}
 	if (module->account->memory)
 		abort();
-	if (err || awaits_read(&layout, &from, &tasks))
-		return;
-	awaits_destroy(tasks);
+	return !err;
 }
 
 static void judge_languages(const struct languages *all)
@@ -451,8 +484,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct language_module module = { .read = read_input };
 	struct shstk_account account;
 	struct shstk_budget budget;
+	struct awaits_layout layout = { .minor = 0 };
 	struct languages *all;
 	struct input in;
+	bool has_tasks;
 	int number;
 
 	if (!take_apart(data, size, &in))
@@ -471,9 +506,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	judge_languages(all);
 	if (account.memory)
 		abort();
-	read_tasks(&module);
+	has_tasks = find_tasks(&module, &layout);
 	if (number > 0)
 		read_thread(all, number, &in, &account);
+	if (number > 0 && has_tasks)
+		read_tasks(all, number, &in, &layout, &account);
 	languages_destroy(all);
 	shstk_account_close(&account);
 	close(module.fd);
