@@ -5,9 +5,15 @@
 The environment may choose how many samples are taken (SAMPLES) of which interpreter (PHP).
 """
 
+import contextlib
 import os
+import platform
+import re
+import shutil
+import signal
 import subprocess
 import sys
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -21,6 +27,12 @@ from truth_runs import add_tests    # noqa: E402
 PHP = os.environ.get('PHP', '/usr/bin/php')
 WAITING = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.php')
 KINDS = 'sort map generator deep magic made'.split()
+RESUMED = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'resumed.php')
+BEGIN = 'Generator::current begin {main}'.split()     # who goes on with a generator there
+GO_ON = 'Generator::next go_on {main}'.split()
+INSIDE = 'Generator::next go_on inside array_map {main}'.split()
+LOOP = b'\xeb\xfe'     # jmp to itself
+PATIENCE = 300      # seconds
 
 
 def command(word):
@@ -52,6 +64,114 @@ def traced():
         seen = list(functions_of(frames))
         check(seen[0][0] == 'fread' and seen[1:] == told, f'{kind}: told: {told}\nseen: {seen}')
         check('execute_ex' not in [frame['function'] for frame in frames], f'{kind}: {frames}')
+
+
+def resume_places():
+    """The addresses in the program's file of the instructions of the function that goes on with a generator,
+    of those that have room for LOOP."""
+    path = shutil.which(PHP.split()[0])
+    symbols = run('readelf', '-W', '--dyn-syms', path).stdout
+    found = re.search(r'([0-9a-f]{16}) +(\d+) FUNC .* zend_generator_resume$', symbols, re.MULTILINE)
+    if not found or platform.machine() != 'x86_64':
+        raise Skip('the function is not known in ' + path)
+    start, size = int(found.group(1), 16), int(found.group(2))
+    listing = run('objdump', '-d', '-w', f'--start-address={start}', f'--stop-address={start + size}', path).stdout
+    all_of_them = [int(text, 16) for text in re.findall(r'^ +([0-9a-f]+):\t', listing, re.MULTILINE)]
+    return [a for a, b in zip(all_of_them, all_of_them[1:]) if b - a >= len(LOOP)]
+
+
+def bias_of(pid):
+    """What addresses in the memory of the process have more than those in its program's file."""
+    path = os.readlink(f'/proc/{pid}/exe')
+    with open(f'/proc/{pid}/maps', encoding='utf-8') as maps:
+        row = next(row.split() for row in maps if row.rstrip().endswith(path))
+    return int(row[0].split('-')[0], 16) - int(row[2], 16)
+
+
+def await_that(process, condition):
+    until = time.monotonic() + PATIENCE
+    while not condition():
+        check(process.poll() is None and time.monotonic() < until, 'the program does not go on')
+        time.sleep(0.001)
+
+
+def is_stopped(pid):
+    with open(f'/proc/{pid}/stat', encoding='ascii') as file:
+        return file.read().rpartition(')')[2].split()[0] == 'T'
+
+
+def stop(process):
+    process.send_signal(signal.SIGSTOP)
+    await_that(process, lambda: is_stopped(process.pid))
+
+
+def is_at(pid, address):
+    """Whether a process that is stopped was in no system call, but at that address."""
+    with open(f'/proc/{pid}/syscall', encoding='ascii') as file:
+        words = file.read().split()
+    return words[0] == '-1' and int(words[2], 16) == address
+
+
+def write_code(pid, address, code):
+    """Writes code of a process that is stopped. Returns what was there."""
+    with open(f'/proc/{pid}/mem', 'r+b', buffering=0) as memory:
+        memory.seek(address)
+        was = memory.read(len(code))
+        memory.seek(address)
+        memory.write(code)
+    return was
+
+
+def run_on(process):
+    """The program has so much CPU time that it does many times what it does in a loop."""
+    clock = ~process.pid << 3 | 2
+    until = time.clock_gettime(clock) + 0.001
+    process.send_signal(signal.SIGCONT)
+    await_that(process, lambda: time.clock_gettime(clock) > until)
+
+
+def stack_at(process, address):
+    """The frames of a process, which is stopped, that comes to an instruction and stays there; or None if it does
+    not come there."""
+    was = write_code(process.pid, address, LOOP)
+    run_on(process)
+    stop(process)
+    frames = trace(process.pid)['threads'][0]['frames'] if is_at(process.pid, address) else None
+    write_code(process.pid, address, was)
+    return frames
+
+
+def resumed_is_right(frames):
+    """Whether frames of a process that runs resumed.php may be those that it has."""
+    names = [name for name, _ in functions_of(frames)]
+    behind = names[names[:1] == ['generate']:]
+    inside = any(frame['function'] == 'zend_call_function' for frame in frames)
+    return not names or behind in ([INSIDE] if inside else [BEGIN, GO_ON])
+
+
+def resumed_stacks(kind, places):
+    """For each of the instructions that resumed.php comes to: its address in the file, and the frames there."""
+    with Process([*PHP.split(), RESUMED, kind]) as process:
+        bias = bias_of(process.pid)
+        stop(process)
+        await_that(process, lambda: stack_at(process, bias + places[0]))
+        for place in places:
+            frames = stack_at(process, bias + place)
+            if frames:
+                yield place, frames
+        process.kill()
+
+
+@test
+def resumed():
+    """At each instruction at which PHP goes on with a generator, its function has its callers, or is not shown"""
+    places = resume_places()
+    for kind in 'made', 'other':
+        found = dict(resumed_stacks(kind, places))
+        check(len(found) >= 50, f'{kind}: {len(found)} of {len(places)} instructions were reached')
+        for place, frames in found.items():
+            check(resumed_is_right(frames), f'{kind}, at {place:#x}: {frames}')
+        places = list(found)
 
 
 def why():

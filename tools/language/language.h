@@ -45,8 +45,8 @@ struct language_module {
  * @native: how they are found if they are on the native stack (@target.native).
  * @run_start: address of the function that runs frames.
  * @run_end: first address behind the part of it that is known.
- * @unsure_start: address of the first instruction in this function at which the lists of frames may
- *	be in the middle of a change.
+ * @unsure_start: address of the first instruction, in this function or another one, at which the lists of
+ *	frames may be in the middle of a change.
  * @unsure_end: address of the first one behind it at which they are not.
  * @cold_start: address of another part of the function that runs frames; 0: there is none.
  * @cold_end: first address behind it.

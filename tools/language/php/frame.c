@@ -23,12 +23,14 @@ unsigned int php_kind(const void *version, const struct language_frame *frame)
 
 /*
  * A frame is complete before it becomes the innermost one, and is no more part of the list before
- * anything of it changes. What is checked is that frames and native stack have the same calls of the
- * interpreter (place.c).
+ * anything of it changes. That of a generator is not: it becomes the innermost one and gets its caller then,
+ * so that it may have none, or the one that it had before. Who goes on with a generator does that where
+ * lists are unsure, except for an exception that is thrown into it. What is checked besides is that frames
+ * and native stack have the same calls of the interpreter (place.c).
  */
 bool php_sound(const void *version, const struct language_frames *frames)
 {
 	(void)version;
-	(void)frames;
-	return true;
+	return !frames->unsure &&
+	       !(frames->nr && frames->frames[frames->nr - 1].entry->flags & PHP_CALL_GENERATOR);
 }

@@ -47,6 +47,7 @@ struct php_version {
 #define PHP_FRAME_FUNCTION 24 /* in a frame */
 #define PHP_FRAME_FLAGS 40
 #define PHP_CALL_TOP (1u << 17) /* of the flags: the interpreter was entered (ZEND_CALL_TOP) */
+#define PHP_CALL_GENERATOR (1u << 24) /* it is that of a generator (ZEND_CALL_GENERATOR) */
 #define PHP_FRAME_CALLER 48
 #define PHP_FRAME_BYTES 56
 #define PHP_INSTRUCTION_BYTES 32

@@ -35,6 +35,8 @@ struct found {
 	uint64_t kind;
 	uint64_t run;
 	uint64_t run_size;
+	uint64_t resume;
+	uint64_t resume_size;
 	bool threads;
 };
 
@@ -63,6 +65,9 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 	else if (!strcmp(name, "execute_ex")) {
 		f->run = sym->st_value;
 		f->run_size = sym->st_size;
+	} else if (!strcmp(name, "zend_generator_resume")) {
+		f->resume = sym->st_value;
+		f->resume_size = sym->st_size;
 	}
 	return 0;
 }
@@ -104,6 +109,7 @@ static bool find_symbols(const struct language_module *m, struct found *f,
 	f->registry += bias;
 	f->kind += bias;
 	f->run += bias;
+	f->resume += f->resume ? bias : 0;
 	return true;
 }
 
@@ -234,6 +240,8 @@ int php_recognise(const struct language_module *m, struct language_found *ret, s
 	ret->version = v;
 	ret->run_start = f.run;
 	ret->run_end = f.run + f.run_size;
+	ret->unsure_start = f.resume;
+	ret->unsure_end = f.resume + f.resume_size;
 	ret->counted = true;
 	set_target(v, f.globals, &ret->target);
 	if (vm_kind(m, f.kind) == KIND_HYBRID)
