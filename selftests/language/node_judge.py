@@ -43,7 +43,16 @@ class NodeJudge(Judge):
         moved an instruction of the line behind over the store of the number."""
         if not line:
             return fault in (None, RUNS)
-        return fault == RUNS and self.lines[line - 1].endswith('#')
+        return fault == RUNS and self.lines[self.executed_before(line)].endswith('#')
+
+    def executed_before(self, line):
+        """The line that is executed before another one: lines of a generator between both are not."""
+        before = line - 1
+        if self.lines[before] == ' }':
+            while not self.lines[before].startswith(' function* in_'):
+                before -= 1
+            before -= 1
+        return before
 
     def find_near_fault(self, word, name):
         """What is wrong with the innermost function, where the line does not tell whether the word is
