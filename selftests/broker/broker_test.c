@@ -785,14 +785,18 @@ static int asks_at_once(void *arg)
 	return event < 0 || took > 200;
 }
 
+/* Asks again and again, reads no answer, and stays until the broker has ended the connection. */
 static int does_not_read(void *arg)
 {
 	const struct broker_request r = request_of(getpid(), proof_of(getpid()));
-	int fd = dial(), n = 0;
+	struct pollfd p = { .fd = dial() };
+	int fd = p.fd, n = 0;
 
 	(void)arg;
 	while (n < 100000 && send(fd, &r, sizeof(r), MSG_NOSIGNAL | MSG_DONTWAIT) >= 0)
 		n++;
+	if (poll(&p, 1, PATIENCE * 1000) != 1 || !(p.revents & POLLHUP))
+		return 1;
 	/* Neither the events that are still in the socket nor the others remain. */
 	close(fd);
 	return asks_and_gets(NULL);
