@@ -33,6 +33,9 @@ enum {
 
 #define REMEMBER_MAX 4
 
+/* Registers of arm64, by their DWARF numbers. */
+enum { ARM64_FP = 29, ARM64_LR, ARM64_SP };
+
 uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data)
 {
 	uint64_t v;
@@ -252,7 +255,7 @@ struct program {
 	struct cfi_row row;
 	struct cfi_row initial;
 	struct cfi_row remembered[REMEMBER_MAX];
-	struct cfi_row mended; /* the row that mend_plt_resolver() returns */
+	struct cfi_row mended; /* the row that mend_row() returns */
 	struct fde fde; /* room for the FDE that cfi_row_at() decodes */
 	unsigned int nremembered;
 	bool plt_resolver; /* set by find_plt_resolver() */
@@ -432,32 +435,50 @@ static void find_plt_resolver(struct program *pr, const struct fde *fde)
 	uint64_t delta;
 	uint8_t op;
 
-	if (fde->cie.ra != 30)
+	if (fde->cie.ra != ARM64_LR)
 		return;
 	op = bytes_fixed(&b, 1);
 	if (op != CFA_OFFSET_SF && advance(pr, &b, op, &delta))
 		op = bytes_fixed(&b, 1);
-	pr->plt_resolver = op == CFA_OFFSET_SF && bytes_uleb(&b) == 30 &&
+	pr->plt_resolver = op == CFA_OFFSET_SF && bytes_uleb(&b) == ARM64_LR &&
 			   (uint64_t)bytes_sleb(&b) * (uint64_t)pr->cie->data_align == 8 && !b.bad;
 }
 
+/* For glibc's _dl_runtime_resolve() the frame ends 16 bytes further up. */
+static void mend_plt_resolver(struct cfi_row *row)
+{
+	unsigned int i;
+
+	row->cfa_off += 16;
+	for (i = 0; i < NREGS; i++)
+		if (row->type[i] == REG_AT_CFA || row->type[i] == REG_IS_CFA)
+			row->val[i] -= 16;
+}
+
+/* Returns whether the row has the register below the stack pointer. */
+static bool is_below_sp(const struct cfi_row *row, unsigned int reg)
+{
+	return row->type[reg] == REG_AT_CFA && (int64_t)row->cfa_off + row->val[reg] < 0;
+}
+
 /*
- * Returns the present row. For glibc's _dl_runtime_resolve() it is a copy in which the frame ends
- * 16 bytes further up.
+ * Returns the present row, mended for arm64, where functions keep nothing below the stack pointer. Registers that a
+ * row has there are not saved yet, or not any more: at the ends of the functions of OCaml's runtime.
  */
-static const struct cfi_row *mend_plt_resolver(struct program *pr)
+static const struct cfi_row *mend_row(struct program *pr)
 {
 	const struct cfi_row *row = &pr->row;
 	struct cfi_row *mended = &pr->mended;
-	unsigned int i;
 
-	if (!pr->plt_resolver || row->cfa_expr || row->cfa_load || row->cfa_reg != 31)
+	if (row->ra != ARM64_LR || row->cfa_expr || row->cfa_load || row->cfa_reg != ARM64_SP ||
+	    !(pr->plt_resolver || is_below_sp(row, ARM64_LR) || is_below_sp(row, ARM64_FP)))
 		return row;
 	*mended = *row;
-	mended->cfa_off += 16;
-	for (i = 0; i < NREGS; i++)
-		if (row->type[i] == REG_AT_CFA || row->type[i] == REG_IS_CFA)
-			mended->val[i] -= 16;
+	if (pr->plt_resolver)
+		mend_plt_resolver(mended);
+	for (unsigned int reg = ARM64_FP; reg <= ARM64_LR; reg++)
+		if (is_below_sp(mended, reg))
+			mended->type[reg] = REG_SAME;
 	return mended;
 }
 
@@ -481,7 +502,7 @@ static bool execute(struct program *pr, struct bytes *b, uint8_t op)
  */
 static bool give_row(struct program *pr, const struct cfi_run *to)
 {
-	return to && to->row && to->row(to->arg, pr->loc, mend_plt_resolver(pr));
+	return to && to->row && to->row(to->arg, pr->loc, mend_row(pr));
 }
 
 /*
@@ -543,7 +564,7 @@ static int run_in(void *mem, void *args)
 	find_plt_resolver(pr, fde);
 	err = execute_all(pr, (struct bytes){ fde->insn, fde->insn_end, false }, run);
 	if (run->last)
-		*run->last = *mend_plt_resolver(pr);
+		*run->last = *mend_row(pr);
 	return err < 0 ? -1 : 0;
 }
 

@@ -12,6 +12,7 @@
 
 static uint8_t bytes[CFI_MAX_PROGRAM];
 static size_t size;
+static uint8_t ra = 16; /* the register of the return address: x86-64's */
 
 static void put(const void *from, size_t nr)
 {
@@ -47,7 +48,9 @@ static struct cfi_section make(size_t letters, size_t program)
 	put("\x01z", 2);
 	memset(bytes + size, 'S', letters);
 	size += letters;
-	put("\0\x01\x78\x10", 5); /* no letter, factors, return address, no data */
+	put("\0\x01\x78", 3); /* no letter, factors */
+	put(&ra, 1);
+	size++; /* no data */
 	size += program;
 	end(at);
 	at = begin(size + 4);
@@ -100,12 +103,12 @@ TEST(a_cie_whose_program_is_long_is_none)
 }
 
 /*
- * Finds the row of a function whose CFA is first 8 bytes above register 7, and then as the @nr bytes of @program
- * say. Returns what cfi_row_at() does.
+ * Finds the row of a function whose CFA is first 8 bytes above the stack pointer (register 7 or, on arm64, 31), and
+ * then as the @nr bytes of @program say. Returns what cfi_row_at() does.
  */
 static int row_of(const uint8_t *program, size_t nr, struct cfi_row *row)
 {
-	static const uint8_t first[] = { 0x0c, 7, 8 };
+	const uint8_t first[] = { 0x0c, ra == 30 ? 31 : 7, 8 };
 	struct cfi_section sec = make(0, sizeof(first) + nr);
 	struct fde fde;
 	uint8_t *to;
@@ -153,6 +156,31 @@ TEST(an_offset_after_any_other_expression_is_refused)
 		EXPECT_EQ(0, row_of(program[i], sizeof(*program) - 2, &row));
 		EXPECT_NE(0, row_of(program[i], sizeof(*program), &row));
 	}
+}
+
+/* So are the functions of OCaml's runtime for arm64 described, where they begin and end. */
+TEST(registers_below_the_stack_pointer_of_arm64_are_not_saved)
+{
+	/* x29 and x30 are 16 and 8 bytes below the CFA, and that is 0 or 16 bytes above the stack pointer. */
+	static const uint8_t program[][6] = {
+		{ 0x9d, 2, 0x9e, 1, 0x0e, 0 },
+		{ 0x9d, 2, 0x9e, 1, 0x0e, 16 },
+		{ 0x9d, 2, 0x9e, 1, 0x0e, 8 },
+	};
+	const int fp[] = { REG_SAME, REG_AT_CFA, REG_SAME };
+	const int lr[] = { REG_SAME, REG_AT_CFA, REG_AT_CFA };
+	struct cfi_row row;
+
+	ra = 30;
+	for (size_t i = 0; i < sizeof(program) / sizeof(*program); i++) {
+		ASSERT_EQ(0, row_of(program[i], sizeof(*program), &row));
+		EXPECT_EQ(fp[i], row.type[29]);
+		EXPECT_EQ(lr[i], row.type[30]);
+	}
+	ra = 16;
+	/* Other machines may keep something there. */
+	ASSERT_EQ(0, row_of(program[0], sizeof(*program), &row));
+	EXPECT_EQ(REG_AT_CFA, row.type[29]);
 }
 
 TEST_HARNESS_MAIN

@@ -99,7 +99,7 @@ def copied():
 
 @test
 def traced():
-    """trace shows the right callers, also of a C function that has arguments on the stack"""
+    """trace shows the right callers, on x86-64 also of a C function that has arguments on the stack"""
     with Process([program(), '1000000'], stdout=subprocess.DEVNULL) as target:
         try:
             found = many = nr = 0
@@ -111,7 +111,8 @@ def traced():
                 found += judge(names[::-1], thread['complete'])
                 nr += 1
                 if 'many' in names:
-                    check(thread['complete'], f'{thread}')
+                    # OCaml's description for arm64 counts from the stack pointer, below what was pushed.
+                    check(thread['complete'] or os.uname().machine == 'aarch64', f'{thread}')
                     many += 1
             check(found and many, f'{found} of functions of handlers, {many} of the C function')
         finally:
