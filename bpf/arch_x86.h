@@ -12,6 +12,7 @@
 #define WALK_CALL_PUSHES 8 /* bytes */
 #define WALK_DWARF_RAX 0
 #define WALK_DWARF_RBX 3
+#define WALK_DWARF_RBP 6
 
 /* The CPU makes loads in their order, so a stamp is older than what is read after it. */
 #define WALK_REMEMBERS true

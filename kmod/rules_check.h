@@ -111,10 +111,11 @@ static inline int ushstk_rule_ok(__u64 rule, unsigned int machine)
 		return !(rule & reg) && ushstk_rule_cfa(rule) >= 0;
 	case SHSTK_RULE_REG:
 	case SHSTK_RULE_INDEX:
+	case SHSTK_RULE_WORD:
 		return x86 && ushstk_rule_reg(rule) < 16;
 	case SHSTK_RULE_STACK:
 	case SHSTK_RULE_SWITCH:
-		return x86;
+		return x86 || ushstk_rule_saved(rule);
 	case SHSTK_RULE_LOAD:
 		return x86 && !(rule & (saved | reg));
 	case SHSTK_RULE_RETURN:

@@ -13,6 +13,7 @@
 #ifndef USHSTK_WALK_SPECIAL_H
 #define USHSTK_WALK_SPECIAL_H
 
+#include "walk_kept.h"
 #ifdef CONFIG_X86
 #include "walk_special_x86.h"
 #else

@@ -20,6 +20,7 @@
 #define WALK_CALL_PUSHES 8 /* bytes */
 #define WALK_DWARF_RAX 0
 #define WALK_DWARF_RBX 3
+#define WALK_DWARF_RBP 6
 
 /* Sets the innermost frame from the registers. */
 static __always_inline void walk_arch_start(struct frame *f, const struct pt_regs *regs)

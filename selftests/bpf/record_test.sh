@@ -83,7 +83,8 @@ system_is_whole
 point $? "the whole system: each stack of the program has all callers"
 
 if [ "$(uname -m)" = x86_64 ]; then
-	chain=';main;run_on;outermost;run_by_link;outer;run_on;middle;run_on;inner;run_by_register;innermost;work '
+	chain=';main;run_on;outermost;run_by_link;outer;run_by_word;between;run_on;middle;run_on;inner'
+	chain="$chain;run_by_register;innermost;work "
 	tries=50
 	until record -- "$here/lower_stack" 1 && grep -q "$chain" out.folded || [ $tries = 0 ]; do
 		tries=$((tries - 1))

@@ -60,7 +60,7 @@ static void look_up(const struct compiled_table *t)
 	if (ushstk_rules_check(t->header, t->size, machine_own(), &v))
 		abort();
 	for (uint64_t off = v.base; off < v.base + 64 * 4096; off += 61)
-		if (!(ushstk_rule_kind(ushstk_rule_at(&v, off)) <= SHSTK_RULE_SWITCH))
+		if (!(ushstk_rule_kind(ushstk_rule_at(&v, off)) <= SHSTK_RULE_WORD))
 			abort();
 }
 

@@ -13,13 +13,15 @@ extern const char frame_of_jump_stays[];
 void returns_nowhere(void); /* its return address is where no code is */
 extern const char returns_nowhere_stays[];
 extern uint64_t *upper_stack; /* room at a higher address than the callers */
+/* They run there. The CFA is the word at sp + 40, or that to which it points, and what a call or the function has pushed. */
+void frame_on_upper(void);
+void frame_of_link(void);
 #ifdef __x86_64__
 void stub_first(void); /* a stub of the linker, before it pushes */
 void stub_second(void); /* a stub of the linker, behind the push */
 void frame_of_register(void); /* CFA = r11 + 8 */
 void frame_in_stack(void); /* CFA = load(rsp + 40) + 8 */
-void frame_on_upper(void); /* on that stack: CFA = load(rsp + 40) + 8 */
-void frame_of_link(void); /* on that stack: CFA = load(load(rsp + 40)) + 8 */
+void frame_of_word(void); /* on that stack: CFA = load(r11 + 48) + 8 */
 void clone_failed(void); /* behind the system call of clone(), which failed */
 void clone_child(void); /* behind the system call of clone(), which returned 0 */
 extern const char clone_child_stays[]; /* where clone_child() stays afterwards */
@@ -28,6 +30,9 @@ void frame_of_no_kind(void); /* CFA = (rsp + 8) | 1; rbp points to something lik
 
 /* Calls fn(n) from a frame whose CFA is in rbx. */
 void through_rbx(void (*fn)(int n), int n);
+
+/* The same, but the CFA is in a word to which rbx leads, and something is pushed. */
+void through_word(void (*fn)(int n), int n);
 
 asm("	.text\n"
     "	.balign 16\n"
@@ -71,7 +76,7 @@ asm("	.text\n"
     "	xor %eax, %eax\n"
     "1:	jmp 1b\n"
     "	.cfi_endproc\n"
-    "	.globl frame_on_upper, frame_of_link\n"
+    "	.globl frame_on_upper, frame_of_link, frame_of_word\n"
     "frame_on_upper:\n"
     "	.cfi_startproc\n"
     "	mov %rsp, %rax\n"
@@ -92,6 +97,17 @@ asm("	.text\n"
     "	lea 48(%rsp), %rdx\n"
     "	mov %rdx, 40(%rsp)\n"
     "	.cfi_escape 0x0f, 6, 0x77, 40, 0x06, 0x06, 0x23, 8\n"
+    "	xor %eax, %eax\n"
+    "1:	jmp 1b\n"
+    "	.cfi_endproc\n"
+    "frame_of_word:\n"
+    "	.cfi_startproc\n"
+    "	mov %rsp, %rax\n"
+    "	.cfi_def_cfa_register %rax\n"
+    "	mov upper_stack(%rip), %rsp\n"
+    "	mov %rax, 40(%rsp)\n"
+    "	lea -8(%rsp), %r11\n"
+    "	.cfi_escape 0x0f, 5, 0x7b, 48, 0x06, 0x23, 8\n"
     "	xor %eax, %eax\n"
     "1:	jmp 1b\n"
     "	.cfi_endproc\n"
@@ -167,6 +183,34 @@ asm("	.text\n"
     "	.cfi_restore %rbx\n"
     "	.cfi_def_cfa_offset 8\n"
     "	ret\n"
+    "	.cfi_endproc\n"
+    "	.globl through_word\n"
+    "through_word:\n"
+    "	.cfi_startproc\n"
+    "	push %rbx\n"
+    "	.cfi_def_cfa_offset 16\n"
+    "	.cfi_offset %rbx, -16\n"
+    "	lea 8(%rsp), %rax\n"
+    "	.cfi_def_cfa %rax, 8\n"
+    "	sub $200, %rsp\n"
+    "	and $-64, %rsp\n"
+    "	mov %rsp, %rbx\n"
+    "	mov %rax, 24(%rbx)\n"
+    "	.cfi_escape 0x0f, 5, 0x73, 24, 0x06, 0x23, 8\n"
+    "	push $0\n"
+    "	.cfi_adjust_cfa_offset 8\n"
+    "	push $0\n"
+    "	.cfi_adjust_cfa_offset 8\n"
+    "	mov %rdi, %rax\n"
+    "	mov %esi, %edi\n"
+    "	call *%rax\n"
+    "	mov 24(%rbx), %rax\n"
+    "	lea -8(%rax), %rsp\n"
+    "	.cfi_def_cfa %rsp, 16\n"
+    "	pop %rbx\n"
+    "	.cfi_restore %rbx\n"
+    "	.cfi_def_cfa_offset 8\n"
+    "	ret\n"
     "	.cfi_endproc\n");
 #else
 void return_in_register(void); /* its return address is in x13 */
@@ -178,6 +222,40 @@ asm("	.text\n"
     "	.globl return_in_register, calls_with_return_in_register\n"
     "	.globl called_with_return_in_register\n"
     "	.globl frame_of_jump, frame_of_jump_stays\n"
+    "	.globl frame_on_upper, frame_of_link\n"
+    "frame_on_upper:\n"
+    "	.cfi_startproc\n"
+    "	stp x29, x30, [sp, #-16]!\n"
+    "	.cfi_def_cfa_offset 16\n"
+    "	.cfi_offset x29, -16\n"
+    "	.cfi_offset x30, -8\n"
+    "	mov x9, sp\n"
+    "	adrp x10, upper_stack\n"
+    "	ldr x10, [x10, #:lo12:upper_stack]\n"
+    "	str x9, [x10, #40]\n"
+    "	mov sp, x10\n"
+    "	.cfi_escape 0x0f, 5, 0x8f, 40, 0x06, 0x23, 16\n"
+    "	mov x30, xzr\n"
+    "1:	b 1b\n"
+    "	.cfi_endproc\n"
+    "frame_of_link:\n"
+    "	.cfi_startproc\n"
+    "	.cfi_signal_frame\n" /* so marks OCaml's runtime its functions */
+    "	stp x29, x30, [sp, #-16]!\n"
+    "	.cfi_def_cfa_offset 16\n"
+    "	.cfi_offset x29, -16\n"
+    "	.cfi_offset x30, -8\n"
+    "	mov x9, sp\n"
+    "	adrp x10, upper_stack\n"
+    "	ldr x10, [x10, #:lo12:upper_stack]\n"
+    "	str x9, [x10, #48]\n"
+    "	add x11, x10, #48\n"
+    "	str x11, [x10, #40]\n"
+    "	mov sp, x10\n"
+    "	.cfi_escape 0x0f, 6, 0x8f, 40, 0x06, 0x06, 0x23, 16\n"
+    "	mov x30, xzr\n"
+    "1:	b 1b\n"
+    "	.cfi_endproc\n"
     "	.globl returns_nowhere, returns_nowhere_stays\n"
     "returns_nowhere:\n"
     "	.cfi_startproc\n"

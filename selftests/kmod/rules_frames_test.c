@@ -379,6 +379,15 @@ static noinline_ void descend_by_rbx(int n)
 	asm volatile("");
 }
 
+static noinline_ void descend_by_word(int n)
+{
+	if (n)
+		through_word(descend_by_word, n - 1);
+	else
+		bottom();
+	asm volatile("");
+}
+
 /* Has arguments on the stack, and a variable with an alignment that no stack has: gcc's DRAP. */
 static noinline_ void realigned(int n, long a, long b, long c, long d, long e, long f, long g)
 {
@@ -404,7 +413,7 @@ uint64_t *upper_stack;
 static noinline_ void run_child(void)
 {
 	static char stack[65536];
-	uint64_t room[64];
+	__attribute__((aligned(16))) uint64_t room[64];
 	stack_t alt = { .ss_sp = stack, .ss_size = sizeof(stack) };
 	struct sigaction sa = { .sa_handler = on_signal, .sa_flags = SA_ONSTACK };
 	char byte;
@@ -810,6 +819,10 @@ static const struct way ways[] = {
 	  frame_of_jump_stays, 1, DEPTH, false, false },
 	{ "code in a copy that lies in its place, but for the ends", descend_in_copy, forever,
 	  FOREVER_BYTES, NULL, 2, DEPTH, false, false },
+	{ "a CFA on another stack, at a lower address", descend_on_shared, frame_on_upper, 64, NULL,
+	  2, DEPTH, false, false },
+	{ "such a CFA by a word whose address is on the stack", descend_on_shared, frame_of_link,
+	  64, NULL, 2, DEPTH, false, false },
 #ifdef __x86_64__
 	{ "all of the code in such a copy", descend_in_whole_copy, forever, FOREVER_BYTES, NULL, 2,
 	  DEPTH, false, false },
@@ -819,10 +832,8 @@ static const struct way ways[] = {
 	{ "behind what it pushes", descend, stub_second, 16, NULL, 2, DEPTH, false, false },
 	{ "a CFA in a register", descend, frame_of_register, 64, NULL, 2, DEPTH, false, false },
 	{ "a CFA in the stack", descend, frame_in_stack, 64, NULL, 2, DEPTH, false, false },
-	{ "a CFA on another stack, at a lower address", descend_on_shared, frame_on_upper, 64, NULL,
-	  2, DEPTH, false, false },
-	{ "such a CFA by a word whose address is on the stack", descend_on_shared, frame_of_link,
-	  64, NULL, 2, DEPTH, false, false },
+	{ "such a CFA by a word to which a register leads", descend_on_shared, frame_of_word, 64,
+	  NULL, 2, DEPTH, false, false },
 	{ "a CFA at a register's place", descend, frame_of_index, 64, NULL, 2, DEPTH, false,
 	  false },
 	{ "a CFA that no rule can say", descend, frame_of_no_kind, 32, NULL, 1, DEPTH, false,
@@ -831,6 +842,8 @@ static const struct way ways[] = {
 	{ "where clone() returned 0", descend, clone_child, 2, clone_child_stays, 1, DEPTH, false,
 	  false },
 	{ "CFAs in rbx", descend_by_rbx, forever, FOREVER_BYTES, NULL, 2, DEPTH, false, false },
+	{ "CFAs in words to which rbx leads", descend_by_word, forever, FOREVER_BYTES, NULL, 2,
+	  DEPTH, false, false },
 	{ "realigned frames", descend_realigned, forever, FOREVER_BYTES, NULL, 2, DEPTH, false,
 	  false },
 #else

@@ -19,7 +19,7 @@
 #define STACK (64 * 1024)
 
 /* In the order of their addresses. */
-enum { LOW, LOWER_MIDDLE, UPPER_MIDDLE, HIGH, HIGHEST, STACKS };
+enum { LOW, LOWER_MIDDLE, UPPER_MIDDLE, RATHER_HIGH, HIGH, HIGHEST, STACKS };
 
 #ifdef __x86_64__
 /* Calls a function on the stack that ends at @top, whose last word keeps the stack pointer. */
@@ -30,6 +30,9 @@ void run_by_link(void (*function)(void), char *top);
 
 /* Does the same, but a register (rbx) keeps it. */
 void run_by_register(void (*function)(void), char *top);
+
+/* Does the same, but a register (rbx) has the address of the word that keeps it, and something is pushed. */
+void run_by_word(void (*function)(void), char *top);
 __asm__(".pushsection .text\n"
 	".globl run_on\n"
 	".type run_on, @function\n"
@@ -82,10 +85,38 @@ __asm__(".pushsection .text\n"
 	"	ret\n"
 	".cfi_endproc\n"
 	".size run_by_register, .-run_by_register\n"
+	".globl run_by_word\n"
+	".type run_by_word, @function\n"
+	"run_by_word:\n"
+	".cfi_startproc\n"
+	"	push %rbx\n"
+	"	.cfi_def_cfa_offset 16\n"
+	"	.cfi_offset %rbx, -16\n"
+	"	lea -16(%rsi), %rbx\n"
+	"	lea 8(%rsp), %rax\n"
+	"	mov %rax, 8(%rbx)\n"
+	"	mov %rbx, %rsp\n"
+	"	.cfi_remember_state\n"
+	/* The frame's end is where the word at rbx + 8 says, and 8 bytes behind it. */
+	"	.cfi_escape 0x0f, 5, 0x73, 8, 0x06, 0x23, 8\n"
+	"	push $0\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	push $0\n"
+	"	.cfi_adjust_cfa_offset 8\n"
+	"	call *%rdi\n"
+	"	mov 8(%rbx), %rsp\n"
+	"	sub $8, %rsp\n"
+	"	.cfi_restore_state\n"
+	"	pop %rbx\n"
+	"	.cfi_def_cfa_offset 8\n"
+	"	ret\n"
+	".cfi_endproc\n"
+	".size run_by_word, .-run_by_word\n"
 	".popsection\n");
 #else
 #define run_by_register run_on
 #define run_by_link run_on
+#define run_by_word run_on
 static void run_on(void (*function)(void), char *top)
 {
 	(void)function;
@@ -131,9 +162,15 @@ static noinline void middle(void)
 	count = 1;
 }
 
-static noinline void outer(void)
+static noinline void between(void)
 {
 	run_on(middle, tops[LOWER_MIDDLE]);
+	count = 5;
+}
+
+static noinline void outer(void)
+{
+	run_by_word(between, tops[RATHER_HIGH]);
 	count = 2;
 }
 

@@ -563,8 +563,8 @@ def check_lines_of_calls(thread):
 @test
 def lower_stack():
     """code on stacks that lie above those of its callers, as OCaml 5 has them: all callers"""
-    chain = ['innermost', 'run_by_register', 'inner', 'run_on', 'middle', 'run_on', 'outer', 'run_by_link',
-             'outermost', 'run_on', 'main']
+    chain = ['innermost', 'run_by_register', 'inner', 'run_on', 'middle', 'run_on', 'between', 'run_by_word',
+             'outer', 'run_by_link', 'outermost', 'run_on', 'main']
     with Target('lower_stack') as pid:
         thread = threads_of(pid, '--source=unwind')[0]
         check(has_chain(names_of(thread), chain) and thread['complete'], f'{thread}')
@@ -601,8 +601,8 @@ def stacks_in_a_circle():
     with Target('lower_stack', 'circle') as pid:
         thread = threads_of(pid, '--source=unwind')[0]
         names = names_of(thread)
-        check(has_chain(names, ['middle', 'run_on', 'outer', 'run_by_link', 'outermost', 'run_on', 'middle']),
-              f'{names}')
+        chain = ['middle', 'run_on', 'between', 'run_by_word', 'outer', 'run_by_link', 'outermost', 'run_on', 'middle']
+        check(has_chain(names, chain), f'{names}')
         check(not thread['complete'] and len(names) < 64, f'ends: {thread["end"]}: {names}')
 
 

@@ -215,7 +215,8 @@ static uint64_t stack_expression(const struct described *d)
 	int64_t fp = words_below(row, m->fp), saved = saved_words(m, row), off;
 	uint64_t more, kind = SHSTK_RULE_STACK;
 
-	if (m->arch != SHSTK_ARCH_X86 || fp < 0 || saved < 0)
+	if ((m->arch != SHSTK_ARCH_X86 && m->arch != SHSTK_ARCH_ARM64) || fp < 0 || saved < 0 ||
+	    (m->ra_in_reg && !saved))
 		return SHSTK_RULE_CUT;
 	if (switches_stack(d, &off, &more))
 		kind = SHSTK_RULE_SWITCH;
@@ -226,6 +227,27 @@ static uint64_t stack_expression(const struct described *d)
 		return SHSTK_RULE_CUT;
 	return kind | more / 8 << SHSTK_RULE_REG_SHIFT | (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT |
 	       (uint64_t)fp << SHSTK_RULE_FP_SHIFT | (uint64_t)(off / 8) << SHSTK_RULE_CFA_SHIFT;
+}
+
+/*
+ * Makes a rule for code that has the address of the word with its caller's stack pointer in a register, as
+ * OCaml's has that pushes arguments of a C function: CFA = load(register + off) + 8. Returns SHSTK_RULE_CUT if
+ * the row is not like that.
+ */
+static uint64_t word_expression(const struct described *d)
+{
+	const struct machine *m = d->img->m;
+	int64_t fp = words_below(d->row, m->fp), saved = saved_words(m, d->row), off;
+	int reg = d->sec ? cfi_loads_by(d->sec, d->row->cfa_off) : -1;
+	uint64_t more;
+
+	if (m->arch != SHSTK_ARCH_X86 || fp < 0 || saved < 0 || reg < 0 || reg >= 16 ||
+	    !loads_cfa(d, reg, &off, &more) || more != 8 || off & 7 || off < -(1 << 17) ||
+	    off >= 1 << 17)
+		return SHSTK_RULE_CUT;
+	return SHSTK_RULE_WORD | (uint64_t)reg << SHSTK_RULE_REG_SHIFT |
+	       (uint64_t)saved << SHSTK_RULE_SAVED_SHIFT | (uint64_t)fp << SHSTK_RULE_FP_SHIFT |
+	       (uint64_t)(off / 8) << SHSTK_RULE_CFA_SHIFT;
 }
 
 /*
@@ -362,6 +384,8 @@ static uint64_t frame_rule(const struct described *d)
 		rule = load_expression(d);
 	if (rule == SHSTK_RULE_CUT)
 		rule = stack_expression(d);
+	if (rule == SHSTK_RULE_CUT)
+		rule = word_expression(d);
 	return rule == SHSTK_RULE_CUT ? index_expression(d) : rule;
 }
 

@@ -32,9 +32,10 @@
  * The version of the calls. Version 2 added: SHSTK_RULES_LOAD takes the time of the file's last
  * change, and refuses a memfd that can be written to; SHSTK_RULES_MAX_TABLES; a table also goes
  * when a file that was open for writing is closed; all memory that is kept for a file is counted in
- * bytes. Version 3 added: SHSTK_RULE_SWITCH; callers on another stack at a lower address.
+ * bytes. Version 3 added: SHSTK_RULE_SWITCH; callers on another stack at a lower address. Version 4
+ * added: SHSTK_RULE_WORD; SHSTK_RULE_STACK and SHSTK_RULE_SWITCH on arm64.
  */
-#define SHSTK_RULES_ABI 3
+#define SHSTK_RULES_ABI 4
 
 #define SHSTK_RULES_MAGIC 0x314c5552u /* "RUL1" */
 #define SHSTK_RULES_PAGE_SHIFT 12
@@ -95,8 +96,8 @@ struct shstk_rules_header {
  * SHSTK_RULE_SIGNAL: the kernel's signal frame is at sp.
  * SHSTK_RULE_CUT: the frame is described, but in a way that no kind can express.
  * SHSTK_RULE_STACK: CFA = the word at sp + cfa, and reg words more. Uses fp and saved. Describes
- *	assembler code that keeps the former stack pointer in its frame, or on a stack of its own.
- *	x86-64 only.
+ *	assembler code that keeps the former stack pointer in its frame, or on a stack of its own. On
+ *	arm64 saved is not 0.
  * SHSTK_RULE_INDEX: CFA = the word at sp + cfa + 8 * register reg, and one word more. Uses fp and
  *	saved. Like SHSTK_RULE_STACK, for a frame whose size is in a register. x86-64 only, and only
  *	in the interrupted frame.
@@ -106,10 +107,13 @@ struct shstk_rules_header {
  *	only, and only in the interrupted frame and in the frame that called it.
  * SHSTK_RULE_SWITCH: CFA = the word to which the word at sp + cfa points, and reg words more. Uses
  *	fp and saved. Describes code on a stack of its own that has the address of what is known
- *	of its caller's stack, which begins with the stack pointer there. x86-64 only.
+ *	of its caller's stack, which begins with the stack pointer there. On arm64 saved is not 0.
+ * SHSTK_RULE_WORD: CFA = the word at register reg (its DWARF number) + cfa, and one word more. Uses
+ *	fp and saved. Like SHSTK_RULE_STACK, for code that has the address of the word in a
+ *	register. x86-64 only. Beyond the interrupted frame only rbx and rbp are followed.
  *
- * A CFA by SHSTK_RULE_STACK, SHSTK_RULE_SWITCH or SHSTK_RULE_REG may lie below sp, on another
- * stack, if a call is in front of the return address there.
+ * A CFA by SHSTK_RULE_STACK, SHSTK_RULE_SWITCH, SHSTK_RULE_WORD or SHSTK_RULE_REG may lie below
+ * sp, on another stack, if a call is in front of the return address there.
  *
  * A cfa of SHSTK_RULE_CFA_MAX in SHSTK_RULE_REG or SHSTK_RULE_RETURN says that the frame is
  * described in a way that no kind can express, and that it has no frame record: what the frame
@@ -130,6 +134,7 @@ struct shstk_rules_header {
 #define SHSTK_RULE_CLONE 11
 #define SHSTK_RULE_RETURN 12
 #define SHSTK_RULE_SWITCH 13
+#define SHSTK_RULE_WORD 14
 
 #define SHSTK_RULE_KIND_MASK 0xfull
 #define SHSTK_RULE_REG_SHIFT 4
