@@ -33,8 +33,14 @@ enum {
 
 #define REMEMBER_MAX 4
 
-/* Registers of arm64, by their DWARF numbers. */
-enum { ARM64_FP = 29, ARM64_LR, ARM64_SP };
+/* Registers by their DWARF numbers. */
+enum { ARM64_FP = 29, ARM64_LR, ARM64_SP, RISCV_RA = 1, RISCV_SP, X86_SP = 7 };
+
+/* Returns the stack pointer of the machine on which return addresses are in column @ra. */
+static unsigned int stack_pointer(unsigned int ra)
+{
+	return ra == ARM64_LR ? ARM64_SP : ra == RISCV_RA ? RISCV_SP : X86_SP;
+}
 
 uint64_t cfi_pointer(struct bytes *b, uint8_t encoding, uint64_t vaddr, uint64_t data)
 {
@@ -295,7 +301,7 @@ static bool set_offset(const struct program *pr, struct cfi_row *row, int64_t of
 	if (!row->cfa_expr)
 		return set_cfa(row, row->cfa_reg, off);
 	reg = cfi_loads_by(pr->sec, row->cfa_off);
-	return reg >= 0 && reg != row->cfa_reg;
+	return reg >= 0 && reg != (int)stack_pointer(row->ra);
 }
 
 /* Skips an expression and stores its offset in the section, which identifies it, in *@off. */
@@ -463,7 +469,8 @@ static bool is_below_sp(const struct cfi_row *row, unsigned int reg)
 
 /*
  * Returns the present row, mended for arm64, where functions keep nothing below the stack pointer. Registers that a
- * row has there are not saved yet, or not any more: at the ends of the functions of OCaml's runtime.
+ * row has there are not saved yet, or not any more: at the ends of the functions of OCaml's runtime, which were
+ * called though they are marked as signal frames (rule_was_called()).
  */
 static const struct cfi_row *mend_row(struct program *pr)
 {
@@ -477,8 +484,10 @@ static const struct cfi_row *mend_row(struct program *pr)
 	if (pr->plt_resolver)
 		mend_plt_resolver(mended);
 	for (unsigned int reg = ARM64_FP; reg <= ARM64_LR; reg++)
-		if (is_below_sp(mended, reg))
+		if (is_below_sp(mended, reg)) {
 			mended->type[reg] = REG_SAME;
+			mended->signal_frame = false;
+		}
 	return mended;
 }
 
@@ -556,6 +565,8 @@ static int run_in(void *mem, void *args)
 	pr->plt_resolver = false;
 	pr->row.signal_frame = fde->cie.signal_frame;
 	pr->row.ra = fde->cie.ra;
+	if (run->bad)
+		*run->bad = fde->start;
 	err = execute_all(pr, (struct bytes){ fde->cie.insn, fde->cie.end, false }, NULL);
 	if (err < 0 || pr->loc != fde->start)
 		return -1;
@@ -565,6 +576,8 @@ static int run_in(void *mem, void *args)
 	err = execute_all(pr, (struct bytes){ fde->insn, fde->insn_end, false }, run);
 	if (run->last)
 		*run->last = *mend_row(pr);
+	if (run->bad)
+		*run->bad = pr->loc;
 	return err < 0 ? -1 : 0;
 }
 

@@ -108,6 +108,8 @@ typedef int (*cfi_row_fn)(void *arg, uint64_t start, const struct cfi_row *row);
  * @row: called for each row, in the order of addresses; NULL if only the last row is wanted.
  * @arg: passed to @row.
  * @last: receives the last row; may be NULL.
+ * @bad: if the program is corrupt, receives the address from which on it is; may be NULL. @row was called for all
+ *	rows in front of it.
  */
 struct cfi_run {
 	const struct cfi_section *sec;
@@ -116,6 +118,7 @@ struct cfi_run {
 	cfi_row_fn row;
 	void *arg;
 	struct cfi_row *last;
+	uint64_t *bad;
 };
 
 /* Runs the unwind program of a function. Returns 0, or -1 if the program is corrupt. */

@@ -20,6 +20,10 @@ static void put(const void *from, size_t nr)
 	size += nr;
 }
 
+/* The program of the function itself. */
+static const uint8_t *own;
+static size_t own_size;
+
 /* Begins an entry, with room for its length. Returns its offset. */
 static size_t begin(uint32_t id)
 {
@@ -57,6 +61,7 @@ static struct cfi_section make(size_t letters, size_t program)
 	put(&(uint64_t){ ADDRESS }, 8);
 	put(&(uint64_t){ SIZE }, 8);
 	size++; /* no data */
+	put(own, own_size);
 	end(at);
 	return (struct cfi_section){ .s = { bytes, size, 0 } };
 }
@@ -181,6 +186,48 @@ TEST(registers_below_the_stack_pointer_of_arm64_are_not_saved)
 	/* Other machines may keep something there. */
 	ASSERT_EQ(0, row_of(program[0], sizeof(*program), &row));
 	EXPECT_EQ(REG_AT_CFA, row.type[29]);
+}
+
+static int count_row(void *arg, uint64_t start, const struct cfi_row *row)
+{
+	unsigned int *rows = arg;
+
+	(void)row;
+	return start != ADDRESS + 4 * (*rows)++;
+}
+
+/* Returns how many rows a function has. Sets from where on its program is corrupt; 0: it is not. */
+static unsigned int rows_of(const uint8_t *program, size_t nr, uint64_t *bad)
+{
+	struct cfi_section sec;
+	unsigned int rows = 0;
+	struct fde fde;
+	struct cfi_run run = { .sec = &sec, .fde = &fde, .limit = ADDRESS + SIZE, .bad = bad };
+	size_t next;
+
+	own = program;
+	own_size = nr;
+	sec = make(0, 0);
+	own_size = 0;
+	run.row = count_row;
+	run.arg = &rows;
+	if (cfi_entry(&sec, 0, &fde, &next) || cfi_entry(&sec, next, &fde, &next) != 1)
+		return 0;
+	if (!cfi_run(&run))
+		*bad = 0;
+	return rows;
+}
+
+TEST(rows_in_front_of_what_is_corrupt_are_given)
+{
+	/* An offset after each four bytes, and a state that is restored though none was remembered. */
+	static const uint8_t program[] = { 0x0c, 7, 8, 0x44, 0x0e, 16, 0x44, 0x0e, 8, 0x0b };
+	uint64_t bad = 1;
+
+	EXPECT_EQ(3, rows_of(program, sizeof(program) - 1, &bad));
+	EXPECT_EQ(0, bad);
+	EXPECT_EQ(2, rows_of(program, sizeof(program), &bad));
+	EXPECT_EQ(ADDRESS + 8, bad);
 }
 
 TEST_HARNESS_MAIN

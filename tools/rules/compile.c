@@ -34,15 +34,13 @@ static int take_row(void *arg, uint64_t start, const struct cfi_row *row)
 }
 
 /*
- * Ends a function. If @bad, its rows could not all be read; then they are replaced by a rule that
- * says that the kernel has no means to describe it.
+ * Ends a function. From @bad on, if that is in front of its end, its rows could not be read: a rule there says
+ * that the kernel has no means to describe it.
  */
-static void end_function(struct rows *rows, uint64_t start, uint64_t end, size_t first, bool bad)
+static void end_function(struct rows *rows, uint64_t start, uint64_t end, uint64_t bad)
 {
-	if (bad) {
-		rows->n = first;
-		rows_add(rows, start, SHSTK_RULE_CUT);
-	}
+	if (bad < end)
+		rows_add(rows, bad, SHSTK_RULE_CUT);
 	rows_add(rows, end, SHSTK_RULE_NONE);
 	rows_add_span(rows, start, end);
 }
@@ -54,17 +52,18 @@ static void read_cfi(struct rows *rows, const struct section *s, bool debug_fram
 	struct section_reading reading = { rows, &sec };
 	size_t off = 0, next;
 	struct fde fde;
-	struct cfi_run run = { .sec = &sec, .fde = &fde, .row = take_row, .arg = &reading };
+	uint64_t bad;
+	struct cfi_run run = {
+		.sec = &sec, .fde = &fde, .row = take_row, .arg = &reading, .bad = &bad
+	};
 	int kind;
 
 	while (s->size && !rows->err && (kind = cfi_entry(&sec, off, &fde, &next)) >= 0) {
-		size_t first = rows->n;
-
 		off = next;
 		if (kind != 1 || !rows_is_new(rows, fde.start, fde.end))
 			continue;
 		run.limit = fde.end;
-		end_function(rows, fde.start, fde.end, first, cfi_run(&run));
+		end_function(rows, fde.start, fde.end, cfi_run(&run) ? bad : fde.end);
 	}
 	rows_end_section(rows);
 }
@@ -83,7 +82,12 @@ static void read_sframe(struct rows *rows)
 		/* Blocks are stubs of the linker, which are in .eh_frame, too. */
 		if (!sframe_func(&sf, i, &f) || f.block || !rows_is_new(rows, f.start, f.end))
 			continue;
-		end_function(rows, f.start, f.end, first, sframe_run(&sf, &f, take_row, &reading));
+		if (sframe_run(&sf, &f, take_row, &reading)) {
+			rows->n = first;
+			end_function(rows, f.start, f.end, f.start);
+		} else {
+			end_function(rows, f.start, f.end, f.end);
+		}
 	}
 	rows_end_section(rows);
 }
