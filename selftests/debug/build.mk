@@ -242,10 +242,13 @@ KERNELS_MORE := arm64-7.3 x86-7.3 arm64-6.18 x86-6.18 x86-6.12-rt
 # The PREEMPT_RT kernel exists only as Debian's kernel for all machines, which is too large for
 # Bochs.
 KERNELS_GUESTS := $(filter-out %-rt,$(KERNELS_MORE)) x86-qemu-7.3 x86-qemu-6.18 x86-qemu-6.12-rt
+# Their verifiers load the BPF programs, too, which walk a few programs of Debian there.
+KERNELS_BPF := $(filter arm64-%,$(KERNELS_MORE)) $(filter x86-qemu-%,$(KERNELS_GUESTS))
 check-kernels:
 	$(Q).ci/packages-install build check guest
-	$(Q)selftests/guest/setup qemu-x86 root-x86 $(KERNELS_MORE:%=kernel-%)
+	$(Q)selftests/guest/setup qemu-x86 root-x86 programs-x86 programs-arm64 $(KERNELS_MORE:%=kernel-%)
 	$(Q)$(MAKE) --no-print-directory run-check-kernels
+	$(Q)+$(CHECK_MAKE) run-check-bpf BPF_GUESTS='$(KERNELS_BPF)'
 
 # $(1) is the guest, $(2) the test. This does not use guest_arch and KMOD_*, which are not defined
 # yet when make reads the prerequisites.
