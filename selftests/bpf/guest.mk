@@ -89,14 +89,20 @@ BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test
 BPF_LANGUAGE_x86 := $(BPF_LANGUAGE) $(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 BPF_LANGUAGE_arm64 := $(BPF_LANGUAGE) $(BPF_ARM64)/truth $(BPF_ARM64)/shstk-language.bpf.o
 
-# Python's functions in stopped processes, where it allocates, by the agent, and by what a broker lends. Each word is a
-# test, with those of its functions that are short.
+# Python's functions in stopped processes, where it allocates, by the agent, and by what a broker lends, and those of
+# OCaml. Each word is a test, with those of its functions that are short. OCaml's program (static, of effects_many.c and
+# effects.ml) is made elsewhere; without it that test is skipped.
+BPF_EFFECTS := $(if $(wildcard $(SHSTK_CACHE)/ocaml-arm64/effects),$(BPF_ARM64)/effects)
 LANGUAGE_TESTS_arm64 := trace_test:told,told_in_core allocations_test:right,shown,lock in_process_test:plain,threads \
-	lent_test:shown,compared,right,placed
+	lent_test:shown,compared,right,placed ocaml_test:copied,traced
 LANGUAGE_COMMAND_arm64 := $(addprefix selftests/,harness.py pprof.py $(addprefix language/,trace_test.py told.py \
 	waiting.py allocations_test.py allocations.py objects.py node_program.py written_program.py probed.py permitted.py \
-	in_process_test.py program.py judge.py lent_test.py truth_runs.py node_judge.py) broker/lending.py) \
-	$(addprefix $(BPF_ARM64)/,shstk libshstk-agent.so publish_word.so truth shstk-lend.bpf.o shstk-lend_language.bpf.o shstk-walk.bpf.o) $(B)/selftests/heap/arm64/libshstk-heap.so
+	in_process_test.py program.py judge.py lent_test.py truth_runs.py node_judge.py ocaml_test.py) broker/lending.py) \
+	$(addprefix $(BPF_ARM64)/,shstk libshstk-agent.so publish_word.so truth shstk-lend.bpf.o shstk-lend_language.bpf.o shstk-walk.bpf.o) $(B)/selftests/heap/arm64/libshstk-heap.so \
+	$(BPF_EFFECTS)
+$(BPF_ARM64)/effects: $(SHSTK_CACHE)/ocaml-arm64/effects
+	@mkdir -p $(@D)
+	$(Q)cp $< $@
 $(BPF_ARM64)/publish_word.so: selftests/language/publish_word.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(WARN) -O1 -g -fPIC -shared -o $@ $<

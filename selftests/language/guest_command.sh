@@ -13,7 +13,7 @@ for file in *; do
 	harness.py | pprof.py) cp "$file" selftests ;;
 	lending.py) cp "$file" selftests/broker ;;
 	*.py) cp "$file" selftests/language ;;
-	truth | publish_word.so) cp "$file" build/selftests/language ;;
+	truth | publish_word.so | effects) cp "$file" build/selftests/language ;;
 	shstk | libshstk-*.so | shstk-*.bpf.o) cp "$file" build ;;
 	esac
 done
@@ -23,7 +23,7 @@ echo core >/proc/sys/kernel/core_pattern
 echo 2 >/proc/sys/kernel/perf_event_paranoid
 IFS=,
 # shellcheck disable=SC2086	# there are several functions
-ROUNDS=100 SECONDS=4 SAMPLES=300 python3 "selftests/language/$1.py" $2
+EFFECTS=$PWD/build/selftests/language/effects ROUNDS=100 SECONDS=4 SAMPLES=300 python3 "selftests/language/$1.py" $2
 status=$?
 # As the guest's first process (selftests/guest/init.c) has set them.
 echo /tmp/core >/proc/sys/kernel/core_pattern

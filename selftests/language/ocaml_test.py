@@ -27,6 +27,8 @@ NAME = re.compile(r'(?:^|\W|__)(body|setter)_([a-f])(?:_\d+)?$')
 def program():
     """Makes the program, once. Returns its path."""
     given, path = os.environ.get('EFFECTS'), os.path.join(TMP, 'effects')
+    if given and not os.path.exists(given):
+        raise Skip(f'{given} is not there')
     if given or os.path.exists(path):
         return given or path
     compiler = os.environ.get('OCAMLOPT', 'ocamlopt')
