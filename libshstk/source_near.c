@@ -45,7 +45,8 @@ static inline __attribute__((always_inline)) void begin_new(struct new_frames *f
 static inline __attribute__((always_inline)) void use_fp(struct new_frames *f, uint64_t fp, int use)
 {
 	if (!f->nfp || f->fps[f->nfp - 1].from != f->fp_from)
-		f->fps[f->nfp++] = (struct memo_fp){ .addr = f->fp_addr, .val = fp, .from = f->fp_from };
+		f->fps[f->nfp++] =
+			(struct memo_fp){ .addr = f->fp_addr, .val = fp, .from = f->fp_from };
 	f->fps[f->nfp - 1].use = use;
 }
 
@@ -243,7 +244,8 @@ short_cut_whole(const struct call *c, struct memo *m, const struct range *stack,
 	uint64_t *pcs = c->pcs;
 	struct new_frames new;
 
-	if (unlikely(!range_has(stack, c->sp) || w.sp & 7 || j < MEMO_NEAR + 3 || x < MEMO_NEAR + 1))
+	if (unlikely(!range_has(stack, c->sp) || w.sp & 7 || j < MEMO_NEAR + 3 ||
+		     x < MEMO_NEAR + 1))
 		return -1;
 	while (old->sp[j] < (int32_t)w.sp)
 		j++;
@@ -298,9 +300,8 @@ static int entries_end(const struct memo *m, const struct memo_side *old, int j,
  * frame of the memo that had no room, or stays as it is. @bad is the outermost frame of the last trace that is
  * known to differ; only frames further out are compared again.
  */
-static __attribute__((noinline)) no_sanitize int short_cut_any(const struct call *c,
-							       struct thread *t, int *reused,
-							       int *beyond)
+static __attribute__((noinline)) no_sanitize int
+short_cut_any(const struct call *c, struct thread *t, int *reused, int *beyond)
 {
 	struct near_walk w = begin_walk(c, &t->memo, &t->native);
 	struct memo *m = &t->memo;
@@ -323,9 +324,9 @@ static __attribute__((noinline)) no_sanitize int short_cut_any(const struct call
 			if (unlikely(end < 0 || w.n + 3 > j || new.nfp + live > x ||
 				     (live && old->fp[x].val != w.fp)))
 				return -1;
-			if (end < old->end ? memo_unchanged_to(m, old, j, x + live, end,
-							       c->pcs + w.n + 1) :
-					     memo_unchanged(m, old, j, x + live, c->pcs + w.n + 1))
+			if (end < old->end ?
+				    memo_unchanged_to(m, old, j, x + live, end, c->pcs + w.n + 1) :
+				    memo_unchanged(m, old, j, x + live, c->pcs + w.n + 1))
 				break;
 			bad = memo_last_bad(old, j, MEMO_NEAR - w.n);
 			if (bad < 0)

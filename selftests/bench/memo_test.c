@@ -458,7 +458,8 @@ static VERIFY_WIDE unsigned int packed_overlooks(void)
 		bad += is_wrong(differs, at, n, stack, place, out);
 		n = (int)draw(513);
 		bad += last_is_wrong(verify_last_differs(base, slot, raw, out, n), at, n, raw, out);
-		bad += last_is_wrong(verify_last_differs_inline(base, slot, raw, out, n), at, n, raw, out);
+		bad += last_is_wrong(verify_last_differs_inline(base, slot, raw, out, n), at, n,
+				     raw, out);
 		stack[place[at]] ^= 1ull << bit;
 	}
 	return bad;
@@ -619,7 +620,8 @@ static unsigned int small_arrays_walk(void)
 static void capture_behind(struct chain *c)
 {
 	static struct trace memo, walk;
-	struct shstk_opts opts = { .size = sizeof(opts), .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
+	struct shstk_opts opts = { .size = sizeof(opts),
+				   .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
 
 	(void)c;
 	/* The same call makes both captures. */
@@ -660,10 +662,9 @@ static void behind_expression(struct chain *c)
 static unsigned int captures_behind_walk(void)
 {
 	unsigned int walked = 0;
-	struct chain c = { .fns = chain_fns_nofp,
-			   .mask = 15,
-			   .leaf = behind_expression,
-			   .arg = &walked };
+	struct chain c = {
+		.fns = chain_fns_nofp, .mask = 15, .leaf = behind_expression, .arg = &walked
+	};
 
 	chain_descend(&c, 100);
 	printf("# %u captures behind an expression walked\n", walked);
