@@ -22,6 +22,7 @@
  * @opts: the call's argument of this name: options, or NULL.
  * @info: the call's argument of this name: receives how the capture went, or NULL.
  * @hook: the hook that makes the call, or NULL; with a hook, @info is NULL.
+ * @keep: the place that is to keep the trace (places.h), or NULL.
  */
 struct call {
 	uint64_t ra, sp, fp, ssp;
@@ -30,6 +31,7 @@ struct call {
 	const struct shstk_opts *opts;
 	struct shstk_info *info;
 	struct shstk_hook *hook;
+	struct place *keep;
 };
 
 /**
@@ -43,6 +45,7 @@ struct call {
  * @sps: receives the stack pointers, or NULL; not NULL only if @sources is SHSTK_USE_WALK.
  * @info: receives how the capture went, or NULL.
  * @hook: the hook that makes the call, or NULL.
+ * @call: the call, whose trace a place may be to keep, or NULL.
  */
 struct request {
 	uint64_t *pcs;
@@ -54,6 +57,7 @@ struct request {
 	uint64_t *sps;
 	struct shstk_info *info;
 	struct shstk_hook *hook;
+	const struct call *call;
 };
 
 /* Returns true if a call's arguments but for its options are valid. */

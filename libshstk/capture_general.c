@@ -21,6 +21,7 @@ static inline int check_request(struct request *r, uint64_t *pcs, unsigned int m
 	r->max = max;
 	r->info = info;
 	r->hook = NULL;
+	r->call = NULL;
 	r->sources = ALL_SOURCES;
 	r->skip = 0;
 	r->check = false;
@@ -94,6 +95,7 @@ static int capture_general_in(void *mem, void *arg)
 
 	err = check_request(&room->r, c->pcs, c->max, c->opts, c->info);
 	room->r.hook = c->hook;
+	room->r.call = c;
 	return err ? err : capture_by(&room->c, &room->r, c);
 }
 

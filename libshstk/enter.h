@@ -59,6 +59,7 @@ keep_call(struct thread *t, uint64_t *pcs, unsigned int max, const struct shstk_
 	t->call.opts = opts;
 	t->call.info = info;
 	t->call.hook = NULL;
+	t->call.keep = NULL;
 }
 
 /*

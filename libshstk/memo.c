@@ -6,6 +6,8 @@
 /* The number of frames that are verified before the result is looked at. */
 #define BLOCK 256
 
+const uint64_t memo_no_fp;
+
 size_t memo_bytes(void)
 {
 	return 2 * MEMO_ROOM *
@@ -655,6 +657,19 @@ static void inherit_fp(struct memo_walk *w, int j, int last)
 		return;
 	memo_use_fp(w, min(x->use, last) + w->fresh->end - 1 - j, x->val);
 	w->old_fp++;
+}
+
+unsigned int memo_count_guessed(const struct memo_side *s, int j)
+{
+	const struct memo_word *x = s->word + s->word_first, *end = s->word + s->word_end;
+	unsigned int n = 0;
+
+	for (; x < end; x++) {
+		if (x->frame > j && x->mark & SHSTK_MARK_GUESS)
+			n++;
+		j = max(j, x->frame);
+	}
+	return n;
 }
 
 void memo_join_slow(struct memo_walk *w)

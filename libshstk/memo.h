@@ -250,6 +250,9 @@ struct memo_walk {
 	int fp_at;
 };
 
+/* A frame pointer that a step does not tell counts as this word, 0, which is always the same. */
+extern const uint64_t memo_no_fp __attribute__((visibility("hidden")));
+
 /* Returns how many bytes of memory memo_init() needs. */
 size_t memo_bytes(void);
 void memo_init(struct memo *m, uint8_t *memory);
@@ -584,6 +587,9 @@ static inline void memo_publish(struct memo *m, uint64_t hi, unsigned int max, u
 	if (s->end - s->first > 1 && max > 1)
 		memo_set_again(m, s, max, state);
 }
+
+/* Returns how many of the frames of @s behind frame @j are guesses. */
+unsigned int memo_count_guessed(const struct memo_side *s, int j);
 
 void memo_join_slow(struct memo_walk *w);
 

@@ -359,25 +359,13 @@ static inline __attribute__((always_inline)) bool same_modules(const struct memo
 	return m->gen == rulecache_gen() && !modmap_loads_changed();
 }
 
-/* Returns how many of the frames of @s behind frame @j are guesses. */
-static unsigned int count_guessed(const struct memo_side *s, int j)
-{
-	const struct memo_word *x = s->word + s->word_first, *end = s->word + s->word_end;
-	unsigned int n = 0;
-
-	for (; x < end; x++) {
-		if (x->frame > j && x->mark & SHSTK_MARK_GUESS)
-			n++;
-		j = max(j, x->frame);
-	}
-	return n;
-}
-
-int near_capture(struct thread *t)
+/* Makes a capture for which the memo has a trace, and no place has one. */
+static __attribute__((noinline)) int near_memo(struct thread *t)
 {
 	const struct call *c = &t->call;
 	struct memo *m = &t->memo;
 	int n, reused = 0;
+	uint64_t id = 0;
 
 	if (unlikely(!m->now))
 		return memo_repeat_cut(t);
@@ -391,14 +379,63 @@ int near_capture(struct thread *t)
 	}
 	m->misses = 0;
 	enter_count(t, reused);
-	if (c->hook)
-		call_tell_hook(c->hook, memo_id(m->now, m->now->end - n), SHSTK_END_COMPLETE,
-			       false);
+	if (c->hook) {
+		id = memo_id(m->now, m->now->end - n);
+		call_tell_hook(c->hook, id, SHSTK_END_COMPLETE, false);
+	}
+	if (unlikely(c->keep != NULL))
+		place_keep(t->places, c->keep, c, m->now, m->now->end - n, id,
+			   modmap_state_seen(m->gen));
 	if (unlikely(c->info != NULL))
 		call_tell(c->info, 0, n, SHSTK_END_COMPLETE, c->pcs[n - 1], reused,
-			  count_guessed(m->now, m->now->end - n));
+			  memo_count_guessed(m->now, m->now->end - n));
 	leave_near(t);
 	return n;
+}
+
+/* Ends a capture whose trace is that of @x. Returns the number of entries. */
+static inline __attribute__((always_inline)) int at_place(struct thread *t, struct place *x)
+{
+	const struct call *c = &t->call;
+	struct shstk_info *info = c->info;
+	const int n = x->n + 1, guessed = x->guessed;
+	uint64_t *pcs = c->pcs;
+
+	pcs[0] = x->pc;
+	enter_count(t, true);
+	if (c->hook) {
+		if (unlikely(!x->id))
+			x->id = shstk_trace_id(pcs, n);
+		call_tell_hook(c->hook, x->id, SHSTK_END_COMPLETE, false);
+	}
+	leave_outermost(t);
+	if (unlikely(info != NULL))
+		call_tell(info, 0, n, SHSTK_END_COMPLETE, pcs[n - 1], n - 1, guessed);
+	return n;
+}
+
+int near_capture(struct thread *t)
+{
+	struct call *c = &t->call;
+	const uint64_t pc = native_strip(c->ra);
+	const uint32_t hash = places_hash(pc, c->sp);
+	struct place *x = places_at(t->places, hash);
+
+	c->keep = x;
+	if (!place_is(x, pc, c->sp)) {
+		if (!place_seen(x, hash))
+			c->keep = NULL;
+	} else if (x->wait) {
+		x->wait--;
+		c->keep = NULL;
+	} else if (place_serves(t->places, x, c, t->native.hi)) {
+		if (place_unchanged(t->places, x, c->pcs + 1)) {
+			x->misses = 0;
+			return at_place(t, x);
+		}
+		place_missed(x);
+	}
+	return near_memo(t);
 }
 
 /*

@@ -408,6 +408,17 @@ static uint64_t trace_id(const struct capture *c)
 	return is_in_memo(c) ? memo_id(s, s->first) : shstk_trace_id(c->pcs, c->n);
 }
 
+/* Lets a place keep the trace, if one is to. */
+static void keep(const struct capture *c, const struct call *call)
+{
+	struct thread *t = c->calling.t;
+	struct memo_side *s = t->memo.now;
+
+	if (call && call->keep && s && is_in_memo(c))
+		place_keep(t->places, call->keep, call, s, s->first,
+			   call->hook ? memo_id(s, s->first) : 0, modmap_state_seen(c->gen));
+}
+
 int walk_end(struct capture *c, const struct request *r)
 {
 	struct thread *t = c->calling.t;
@@ -415,6 +426,7 @@ int walk_end(struct capture *c, const struct request *r)
 	walk_store_memo(c);
 	if (r->hook)
 		call_tell_hook(r->hook, trace_id(c), c->end, c->crossed);
+	keep(c, r->call);
 	enter_count(t, c->reused);
 	leave(t, c->calling.outermost);
 	modmap_tidy(c->calling.outermost);

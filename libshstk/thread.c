@@ -33,7 +33,7 @@ static bool key_valid;
 
 static size_t state_bytes(void)
 {
-	return ALIGN_UP(sizeof(struct thread), 64) + memo_bytes();
+	return ALIGN_UP(sizeof(struct thread), 64) + ALIGN_UP(sizeof(struct places), 64) + memo_bytes();
 }
 
 static struct thread *map_state(void)
@@ -47,7 +47,9 @@ static struct thread *map_state(void)
 		return NULL;
 	madvise(p, state_bytes(), MADV_NOHUGEPAGE);
 	t = (struct thread *)p;
-	memo_init(&t->memo, p + ALIGN_UP(sizeof(*t), 64));
+	p += ALIGN_UP(sizeof(*t), 64);
+	t->places = (struct places *)p;
+	memo_init(&t->memo, p + ALIGN_UP(sizeof(*t->places), 64));
 	return t;
 }
 
@@ -116,6 +118,7 @@ static void reset(struct thread *t)
 	t->shadow = (struct range){ 0, 0 };
 	t->shadow_end = 0;
 	memo_clear(&t->memo);
+	places_clear(t->places);
 	store_relaxed(&t->captures, 0);
 	store_relaxed(&t->walks, 0);
 	store_relaxed(&t->depth, 0);

@@ -13,6 +13,7 @@
 
 #include "call.h"
 #include "memo.h"
+#include "places.h"
 #include "scratch.h"
 
 /**
@@ -27,6 +28,7 @@
  * @captures: number of captures.
  * @walks: number of captures that reused nothing of the last trace.
  * @memo: the last trace.
+ * @places: other traces.
  * @call: the arguments of the outermost capture in progress, if it began on a fast path: the
  *	functions of the fast paths jump to each other and keep nothing on the stack. Its @ssp
  *	is 0.
@@ -47,6 +49,7 @@ struct thread {
 	uint64_t captures;
 	uint64_t walks;
 	struct memo memo;
+	struct places *places;
 	struct call call;
 	struct scratch scratch;
 	int pid;

@@ -15,9 +15,6 @@ static bool restores_fp(uint64_t pc)
 	return RULE_KIND(rule) == RULE_SP && rule & RULE_FP_SAVED;
 }
 
-/* A frame pointer that a step does not tell counts as the word 0, which is always the same. */
-static const uint64_t no_fp;
-
 /* Returns the address from which the word @val was read last, stripped if @strip; or 0. */
 static uint64_t read_from(const struct step_reads *r, uint64_t val, bool strip)
 {
@@ -39,7 +36,7 @@ void walk_note_step(struct capture *c, uint64_t fp, const struct step_reads *rea
 	if (slot && c->fp != fp) {
 		fp_slot = read_from(reads, c->fp, false);
 		if (!fp_slot && !c->fp)
-			fp_slot = (uintptr_t)&no_fp;
+			fp_slot = (uintptr_t)&memo_no_fp;
 	}
 	if (!slot || (c->fp != fp && !fp_slot)) {
 		memo_restored_fp(w, w->fresh->end, 0);

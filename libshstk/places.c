@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* places.c - keeps and compares a thread's traces at several places; see places.h. */
+#include "places.h"
+#include "verify.h"
+
+void places_clear(struct places *p)
+{
+	p->hi = 0;
+}
+
+static const stack_word *word_at(uint64_t hi, int32_t slot)
+{
+	return (const stack_word *)(uintptr_t)(hi + (uint64_t)(int64_t)slot);
+}
+
+/* Tells whether @n words are what they were. */
+static inline no_sanitize bool same_words(uint64_t hi, const int32_t *slot, const uint64_t *raw,
+					  int n)
+{
+	uint64_t differ = 0;
+	int i;
+
+	for (i = 0; i < n; i++)
+		differ |= *word_at(hi, slot[i]) ^ raw[i];
+	return !differ;
+}
+
+VERIFY_WIDE no_sanitize bool place_unchanged_wide(const struct places *p, const struct place *x,
+						  uint64_t *out)
+{
+	const uint64_t at = x->at % PLACES_ROOM;
+	const int32_t *slot = p->slot + at;
+	const uint64_t *raw = p->raw + at;
+
+	return !verify_wide_inline((const uint8_t *)(uintptr_t)p->hi, slot, raw, out, x->n,
+				   false) &&
+	       same_words(p->hi, slot + x->n, raw + x->n, x->more);
+}
+
+no_sanitize bool place_unchanged_any(const struct places *p, const struct place *x, uint64_t *out)
+{
+	const uint64_t at = x->at % PLACES_ROOM;
+	const int32_t *slot = p->slot + at;
+	const uint64_t *raw = p->raw + at;
+
+	return !verify_pairs((const uint8_t *)(uintptr_t)p->hi, slot, raw, out, x->n) &&
+	       same_words(p->hi, slot + x->n, raw + x->n, x->more);
+}
+
+/*
+ * Adds the word @val at @addr to @x. Returns false if it does not lie on the stack, or if there is no room.
+ * A capture that begins at @sp may read what lies further out.
+ */
+static bool add_word(struct places *p, struct place *x, uint64_t sp, uint64_t addr, uint64_t val)
+{
+	const uint64_t i = x->at % PLACES_ROOM + x->n + x->more;
+
+	if (x->n + x->more == PLACE_MOST || addr < sp || addr >= p->hi || p->hi - addr > INT32_MAX)
+		return false;
+	p->slot[i] = (int32_t)(int64_t)(addr - p->hi);
+	p->raw[i] = val;
+	x->more++;
+	return true;
+}
+
+/*
+ * Adds the words of saved frame pointers and of steps on which frames of @s behind frame @j depend. Returns
+ * false if one cannot be kept.
+ */
+static bool add_words(struct places *p, struct place *x, uint64_t sp, const struct memo_side *s,
+		      int j)
+{
+	const struct memo_fp *f = s->fp + s->fp_first;
+	const struct memo_word *w = s->word + s->word_first;
+
+	for (; f < s->fp + s->fp_end; f++)
+		if (f->from > j && f->addr != (uintptr_t)&memo_no_fp &&
+		    !add_word(p, x, sp, f->addr, f->val))
+			return false;
+	for (; w < s->word + s->word_end; w++)
+		if (w->frame > j && w->addr != (uintptr_t)memo_word_of(s, w->frame) &&
+		    !add_word(p, x, sp, w->addr, w->val))
+			return false;
+	return true;
+}
+
+/* Adds the words of the frames of @s behind frame @j. Returns false if there is no room. */
+static bool add_frames(struct places *p, struct place *x, const struct memo_side *s, int j)
+{
+	const int n = s->end - (j + 1);
+	const uint64_t rest = PLACES_ROOM - p->end % PLACES_ROOM;
+	uint64_t at;
+	int i;
+
+	if (n > PLACE_MOST)
+		return false;
+	/* The words of a place lie side by side, and may take all the room that one can have. */
+	x->at = p->end + (rest < PLACE_MOST ? rest : 0);
+	p->end = x->at + PLACE_MOST;
+	x->n = (uint16_t)n;
+	x->more = 0;
+	at = x->at % PLACES_ROOM;
+	for (i = 0; i < n; i++) {
+		p->slot[at + i] = s->slot[j + 1 + i];
+		p->raw[at + i] = s->raw[j + 1 + i];
+	}
+	return true;
+}
+
+/* Takes over the frame pointer @fp, if the frames of @s from frame @j on depend on it. */
+static void take_fp(struct place *x, const struct memo_side *s, int j, uint64_t fp)
+{
+	const struct memo_fp *f = s->fp + s->fp_first;
+
+	while (f->use < j)
+		f++;
+	x->fp = fp;
+	x->fp_mask = f->from <= j ? ~0ull : 0;
+}
+
+static void change_stack(struct places *p, uint64_t hi)
+{
+	unsigned int i;
+
+	if (likely(p->hi == hi))
+		return;
+	for (i = 0; i < PLACES; i++)
+		p->place[i].sp = 0;
+	p->hi = hi;
+}
+
+void place_keep(struct places *p, struct place *x, const struct call *c, const struct memo_side *s,
+		int j, uint64_t id, uint64_t state)
+{
+	const unsigned int guessed = memo_count_guessed(s, j);
+
+	if (!place_is(x, native_strip(c->ra), c->sp))
+		x->misses = x->wait = 0;
+	/* If a signal handler leaves this by longjmp(), there is no trace. */
+	x->sp = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	change_stack(p, s->anchor);
+	if (guessed > UINT8_MAX || !add_frames(p, x, s, j) || !add_words(p, x, c->sp, s, j))
+		return;
+	p->end = x->at + x->n + x->more;
+	take_fp(x, s, j, c->fp);
+	x->pc = native_strip(c->ra);
+	x->state = state;
+	x->id = id;
+	x->guessed = (uint8_t)guessed;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	x->sp = c->sp;
+}
