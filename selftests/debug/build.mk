@@ -13,7 +13,8 @@
 #   make bpftrace-guest  run Debian's bpftrace without and with the modules: by unwind rules
 #                   in BPFTRACE_RULES_GUESTS, from shadow stacks in BPFTRACE_GUESTS
 #                   (x86-6.12: an hour on a busy machine)
-#   make check-kernels  build, load and try the modules on more kernels than make check has
+#   make check-kernels  build, load and try the modules on more kernels than make check has, and the BPF
+#                   programs
 #   make check-machine  test the modules in use while memory runs out at each of their allocations,
 #                   the machine sleeps, or another kernel is started (kexec)
 #   make check-nmi   take NMI_CHAINS callchains (1000000) in NMIs, in NMI_GUESTS
@@ -246,7 +247,8 @@ KERNELS_GUESTS := $(filter-out %-rt,$(KERNELS_MORE)) x86-qemu-7.3 x86-qemu-6.18 
 KERNELS_BPF := $(filter arm64-%,$(KERNELS_MORE)) $(filter x86-qemu-%,$(KERNELS_GUESTS))
 check-kernels:
 	$(Q).ci/packages-install build check guest
-	$(Q)selftests/guest/setup qemu-x86 root-x86 programs-x86 programs-arm64 $(KERNELS_MORE:%=kernel-%)
+	$(Q)selftests/guest/setup source libbpf-arm64 qemu-x86 root-x86 root-arm64 programs-x86 programs-arm64 \
+		$(KERNELS_MORE:%=kernel-%)
 	$(Q)$(MAKE) --no-print-directory run-check-kernels
 	$(Q)+$(CHECK_MAKE) run-check-bpf BPF_GUESTS='$(KERNELS_BPF)'
 
