@@ -97,6 +97,8 @@ static bool add_frames(struct places *p, struct place *x, const struct memo_side
 	/* The words of a place lie side by side, and may take all the room that one can have. */
 	x->at = p->end + (rest < PLACE_MOST ? rest : 0);
 	p->end = x->at + PLACE_MOST;
+	/* If a signal handler leaves this by longjmp(), no other place may still have these words. */
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	x->n = (uint16_t)n;
 	x->more = 0;
 	at = x->at % PLACES_ROOM;
@@ -118,15 +120,19 @@ static void take_fp(struct place *x, const struct memo_side *s, int j, uint64_t 
 	x->fp_mask = f->from <= j ? ~0ull : 0;
 }
 
+/* Forgets the traces of another stack, and those of a generation that may have come again. */
 static void change_stack(struct places *p, uint64_t hi)
 {
+	const uint64_t rounds = load_relaxed(&rulecache.rounds);
 	unsigned int i;
 
-	if (likely(p->hi == hi))
+	if (likely(p->hi == hi && p->rounds == rounds))
 		return;
 	for (i = 0; i < PLACES; i++)
 		p->place[i].sp = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	p->hi = hi;
+	p->rounds = rounds;
 }
 
 void place_keep(struct places *p, struct place *x, const struct call *c, const struct memo_side *s,
@@ -134,6 +140,8 @@ void place_keep(struct places *p, struct place *x, const struct call *c, const s
 {
 	const unsigned int guessed = memo_count_guessed(s, j);
 
+	if (native_strip(s->raw[j]) != native_strip(c->ra))
+		return;
 	if (!place_is(x, native_strip(c->ra), c->sp))
 		x->misses = x->wait = 0;
 	/* If a signal handler leaves this by longjmp(), there is no trace. */

@@ -63,6 +63,8 @@ struct place {
 /**
  * struct places - a thread's traces
  * @hi: end of the stack that all are of.
+ * @rounds: rulecache.rounds when they were kept: a place may be seen again after so long that the
+ *	generation in its @state has come again.
  * @end: number of words that were ever kept; the last PLACES_ROOM of them are in @raw and @slot.
  * @place: the traces, by places_hash().
  * @raw: words, each as it was.
@@ -70,6 +72,7 @@ struct place {
  */
 struct places {
 	uint64_t hi;
+	uint64_t rounds;
 	uint64_t end;
 	struct place place[PLACES] __attribute__((aligned(64)));
 	uint64_t raw[PLACES_ROOM];
@@ -101,7 +104,8 @@ static inline bool place_serves(const struct places *p, const struct place *x, c
 				uint64_t hi)
 {
 	return !((x->fp ^ c->fp) & x->fp_mask) && modmap_state_is(x->state, rulecache_gen()) &&
-	       p->hi == hi && p->end - x->at <= PLACES_ROOM && x->n < c->max;
+	       p->hi == hi && p->rounds == load_relaxed(&rulecache.rounds) &&
+	       p->end - x->at <= PLACES_ROOM && x->n < c->max;
 }
 
 /* These do what place_unchanged() does, on CPUs that verify_wide() is for, and on any CPU. */
@@ -136,7 +140,8 @@ static inline bool place_seen(struct place *x, uint32_t hash)
 
 /*
  * Keeps @s, the trace that capture @c found from frame @j on, at @x. @id: identity of the trace, or 0.
- * @state: see struct place.
+ * @state: see struct place. A trace is not kept if the return address of @c stands for another one
+ * (meant.h), because it may stand for yet another one next time.
  */
 void place_keep(struct places *p, struct place *x, const struct call *c, const struct memo_side *s,
 		int j, uint64_t id, uint64_t state);

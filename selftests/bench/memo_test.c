@@ -21,7 +21,9 @@
 
 #include "chain.h"
 #include "hook.h"
+#include "meant.h"
 #include "shstk.h"
+#include "thread.h"
 #include "verify.h"
 
 #define MAX 2048
@@ -693,7 +695,9 @@ static void capture_turn(struct chain *c)
 		struct trace *t = !i ? &whole : i == 1 ? &memo : &walk;
 		const unsigned int before = walks;
 
-		word = i == 1 && turn->at ? find_word(&whole, turn->at, __builtin_frame_address(0)) : word;
+		word = i == 1 && turn->at ?
+			       find_word(&whole, turn->at, __builtin_frame_address(0)) :
+			       word;
 		if (i == 1 && word) {
 			word -= turn->below;
 			old = *word;
@@ -755,6 +759,66 @@ static unsigned int turns_walk(void)
 	printf("# %u captures by turns walked; %u of 200 changes changed the trace\n", walked,
 	       turns_noticed);
 	return walked;
+}
+
+/* Returns how many places have a trace that would be compared by a capture there. */
+static unsigned int places_serve(void)
+{
+	const struct places *p = thread_self->places;
+	unsigned int n = 0;
+
+	for (int i = 0; i < PLACES; i++) {
+		const struct place *x = &p->place[i];
+		const struct call c = { .ra = x->pc, .sp = x->sp, .fp = x->fp, .max = MAX };
+
+		n += x->sp && place_serves(p, x, &c, p->hi);
+	}
+	return n;
+}
+
+/* Returns how many places still have a trace after the generations of the rules began again. */
+static unsigned int outlive_generations(void)
+{
+	const unsigned int before = places_serve(), gen = rulecache_gen() >> 48;
+
+	do
+		rulecache_flush();
+	while (rulecache_gen() >> 48 != gen);
+	printf("# %u places have traces before all generations of rules, %u after\n", before,
+	       places_serve());
+	return before ? places_serve() : 1;
+}
+
+static char stand_in;
+static uint64_t stands_for;
+
+static uint64_t mean(uint64_t pc, struct regs *regs)
+{
+	(void)regs;
+	return pc == (uintptr_t)&stand_in ? stands_for : pc;
+}
+
+/*
+ * Captures again and again from where the return address stands for another one, now for the true
+ * one and now for this function. Returns how many traces do not begin with the address that was meant.
+ */
+static __attribute__((noinline)) unsigned int capture_meant(void)
+{
+	const struct shstk_opts opts = { .size = sizeof(opts),
+					 .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
+	static uint64_t pcs[MAX];
+	unsigned int bad = 0;
+
+	meant_by = mean;
+	for (int i = 0; i < 40; i++) {
+		struct shstk_hook hook = SHSTK_HOOK_HERE;
+
+		stands_for = i / 8 % 2 ? (uintptr_t)capture_meant + 4 : hook.ra;
+		hook.ra = (uintptr_t)&stand_in;
+		bad += shstk_hook_capture(&hook, pcs, MAX, &opts) < 1 || pcs[0] != stands_for;
+	}
+	meant_by = NULL;
+	return bad;
 }
 
 /*
@@ -823,8 +887,8 @@ static bool pays_again(void)
 
 int main(int argc, char **argv)
 {
-	unsigned int bad_packed, bad_records, walked, behind, turned;
-	bool pays;
+	unsigned int bad_packed, bad_records, walked, behind, outlived, meant;
+	bool pays, turned, overlooked_turns;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -837,7 +901,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..11\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..13\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -865,11 +929,20 @@ int main(int argc, char **argv)
 	behind = captures_behind_walk() > 30;
 	printf("%s 9 captures behind a frame that an expression describes use the memo as well\n",
 	       behind || wrong ? "not ok" : "ok");
-	turned = turns_walk();
+	/* Places that lie in the same element push each other out. */
+	turned = turns_walk() > 60;
 	printf("%s 10 captures by turns at places far from each other do not walk\n",
 	       turned ? "not ok" : "ok");
+	overlooked_turns = turns_wrong || turns_noticed < 50;
 	printf("%s 11 no change of what they have in common is overlooked\n",
-	       turns_wrong || turns_noticed < 50 ? "not ok" : "ok");
-	return wrong || wrong_ids || walked || behind || turned || turns_wrong || turns_noticed < 50 || reused <= compared / 100 || overlooked ||
-	       noticed < 100 || bad_packed || bad_records || !pays;
+	       overlooked_turns ? "not ok" : "ok");
+	outlived = outlive_generations();
+	printf("%s 12 no trace of a place outlives the generations of rules\n",
+	       outlived ? "not ok" : "ok");
+	meant = capture_meant();
+	printf("%s 13 return addresses that stand for others are kept by no place\n",
+	       meant ? "not ok" : "ok");
+	return wrong || wrong_ids || walked || behind || turned || overlooked_turns || outlived ||
+	       meant || reused <= compared / 100 || overlooked || noticed < 100 || bad_packed ||
+	       bad_records || !pays;
 }
