@@ -26,7 +26,7 @@
 
 #define END 65536 /* of all addresses */
 #define MOST_NAMES 64
-#define NAME_BYTES 64 /* of a symbol's name at most */
+#define NAME_BYTES 80 /* of a symbol's name, which ends with a zero byte */
 #define MEMORY (64ull << 20) /* bytes that reading may take */
 #define TIME 1000000000ull /* ns */
 #define TID 1
@@ -297,8 +297,9 @@ static void set_symbol(struct file *f, const struct input *in, size_t i)
 		.st_value = in->values[i],
 		.st_size = in->head.size,
 	};
-	snprintf(f->strings.symbol[i], NAME_BYTES, "%s%s",
-		 in->head.kind == V8 && *name != '_' ? "v8dbg_" : "", name);
+	if (snprintf(f->strings.symbol[i], NAME_BYTES, "%s%s",
+		     in->head.kind == V8 && *name != '_' ? "v8dbg_" : "", name) >= NAME_BYTES)
+		abort();
 }
 
 /* Makes the file, and returns its bytes. */
