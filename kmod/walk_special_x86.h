@@ -53,8 +53,8 @@ static int step_index(struct walk *w, struct frame *f, const struct packed_rule 
 }
 
 /*
- * Sets @ret to a register. Only the registers of the interrupted frame are all known; of outer frames
- * only rbx and, always, rbp. Returns GO_ON, or what step_arch() has to return.
+ * Sets @ret to a register. Only the registers of the interrupted frame are all known; of outer
+ * frames only rbx and, always, rbp. Returns GO_ON, or what step_arch() has to return.
  */
 static int known_register(const struct walk *w, const struct frame *f, unsigned int reg,
 			  bool careful, u64 *ret)

@@ -88,7 +88,7 @@ struct shstk_rules_header {
  * SHSTK_RULE_FP: CFA = fp + cfa. Uses fp and saved.
  * SHSTK_RULE_END: this is the outermost frame.
  * SHSTK_RULE_REG: CFA = register reg (its DWARF number) + cfa. Uses fp and saved. x86-64 only.
- *	Beyond the interrupted frame only rbx is followed.
+ *	Beyond the interrupted frame only rbx and rbp are followed.
  * SHSTK_RULE_LOAD: CFA = the word at fp + cfa, and the caller's fp = the word at fp. Describes
  *	realigned frames. x86-64 only.
  * SHSTK_RULE_PLT: a stub of the linker: CFA = sp + 8, and 8 more from byte reg of each 16 bytes on.
@@ -96,8 +96,8 @@ struct shstk_rules_header {
  * SHSTK_RULE_SIGNAL: the kernel's signal frame is at sp.
  * SHSTK_RULE_CUT: the frame is described, but in a way that no kind can express.
  * SHSTK_RULE_STACK: CFA = the word at sp + cfa, and reg words more. Uses fp and saved. Describes
- *	assembler code that keeps the former stack pointer in its frame, or on a stack of its own. On
- *	arm64 saved is not 0.
+ *	assembler code that keeps the former stack pointer in its frame, or on a stack of its own.
+ *	On arm64 saved is not 0.
  * SHSTK_RULE_INDEX: CFA = the word at sp + cfa + 8 * register reg, and one word more. Uses fp and
  *	saved. Like SHSTK_RULE_STACK, for a frame whose size is in a register. x86-64 only, and only
  *	in the interrupted frame.
