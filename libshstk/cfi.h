@@ -150,7 +150,7 @@ int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
 
 /*
  * Returns the number of the register if the expression at offset @off of @sec is the word at a register and an
- * offset, or as many bytes more as a number says; otherwise -1.
+ * offset, or as many bytes more as a number says, in 32 bytes at most; otherwise -1.
  */
 int cfi_loads_by(const struct cfi_section *sec, size_t off);
 

@@ -21,6 +21,12 @@ enum {
 };
 /* clang-format on */
 
+/*
+ * The longest expression that cfi_loads_by() takes for such a one, in bytes with its length. Numbers may be padded to
+ * any length, and each instruction that sets an offset asks anew (set_offset()).
+ */
+#define LOADS_BYTES 32
+
 #define EVAL_STACK 16
 #define EVAL_STEPS 512
 
@@ -279,7 +285,8 @@ int cfi_eval(const struct cfi_section *sec, size_t off, const struct regs *regs,
 
 int cfi_loads_by(const struct cfi_section *sec, size_t off)
 {
-	struct bytes b = { sec->s.data + off, sec->s.data + sec->s.size, false };
+	const uint8_t *start = sec->s.data + off;
+	struct bytes b = { start, start + min(sec->s.size - off, (size_t)LOADS_BYTES), false };
 	uint64_t len = bytes_uleb(&b);
 	uint8_t op;
 

@@ -163,6 +163,19 @@ TEST(an_offset_after_any_other_expression_is_refused)
 	}
 }
 
+/* A program could have it read thousands of times, once for each offset. */
+TEST(an_offset_after_an_expression_with_a_padded_number_is_refused)
+{
+	/* load(register 3 + 8), the 8 in 37 bytes */
+	uint8_t program[43] = { 0x0f, 39, 0x73, 0x88 };
+	struct cfi_row row;
+
+	memset(program + 4, 0x80, 35);
+	memcpy(program + 39, (const uint8_t[]){ 0, 0x06, 0x0e, 16 }, 4);
+	EXPECT_EQ(0, row_of(program, sizeof(program) - 2, &row));
+	EXPECT_NE(0, row_of(program, sizeof(program), &row));
+}
+
 /* So are the functions of OCaml's runtime for arm64 described, where they begin and end. */
 TEST(registers_below_the_stack_pointer_of_arm64_are_not_saved)
 {
