@@ -5,7 +5,6 @@
 The environment may choose how many samples are taken (SAMPLES) of which interpreter (PHP).
 """
 
-import contextlib
 import os
 import platform
 import re
@@ -17,7 +16,7 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from harness import TMP, Process, check, main, run, test    # noqa: E402
+from harness import TMP, Process, Skip, check, main, run, test    # noqa: E402
 from php_judge import PhpJudge    # noqa: E402
 from php_program import write    # noqa: E402
 from told import (    # noqa: E402
@@ -70,9 +69,11 @@ def resume_places():
     """The addresses in the program's file of the instructions of the function that goes on with a generator,
     of those that have room for LOOP."""
     path = shutil.which(PHP.split()[0])
+    if platform.machine() != 'x86_64' or not shutil.which('readelf') or not shutil.which('objdump'):
+        raise Skip('this needs x86-64, readelf and objdump')
     symbols = run('readelf', '-W', '--dyn-syms', path).stdout
     found = re.search(r'([0-9a-f]{16}) +(\d+) FUNC .* zend_generator_resume$', symbols, re.MULTILINE)
-    if not found or platform.machine() != 'x86_64':
+    if not found:
         raise Skip('the function is not known in ' + path)
     start, size = int(found.group(1), 16), int(found.group(2))
     listing = run('objdump', '-d', '-w', f'--start-address={start}', f'--stop-address={start + size}', path).stdout
@@ -83,9 +84,10 @@ def resume_places():
 def bias_of(pid):
     """What addresses in the memory of the process have more than those in its program's file."""
     path = os.readlink(f'/proc/{pid}/exe')
+    first = re.search(r'^ +LOAD +\S+ +0x([0-9a-f]+)', run('readelf', '-W', '-l', path).stdout, re.MULTILINE)
     with open(f'/proc/{pid}/maps', encoding='utf-8') as maps:
-        row = next(row.split() for row in maps if row.rstrip().endswith(path))
-    return int(row[0].split('-')[0], 16) - int(row[2], 16)
+        start = next(row.split('-')[0] for row in maps if row.rstrip().endswith(path))
+    return int(start, 16) - int(first.group(1), 16)
 
 
 def await_that(process, condition):
@@ -122,6 +124,16 @@ def write_code(pid, address, code):
     return was
 
 
+def skip_unless_held(pid, address):
+    """Skips the test if a process cannot be held at an instruction: kernels may be told that nobody but a debugger
+    writes code (proc_mem.force_override)."""
+    try:
+        write_code(pid, address, write_code(pid, address, LOOP))
+        is_at(pid, address)
+    except OSError as error:
+        raise Skip(f'the program cannot be held at an instruction: {error}') from error
+
+
 def run_on(process):
     """The program has so much CPU time that it does many times what it does in a loop."""
     clock = ~process.pid << 3 | 2
@@ -154,6 +166,7 @@ def resumed_stacks(kind, places):
     with Process([*PHP.split(), RESUMED, kind]) as process:
         bias = bias_of(process.pid)
         stop(process)
+        skip_unless_held(process.pid, bias + places[0])
         await_that(process, lambda: stack_at(process, bias + places[0]))
         for place in places:
             frames = stack_at(process, bias + place)
