@@ -135,27 +135,38 @@ static void change_stack(struct places *p, uint64_t hi)
 	p->rounds = rounds;
 }
 
-void place_keep(struct places *p, struct place *x, const struct call *c, const struct memo_side *s,
-		int j, uint64_t id, uint64_t state)
+/* Writes to @x the trace that place_keep() is to keep. Returns false if there is no room. */
+static bool put(struct places *p, struct place *x, const struct call *c, const struct memo_side *s,
+		int j)
 {
 	const unsigned int guessed = memo_count_guessed(s, j);
 
-	if (native_strip(s->raw[j]) != native_strip(c->ra))
+	if (guessed > UINT8_MAX || !add_frames(p, x, s, j) || !add_words(p, x, c->sp, s, j))
+		return false;
+	p->end = x->at + x->n + x->more;
+	take_fp(x, s, j, c->fp);
+	x->guessed = (uint8_t)guessed;
+	return true;
+}
+
+void place_keep(struct places *p, struct place *x, const struct call *c, const struct memo_side *s,
+		int j, uint64_t id, uint64_t state)
+{
+	const uint64_t pc = native_strip(c->ra);
+
+	if (native_strip(s->raw[j]) != pc)
 		return;
-	if (!place_is(x, native_strip(c->ra), c->sp))
+	if (!place_is(x, pc, c->sp))
 		x->misses = x->wait = 0;
 	/* If a signal handler leaves this by longjmp(), there is no trace. */
 	x->sp = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	change_stack(p, s->anchor);
-	if (guessed > UINT8_MAX || !add_frames(p, x, s, j) || !add_words(p, x, c->sp, s, j))
-		return;
-	p->end = x->at + x->n + x->more;
-	take_fp(x, s, j, c->fp);
-	x->pc = native_strip(c->ra);
+	if (!put(p, x, c, s, j))
+		x->at = p->end - PLACES_ROOM - 1; /* lost, so that it is seldom tried again */
+	x->pc = pc;
 	x->state = state;
 	x->id = id;
-	x->guessed = (uint8_t)guessed;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	x->sp = c->sp;
 }

@@ -13,7 +13,8 @@
  *
  *	- a trace is kept when a place is seen for the second time since another one was seen that would lie
  *	  in the same element;
- *	- where the trace differs each time, the place is left alone for up to 64 captures.
+ *	- where the trace differs each time, cannot be kept or is soon lost because there are too many, the
+ *	  place is left alone for up to 64 captures.
  */
 #ifndef SHSTK_PLACES_H
 #define SHSTK_PLACES_H
@@ -42,7 +43,7 @@
  * @guessed: number of frames that are guesses.
  * @misses: captures in a row that found another trace here.
  * @wait: captures for which the place is still left alone.
- * @next: tag of the place that was seen last and is not that of @pc and @sp.
+ * @next: tag of the place that was seen last, except where the place of @pc and @sp was seen in vain.
  */
 struct place {
 	uint64_t pc;
@@ -99,13 +100,19 @@ static inline bool place_is(const struct place *x, uint64_t pc, uint64_t sp)
 	return x->sp == sp && x->pc == pc;
 }
 
+/* Tells whether the words of @x are still there. */
+static inline bool place_has_words(const struct places *p, const struct place *x)
+{
+	return p->end - x->at <= PLACES_ROOM;
+}
+
 /* Tells whether @x, which is the place of @c, can have the trace of @c, on the stack that ends at @hi. */
 static inline bool place_serves(const struct places *p, const struct place *x, const struct call *c,
 				uint64_t hi)
 {
 	return !((x->fp ^ c->fp) & x->fp_mask) && modmap_state_is(x->state, rulecache_gen()) &&
 	       p->hi == hi && p->rounds == load_relaxed(&rulecache.rounds) &&
-	       p->end - x->at <= PLACES_ROOM && x->n < c->max;
+	       place_has_words(p, x) && x->n < c->max;
 }
 
 /* These do what place_unchanged() does, on CPUs that verify_wide() is for, and on any CPU. */
@@ -122,7 +129,14 @@ static inline bool place_unchanged(const struct places *p, const struct place *x
 					  place_unchanged_any(p, x, out);
 }
 
-/* Notes that the trace at @x was another one. */
+/* Notes that the trace at @x, the place with @hash, was the right one. */
+static inline void place_served(struct place *x, uint32_t hash)
+{
+	x->misses = 0;
+	x->next = (uint16_t)hash;
+}
+
+/* Notes that the trace at @x was another one, or is lost. */
 static inline void place_missed(struct place *x)
 {
 	x->wait = (uint8_t)(1u << x->misses);

@@ -430,9 +430,11 @@ int near_capture(struct thread *t)
 		c->keep = NULL;
 	} else if (place_serves(t->places, x, c, t->native.hi)) {
 		if (place_unchanged(t->places, x, c->pcs + 1)) {
-			x->misses = 0;
+			place_served(x, hash);
 			return at_place(t, x);
 		}
+		place_missed(x);
+	} else if (!place_has_words(t->places, x)) {
 		place_missed(x);
 	}
 	return near_memo(t);

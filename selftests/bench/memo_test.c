@@ -761,6 +761,56 @@ static unsigned int turns_walk(void)
 	return walked;
 }
 
+void __real_place_keep(struct places *p, struct place *x, const struct call *c,
+		       const struct memo_side *s, int j, uint64_t id, uint64_t state);
+void __wrap_place_keep(struct places *p, struct place *x, const struct call *c,
+		       const struct memo_side *s, int j, uint64_t id, uint64_t state);
+
+static unsigned int keeps;
+
+void __wrap_place_keep(struct places *p, struct place *x, const struct call *c,
+		       const struct memo_side *s, int j, uint64_t id, uint64_t state)
+{
+	keeps++;
+	__real_place_keep(p, x, c, s, j, id, state);
+}
+
+static void capture_once(struct chain *c)
+{
+	const struct shstk_opts opts = { .size = sizeof(opts),
+					 .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
+	static uint64_t pcs[MAX];
+
+	(void)c;
+	wrong += shstk_capture(pcs, MAX, &opts, NULL) < 1;
+}
+
+/* Captures at 40 places by turns, 60 times. Notes how many of the last 800 traces places were to keep. */
+static void capture_at_many(struct chain *c)
+{
+	struct chain d = { .fns = chain_fns_nofp, .mask = 15, .leaf = capture_once };
+
+	for (volatile unsigned int i = 0; i < 40 * 60; i++) {
+		if (i == 40 * 40)
+			keeps = 0;
+		chain_descend(&d, 1 + i % 40);
+	}
+	*(unsigned int *)c->arg = keeps;
+}
+
+/* Does that @n frames deep, where there is no room for so many traces, or for even one. */
+static unsigned int keep_in_vain(unsigned int n)
+{
+	unsigned int kept = 0;
+	struct chain c = {
+		.fns = chain_fns_nofp, .mask = 15, .leaf = capture_at_many, .arg = &kept
+	};
+
+	chain_descend(&c, n);
+	printf("# %u of 800 captures %u frames deep are kept\n", kept, n);
+	return kept;
+}
+
 /* Returns how many places have a trace that would be compared by a capture there. */
 static unsigned int places_serve(void)
 {
@@ -888,7 +938,7 @@ static bool pays_again(void)
 int main(int argc, char **argv)
 {
 	unsigned int bad_packed, bad_records, walked, behind, outlived, meant;
-	bool pays, turned, overlooked_turns;
+	bool pays, turned, overlooked_turns, in_vain;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -901,7 +951,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..13\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..14\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -936,13 +986,17 @@ int main(int argc, char **argv)
 	overlooked_turns = turns_wrong || turns_noticed < 50;
 	printf("%s 11 no change of what they have in common is overlooked\n",
 	       overlooked_turns ? "not ok" : "ok");
+	in_vain = keep_in_vain(100) > 400;
+	in_vain |= keep_in_vain(300) > 400;
+	printf("%s 12 traces for which there is no room are seldom kept\n",
+	       in_vain ? "not ok" : "ok");
 	outlived = outlive_generations();
-	printf("%s 12 no trace of a place outlives the generations of rules\n",
+	printf("%s 13 no trace of a place outlives the generations of rules\n",
 	       outlived ? "not ok" : "ok");
 	meant = capture_meant();
-	printf("%s 13 return addresses that stand for others are kept by no place\n",
+	printf("%s 14 return addresses that stand for others are kept by no place\n",
 	       meant ? "not ok" : "ok");
-	return wrong || wrong_ids || walked || behind || turned || overlooked_turns || outlived ||
-	       meant || reused <= compared / 100 || overlooked || noticed < 100 || bad_packed ||
-	       bad_records || !pays;
+	return wrong || wrong_ids || walked || behind || turned || overlooked_turns || in_vain ||
+	       outlived || meant || reused <= compared / 100 || overlooked || noticed < 100 ||
+	       bad_packed || bad_records || !pays;
 }
