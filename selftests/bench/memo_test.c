@@ -31,7 +31,8 @@
 
 static uint64_t state;
 static unsigned int limit = 100000;
-static unsigned int depth, captures, compared, reused, wrong, wrong_ids;
+static unsigned int depth, deepest = DEEPEST, captures, compared, reused, wrong, wrong_ids;
+static bool narrow; /* functions are few, so that the same places are captured at again */
 
 static unsigned int draw(unsigned int below)
 {
@@ -91,7 +92,7 @@ static __attribute__((noinline)) void capture(const void *ucontext)
 {
 	static struct trace trace[2];
 	struct shstk_opts opts = { .size = sizeof(opts) };
-	unsigned int max = draw(4) ? MAX : 1 + draw(40);
+	unsigned int max = draw(narrow ? 16 : 4) ? MAX : 1 + draw(40);
 	bool simple = draw(4); /* most callers ask for this */
 	bool hook = !ucontext && draw(2);
 	/* The last one is the plain walk. "volatile" keeps the compiler from making copies of the loop. */
@@ -147,12 +148,12 @@ static void maybe_capture(struct chain *c)
 static __attribute__((noinline)) void through_chain(unsigned int n)
 {
 	struct chain c = {
-		.seed = draw(2) ? draw(4) : draw(1024),
+		.seed = draw(2) || narrow ? draw(4) : draw(1024),
 		.leaf = wander_leaf,
 		.level = draw(3) ? NULL : maybe_capture,
 	};
 
-	switch (draw(3)) {
+	switch (draw(narrow ? 2 : 3)) {
 	case 0:
 		c.fns = chain_fns_fp;
 		c.mask = 15;
@@ -246,10 +247,10 @@ static __attribute__((noinline)) void step(void)
 	case 0:
 	case 1:
 	case 2:
-		through_chain(1 + draw(draw(4) ? 4 : 40));
+		through_chain(1 + draw(narrow ? 2 : draw(4) ? 4 : 40));
 		break;
 	case 3:
-		through_alloca(draw(300));
+		through_alloca(narrow ? 64 * draw(2) : draw(300));
 		break;
 	case 4:
 		through_register(draw(4));
@@ -276,7 +277,7 @@ static __attribute__((noinline)) void wander(void)
 {
 	unsigned int steps = draw(5);
 
-	while (steps-- && captures < limit && depth < DEEPEST)
+	while (steps-- && captures < limit && depth < deepest)
 		step();
 }
 
@@ -775,6 +776,100 @@ void __wrap_place_keep(struct places *p, struct place *x, const struct call *c,
 	__real_place_keep(p, x, c, s, j, id, state);
 }
 
+/* What a trace depends on beside return addresses. */
+struct beside {
+	bool word; /* a word that the step out of the first frame reads; else the frame pointer */
+	bool differs;
+	int n; /* entries where nothing differs */
+	unsigned int wrong, noticed;
+};
+
+/* Captures from the caller with the memo and by a plain walk, after what it depends on is changed. */
+static __attribute__((noinline)) void capture_beside(void *arg)
+{
+	static struct trace memo, walk;
+	struct shstk_opts opts = { .size = sizeof(opts) };
+	struct shstk_hook hook = SHSTK_HOOK_HERE;
+	volatile uint64_t *word = (volatile uint64_t *)(uintptr_t)(hook.sp + 16);
+	struct beside *b = arg;
+	const uint64_t change = b->differs ? 64 : 0;
+
+	if (b->word)
+		*word += change;
+	else
+		hook.fp += change;
+	opts.sources = SHSTK_USE_WALK | SHSTK_USE_MEMO;
+	capture_hook(hook, &memo, MAX, &opts);
+	opts.sources = SHSTK_USE_WALK;
+	capture_hook(hook, &walk, MAX, &opts);
+	if (b->word)
+		*word -= change;
+	b->wrong += differ(&memo, &walk);
+	if (!b->differs)
+		b->n = walk.n;
+	b->noticed += walk.n != b->n;
+}
+
+/* Makes a frame that only its frame pointer describes, at one of two places. */
+static __attribute__((noinline)) void at_one_of_two(unsigned int size, struct beside *b)
+{
+	volatile char *p = alloca(size + 1);
+
+	p[0] = p[size] = 1;
+	if (b->word)
+		through_expression(capture_beside, b);
+	else
+		capture_beside(b);
+	p[0]++;
+}
+
+static void change_beside(struct chain *c)
+{
+	struct beside *b = c->arg;
+
+	for (volatile unsigned int i = 0; i < 200; i++) {
+		b->differs = i > 100 && i % 8 == 0;
+		at_one_of_two(i % 2 * 64, b);
+	}
+}
+
+/* Returns the number of mistakes where a word or the frame pointer is another one at a place. */
+static unsigned int overlook_beside(bool word)
+{
+	struct beside b = { .word = word };
+	struct chain c = { .fns = chain_fns_nofp, .mask = 15, .leaf = change_beside, .arg = &b };
+
+	chain_descend(&c, 50);
+	printf("# %u mistakes where %s differs and %u traces with it\n", b.wrong,
+	       word ? "a word" : "the frame pointer", b.noticed);
+	return b.wrong + !b.noticed;
+}
+
+static void wander_often(struct chain *c)
+{
+	(void)c;
+	while (captures < limit)
+		wander();
+}
+
+/*
+ * Captures as often again, now in few functions that are not far from each other, below the same ones.
+ * Returns how many traces places were to keep.
+ */
+static unsigned int wander_narrowly(void)
+{
+	struct chain c = { .fns = chain_fns_nofp, .mask = 15, .leaf = wander_often };
+
+	keeps = 0;
+	limit += captures;
+	depth = 0;
+	deepest = 6;
+	narrow = true;
+	chain_descend(&c, 40);
+	printf("# %u captures in few functions, of which places were to keep %u\n", limit, keeps);
+	return keeps;
+}
+
 static void capture_once(struct chain *c)
 {
 	const struct shstk_opts opts = { .size = sizeof(opts),
@@ -937,8 +1032,8 @@ static bool pays_again(void)
 
 int main(int argc, char **argv)
 {
-	unsigned int bad_packed, bad_records, walked, behind, outlived, meant;
-	bool pays, turned, overlooked_turns, in_vain;
+	unsigned int bad_packed, bad_records, walked, behind, outlived, meant, beside;
+	bool pays, turned, overlooked_turns, in_vain, kept;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -951,7 +1046,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..14\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..16\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -996,7 +1091,16 @@ int main(int argc, char **argv)
 	meant = capture_meant();
 	printf("%s 14 return addresses that stand for others are kept by no place\n",
 	       meant ? "not ok" : "ok");
-	return wrong || wrong_ids || walked || behind || turned || overlooked_turns || in_vain ||
-	       outlived || meant || reused <= compared / 100 || overlooked || noticed < 100 ||
-	       bad_packed || bad_records || !pays;
+	beside = overlook_beside(false);
+#if defined(__x86_64__)
+	beside += overlook_beside(true);
+#endif
+	printf("%s 15 words and frame pointers at places are compared as well\n",
+	       beside ? "not ok" : "ok");
+	kept = wander_narrowly() > limit / 100;
+	printf("%s 16 traces at places that are captured at again equal the plain walk\n",
+	       wrong || wrong_ids || !kept ? "not ok" : "ok");
+	return wrong || wrong_ids || !kept || beside || walked || behind || turned ||
+	       overlooked_turns || in_vain || outlived || meant || reused <= compared / 100 ||
+	       overlooked || noticed < 100 || bad_packed || bad_records || !pays;
 }
