@@ -33,7 +33,8 @@ static bool key_valid;
 
 static size_t state_bytes(void)
 {
-	return ALIGN_UP(sizeof(struct thread), 64) + ALIGN_UP(sizeof(struct places), 64) + memo_bytes();
+	return ALIGN_UP(sizeof(struct thread), 64) + ALIGN_UP(sizeof(struct places), 64) +
+	       memo_bytes();
 }
 
 static struct thread *map_state(void)

@@ -5,7 +5,8 @@
  *
  *	chains [-F RATE] FILE COMMAND [ARGUMENT...]
  *
- * It samples RATE (999) times a second of CPU time.
+ * It samples RATE (999) times a second of CPU time. How many chains have the entries of the kernel's own callchain
+ * of the same sample is told, too: where shstk_perf.ko is loaded, that is the module's.
  * The command runs a few times: in the first runs the walk meets its files, and the last one begins
  * when these have tables. A short command may end before its files were opened, so they may be asked
  * for again. Ends with 4 if this machine permits no such walk, and with 1 if the kernel's
@@ -44,7 +45,33 @@ struct both {
 	uint64_t nr;
 	uint64_t entries[WALK_ENTRIES];
 	unsigned long paired, alone;
+	unsigned long same, shorter, longer, differ; /* than the kernel's own */
 };
+
+/* Returns the first entry of the user's part of a chain. */
+static uint64_t user_part(const uint64_t *chain, uint64_t nr)
+{
+	uint64_t i = 0;
+
+	while (i < nr && chain[i] != PERF_CONTEXT_USER)
+		i++;
+	return i < nr ? i + 1 : nr;
+}
+
+/* Compares the chain with that of the sample, as far as both go. */
+static void compare(struct both *b, const struct perf_sample *s)
+{
+	uint64_t i = user_part(b->entries, b->nr), j = user_part(s->chain, s->nr);
+
+	for (; i < b->nr && j < s->nr; i++, j++)
+		if (b->entries[i] != s->chain[j]) {
+			b->differ++;
+			return;
+		}
+	b->same += i == b->nr && j == s->nr;
+	b->shorter += j < s->nr;
+	b->longer += i < b->nr;
+}
 
 /* The sample, with the chain in place of its own. */
 static void write_pair(struct both *b, const struct perf_record *r, const struct perf_sample *s)
@@ -94,8 +121,10 @@ static int take(void *arg, const struct perf_record *r)
 								 s.chain[i] & ~WALK_MARKS;
 		return 0;
 	}
-	if (b->writer && s.abi == 2 && b->tid == r->tid)
+	if (b->writer && s.abi == 2 && b->tid == r->tid) {
+		compare(b, &s);
 		write_pair(b, r, &s);
+	}
 	b->paired += b->tid == r->tid;
 	b->alone += b->tid != r->tid;
 	b->tid = 0;
@@ -170,6 +199,8 @@ static void tell(const struct walker *w, const struct both *b, const uint64_t *b
 	if (walker_count(w, counts))
 		die("counts", "are not told");
 	printf("%lu samples with a chain, %lu without\n", b->paired, b->alone);
+	printf("as the callchain: %lu same, %lu shorter, %lu longer, %lu differ\n", b->same,
+	       b->shorter, b->longer, b->differ);
 	for (int i = 0; i < NR_COUNTS; i++)
 		printf("%s: %llu\n", names[i], (unsigned long long)(counts[i] - before[i]));
 }

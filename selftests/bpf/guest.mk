@@ -141,10 +141,15 @@ echo "	'language:python=selftests/language/guest.sh $(BPF_LANGUAGE_arm64)' \\"; 
 $(foreach t,$(LANGUAGE_TESTS_arm64),$(call language_step,$(t)))
 endef
 
+# In guests that have the module, its chains are compared with those of the walk, in the last step.
+bpf_module_of = $(filter %/shstk_perf.ko,$(KMOD_$(subst -qemu-,-,$(1))))
+bpf_step_module = $(if $(call bpf_module_of,$(1)),echo \
+	"	$(call bpf_module_of,$(1)) 'bpf:module=selftests/bpf/walk.sh module $(filter-out node,$(2)) $(BPF_FILES_$(3))' \\";)
+
 # $(1) guest, $(2) its architecture, $(3) the programs
 define bpf_guest
 $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
-		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(BPF_FILES_$(2)) $$(BPF_STEPS_$(2)) $$$$(call bpf_probed,$(1)))
+		$$$$(if $$$$(call guest_ready,$(1)),$(B)/guest/init-$(2) $$(BPF_FILES_$(2)) $$(BPF_STEPS_$(2)) $$$$(call bpf_probed,$(1)) $$$$(call bpf_module_of,$(1)))
 	@mkdir -p $$(@D)
 	@{ echo '#!/bin/sh'; \
 	   echo "exec selftests/guest/run $(1) --out $(B)/guest/bpf-$(1) --memory 2048 \\"; \
@@ -156,7 +161,8 @@ $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/share/nodejs:/usr/share/nodejs \\"; \
 	   echo "	--prog programs-$(2):/usr/lib/$$(BPF_CC1_$(2))/libffi.so.8 \\"; \
 	   $$(bpf_steps_$(2)) $$(call bpf_step_probed,$(1)) \
-	   echo "	'bpf:walk=selftests/bpf/walk.sh $(3) $$(BPF_FILES_$(2))'"; } >$$@
+	   echo "	'bpf:walk=selftests/bpf/walk.sh $(3) $$(BPF_FILES_$(2))' \\"; \
+	   $$(call bpf_step_module,$(1),$(3),$(2)) echo; } >$$@
 	@chmod +x $$@
 CHECK_BPF += $(B)/guest/check-bpf-$(1)
 endef

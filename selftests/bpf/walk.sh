@@ -3,6 +3,7 @@
 #
 #   walk.sh PROGRAM... [FILE...]
 #   walk.sh many=SAMPLES [sums=FOLDER] PROGRAM... [FILE...]
+#   walk.sh module PROGRAM... [FILE...]
 #
 # Samples unmodified programs of Debian. Each sample has two stacks: the chain that the walk in BPF
 # makes by unwind rules, and a copy, which `shstk unwind` unwinds. The chain must have the same
@@ -18,6 +19,8 @@
 # each run, and these chains, are kept in the FOLDER. Whoever has the same folder later, or at the same
 # time, adds to them, until all together are SAMPLES. The folder belongs to one walk: if the program is
 # another one, nothing is added.
+#
+# "module" compares each chain with the one that shstk_perf.ko made of the same sample. The module is loaded.
 
 . ./cases.sh
 export PATH=/usr/bin:/bin
@@ -183,6 +186,42 @@ each() # PROGRAM...
 	done
 }
 
+# Prints how many chains had this in comparison with the callchain.
+chains_that() # WHAT
+{
+	sed -n "s/^as the callchain:.* \([0-9]*\) $1.*/\1/p" said
+}
+
+# The module has tables of all files that programs may map. Those of the walk are made as they are met.
+load_tables()
+{
+	find /usr /lib /lib64 -type f 2>/dev/null | while read -r file; do
+		[ "$(head -c 4 "$file" | tail -c 3)" = ELF ] && echo "$file"
+	done >files
+	xargs ./shstk rules load -q ./throw <files >out 2>&1
+}
+
+# Compares chains of one program with the module's.
+beside_module() # PROGRAM
+{
+	if ! is_there "$1"; then
+		skip "$1 is walked as by the module" "$1 is not installed"
+		return
+	fi
+	record "$1"
+	status=$?
+	cp said out
+	point $status "$1 is sampled beside the module"
+	[ $status = 0 ] || return
+	same=$(chains_that same) differ=$(chains_that differ) all=0
+	for what in same shorter longer differ; do
+		all=$((all + $(chains_that $what)))
+	done
+	[ "$all" -gt 0 ] && [ $((differ * 1000)) -le "$all" ] && [ $((same * 1000)) -ge $((all * 990)) ]
+	point $? "$1: the chains are the module's"
+	echo "# $1: $(grep '^as the callchain' said)"
+}
+
 # Samples one program and adds what was found to the sums in the file PROGRAM.sum. The work is done
 # more often the next time if there were few samples.
 add_run() # PROGRAM
@@ -271,7 +310,7 @@ names()
 {
 	for p; do
 		case $p in
-		*/* | many=* | sums=*) ;;
+		*/* | many=* | sums=* | module) ;;
 		*) echo "$p";;
 		esac
 	done
@@ -293,6 +332,13 @@ case $1 in
 many=*)
 	case $2 in sums=*) sums=${2#sums=};; *) sums=$PWD;; esac
 	many "${1#many=}" $programs
+	;;
+module)
+	rate=999 times=1
+	load_tables
+	for p in $programs; do
+		beside_module "$p"
+	done
 	;;
 *)
 	rate=999 times=1
