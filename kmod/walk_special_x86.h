@@ -59,16 +59,16 @@ static int step_index(struct walk *w, struct frame *f, const struct packed_rule 
 static int known_register(const struct walk *w, const struct frame *f, unsigned int reg,
 			  bool careful, u64 *ret)
 {
+	if (w->nr && reg == WALK_DWARF_RBX && !careful)
+		return GO_CAREFULLY;
 	if (!w->nr)
 		*ret = walk_arch_register(w->regs, reg);
 	else if (reg == WALK_DWARF_RBP)
 		*ret = f->fp;
-	else if (reg != WALK_DWARF_RBX)
-		return WALK_NO_KIND;
-	else if (!careful)
-		return GO_CAREFULLY;
-	else
+	else if (reg == WALK_DWARF_RBX)
 		*ret = f->other;
+	else
+		return WALK_NO_KIND;
 	return GO_ON;
 }
 
