@@ -32,6 +32,7 @@ struct new_frames {
 
 typedef uint64_t two_words __attribute__((vector_size(16), aligned(8), may_alias));
 typedef int32_t four_ints __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t four_words __attribute__((vector_size(16), aligned(4), may_alias));
 
 /* Begins with no frames. */
 static inline __attribute__((always_inline)) void begin_new(struct new_frames *f)
@@ -68,11 +69,14 @@ static inline __attribute__((always_inline)) void put_new(struct new_frames *f, 
 		f->slot[3 + n] = (int32_t)(int64_t)slot;
 }
 
-/* Returns the slots of four new frames, from element @i on. */
+/*
+ * Returns the slots of four new frames, from element @i on. Those of elements that are no frames may be anything:
+ * their sum may not fit, which is undefined for signed numbers.
+ */
 static inline four_ints four_slots(const struct new_frames *f, int i)
 {
 	if (NATIVE_RA_FIXED)
-		return *(const four_ints *)&f->sp[i] + (int32_t)native_ra_off(0);
+		return (four_ints)(*(const four_words *)&f->sp[i] + (uint32_t)native_ra_off(0));
 	return *(const four_ints *)&f->slot[i];
 }
 
