@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "libshstk/symbol/budget.h"
+#include "selftests/fuzz/repeated.h"
 #include "tools/language/python/awaits.h"
 #include "tools/language/python/versions.h"
 
@@ -73,8 +74,7 @@ static int read_input(void *arg, uint64_t addr, void *buf, size_t size)
 
 	if (addr > END || size > END - addr)
 		return -EFAULT;
-	for (size_t i = 0; i < size; i++)
-		((uint8_t *)buf)[i] = in->data[(addr + i) % in->size];
+	copy_repeated(in->data, in->size, addr, buf, size);
 	return 0;
 }
 

@@ -17,6 +17,7 @@
 
 #include "libshstk/go/goroutine.h"
 #include "libshstk/shstk.h"
+#include "selftests/fuzz/repeated.h"
 #include "selftests/go/forms.h"
 #include "tools/convert/living_golabels.h"
 #include "tools/perf/regs.h"
@@ -85,13 +86,7 @@ static int read_input(void *arg, uint64_t addr, void *buf, size_t size)
 
 	if (addr < DATA || addr - DATA > MEMORY || size > MEMORY - (addr - DATA))
 		return -EFAULT;
-	addr -= DATA;
-	for (size_t done = 0, n; done < size; done += n) {
-		const size_t at = (addr + done) % in->size;
-
-		n = in->size - at < size - done ? in->size - at : size - done;
-		memcpy((uint8_t *)buf + done, in->memory + at, n);
-	}
+	copy_repeated(in->memory, in->size, addr - DATA, buf, size);
 	return 0;
 }
 

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "libshstk/symbol/budget.h"
+#include "selftests/fuzz/repeated.h"
 #include "selftests/language/no_program.h"
 #include "tools/language/languages.h"
 #include "tools/language/python/awaits.h"
@@ -352,12 +353,7 @@ static int read_input(void *arg, uint64_t addr, void *buf, size_t size)
 
 	if (addr > END || size > END - addr)
 		return -EFAULT;
-	for (size_t done = 0, n; done < size; done += n) {
-		const size_t at = (addr + done) % in->size;
-
-		n = in->size - at < size - done ? in->size - at : size - done;
-		memcpy((uint8_t *)buf + done, in->memory + at, n);
-	}
+	copy_repeated(in->memory, in->size, addr, buf, size);
 	return 0;
 }
 

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "selftests/fuzz/repeated.h"
 #include "tools/trace/mutex.h"
 
 #define END 65536
@@ -87,8 +88,7 @@ static int read_input(void *arg, uint64_t addr, void *buf, size_t size)
 
 	if (addr > END || size > END - addr)
 		return -EFAULT;
-	for (size_t i = 0; i < size; i++)
-		((uint8_t *)buf)[i] = in->memory[(addr + i) % in->size];
+	copy_repeated(in->memory, in->size, addr, buf, size);
 	return 0;
 }
 
