@@ -2,7 +2,10 @@
 """What labels samples of named.go have to have, whoever took them and wherever."""
 
 LIMIT = 0.9         # share of a goroutine's samples that must have its labels
-OWN = ('pid', 'tid', 'thread', 'process', 'command', 'cgroup', 'container')
+
+# Labels of the recorder. "outer" says how the frames behind a copied stack were found: a signal on the
+# thread's signal stack has it now and then.
+OWN = ('pid', 'tid', 'thread', 'process', 'command', 'cgroup', 'container', 'outer')
 
 # The labels of the goroutines that run these functions.
 WANTED = {
@@ -15,7 +18,9 @@ WANTED = {
 
 
 def count(profile):
-    """For each function of WANTED: samples, those with its labels, others that have some."""
+    """For each function of WANTED: samples, those with its labels, others that have some.
+
+    Labels of another goroutine are printed, with the stack."""
     found = {name: [0, 0, 0] for name in WANTED}
     for locations, values, labels in profile.samples:
         name = next((n for n in profile.frames(locations) if n in WANTED), None)
@@ -26,6 +31,8 @@ def count(profile):
         found[name][1 if own == WANTED[name] else 2] += values[0]
         if own != WANTED[name] and not own:
             found[name][2] -= values[0]
+        elif own != WANTED[name]:
+            print(f'# {name} has {own}: {" < ".join(profile.frames(locations))}')
     return found
 
 
