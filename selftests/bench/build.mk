@@ -86,7 +86,11 @@ $(BENCH)/memo_test: $(patsubst %,$(BENCH)/%.o,memo_test chain_fp chain_nofp \
 		chain_nofp1024) $(B)/lib/native/libshstk.a
 	$(call say,LD,$@)$(CC) -Wl,--wrap=scratch_call,--wrap=place_keep -o $@ $^
 
-CHECK += $(BENCH)/memo_test selftests/bench/missed_test.py
+$(BENCH)/state_test.o: BENCH_FP := $(BENCH_NOFP) -Ilibshstk/arch/$(ARCH) $(KSELFTEST_FLAGS) -Wno-unused-parameter
+$(BENCH)/state_test: $(patsubst %,$(BENCH)/%.o,state_test chain_fp chain_nofp) $(B)/lib/native/libshstk.a
+	$(call say,LD,$@)$(CC) -o $@ $^
+
+CHECK += $(addprefix $(BENCH)/,memo_test state_test) selftests/bench/missed_test.py
 
 BENCH_ARM64 := $(patsubst %,$(BENCH)/arm64/%.o,memo_test chain_fp chain_nofp chain_nofp1024)
 
