@@ -412,40 +412,50 @@ static uint8_t *write_number(uint8_t *to, int64_t number)
 	return to;
 }
 
-/* Writes the table of positions. Returns its end. */
-static uint8_t *write_positions(uint8_t *to)
+/* Writes a table of positions. Returns its end. */
+static uint8_t *write_positions(uint8_t *to, const struct v8_position *p, size_t nr)
 {
 	int64_t offset = -1;
 	uint64_t word = 0;
 
-	for (size_t i = 0; i < sizeof(positions) / sizeof(*positions); i++) {
-		to = write_number(to, (int64_t)positions[i].offset - offset);
-		to = write_number(to, (int64_t)(position_word(&positions[i]) - word));
-		offset = positions[i].offset;
-		word = position_word(&positions[i]);
+	for (size_t i = 0; i < nr; i++) {
+		to = write_number(to, (int64_t)p[i].offset - offset);
+		to = write_number(to, (int64_t)(position_word(&p[i]) - word));
+		offset = p[i].offset;
+		word = position_word(&p[i]);
 	}
 	return to;
+}
+
+/* Makes what is copied of code of @size bytes that has these positions. Returns where its instructions are copied to. */
+static uint8_t *begin_positions(struct language_code *code, size_t size,
+				const struct v8_position *p, size_t nr)
+{
+	const struct v8_position inlined = { .at = 10, .call = -1 };
+	const uint64_t id = INLINED, word = position_word(&inlined);
+	uint8_t *ret;
+
+	*code = (struct language_code){ .id = CODE, .got = { sizeof(id), NATIVE_PART_BYTES } };
+	memcpy(code->shorts[0], &id, sizeof(id));
+	memcpy(code->shorts[1], &word, sizeof(word));
+	code->words[NATIVE_KIND] = NATIVE_MACHINE;
+	code->words[NATIVE_CODE_FUNCTION] = OWN;
+	code->words[NATIVE_CODE_INLINED] = 1;
+	code->words[NATIVE_CODE_EXITS] = size;
+	code->words[NATIVE_CODE_SIZE] = size;
+	ret = write_positions(code->table, p, nr);
+	code->got[2] = (uint32_t)(ret - code->table);
+	return ret;
 }
 
 /* Takes apart code of @size bytes, of which the first ones were copied. @calls: only calls have positions. */
 static void make_positions(size_t size, bool calls, struct language_function *ret)
 {
-	const struct v8_position inlined = { .at = 10, .call = -1 };
-	const uint64_t id = INLINED, word = position_word(&inlined);
 	static struct language_code code;
-	uint8_t *to;
+	uint8_t *to =
+		begin_positions(&code, size, positions, sizeof(positions) / sizeof(*positions));
 
-	code = (struct language_code){ .id = CODE, .got = { sizeof(id), NATIVE_PART_BYTES } };
-	memcpy(code.shorts[0], &id, sizeof(id));
-	memcpy(code.shorts[1], &word, sizeof(word));
-	code.words[NATIVE_KIND] = NATIVE_MACHINE;
-	code.words[NATIVE_CODE_FUNCTION] = OWN;
-	code.words[NATIVE_CODE_INLINED] = 1;
-	code.words[NATIVE_CODE_EXITS] = size;
-	code.words[NATIVE_CODE_SIZE] = size;
 	code.words[NATIVE_CODE_BYTES] = CODE_BYTES;
-	to = write_positions(code.table);
-	code.got[2] = (uint32_t)(to - code.table);
 	memset(to, NOTHING, CODE_BYTES);
 	for (size_t i = 1; calls && i < sizeof(positions) / sizeof(*positions); i++)
 		memcpy(to + positions[i].offset, (const uint8_t[]){ CALLS, 9, 0, 0, 0 }, 5);
@@ -505,6 +515,71 @@ TEST(where_only_calls_have_positions_other_instructions_are_not_told)
 		EXPECT_EQ(-1, parts[1].at);
 	}
 	release(&f);
+}
+
+/* Code of the middle compiler: two of its operations are no instructions. */
+static const struct v8_position operations[] = {
+	{ .offset = 4, .at = 1, .call = -1 },	{ .offset = 4, .at = 1, .call = -1 },
+	{ .offset = 10, .at = 20, .call = 0 },	{ .offset = 20, .at = 20, .call = 0 },
+	{ .offset = 30, .at = 12, .call = -1 }, { .offset = 40, .at = 13, .call = -1 },
+};
+
+/* Takes apart code of that compiler that has the first @nr operations, but for the first @without. */
+static void make_operations(size_t without, size_t nr, struct language_function *ret)
+{
+	static struct language_code code;
+	const uint8_t *end = begin_positions(&code, CODE_BYTES, operations + without, nr - without);
+
+	code.words[NATIVE_CODE_MIDDLE] = 1;
+	if (v8_function(v8_version(13, 6), &code, (size_t)(end - (uint8_t *)&code), ret))
+		abort();
+}
+
+TEST(code_of_the_middle_compiler_is_of_one_operation_after_the_other)
+{
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+
+	make_operations(0, 6, &f);
+	for (int at = 10; at < 20; at++) {
+		ASSERT_EQ(2, expand(&f, at, 0, parts));
+		EXPECT_EQ(INLINED, parts[0].id);
+		EXPECT_EQ(20, parts[0].at);
+		EXPECT_EQ(OWN, parts[1].id);
+		EXPECT_EQ(10, parts[1].at);
+	}
+	ASSERT_EQ(1, expand(&f, 30, 0, parts));
+	EXPECT_EQ(OWN, parts[0].id);
+	EXPECT_EQ(12, parts[0].at);
+	/* A call that has no state is of the operation in front of where it returns to. */
+	ASSERT_EQ(1, expand(&f, 40, NATIVE_RETURN, parts));
+	EXPECT_EQ(12, parts[0].at);
+	/* Between operations of two functions there are moves that may be of either; what is behind all is of any. */
+	for (int at = 20; at < 30; at++) {
+		ASSERT_EQ(2, expand(&f, at, 0, parts));
+		EXPECT_EQ(CODE, parts[0].id);
+		EXPECT_EQ(-1, parts[1].at);
+	}
+	ASSERT_EQ(2, expand(&f, 40, 0, parts));
+	EXPECT_EQ(CODE, parts[0].id);
+	release(&f);
+}
+
+TEST(code_of_the_middle_compiler_without_all_positions_is_not_told)
+{
+	struct language_part parts[LANGUAGE_PARTS];
+	struct language_function f;
+
+	/* As it is if only calls have one, or none of an inlined function has. */
+	for (size_t i = 0; i < 2; i++) {
+		make_operations(i ? 0 : 1, i ? 2 : 6, &f);
+		for (int at = 0; at < CODE_BYTES; at++) {
+			ASSERT_EQ(2, expand(&f, at, 0, parts));
+			EXPECT_EQ(CODE, parts[0].id);
+			EXPECT_EQ(-1, parts[1].at);
+		}
+		release(&f);
+	}
 }
 
 /* ---- Tables that were not copied whole ---- */

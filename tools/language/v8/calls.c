@@ -13,6 +13,9 @@
  * Then an instruction between two positions of the same inlined call is of that call. That it is so, shows code
  * itself: otherwise there is a call between any two positions.
  *
+ * The middle compiler (Maglev) makes code of one operation after the other, and then writes the position of each. What
+ * is made between two operations, as moves of registers, has none. What operations do seldom is made behind all of them.
+ *
  * All of it was copied from the memory of a process, which may hold anything.
  */
 #include <string.h>
@@ -128,6 +131,23 @@ static bool has_detail(const struct v8_code *c, const struct block_marks *b)
 		gone |= e.flow != FLOW_NEXT && e.flow != FLOW_BRANCH;
 	}
 	return false;
+}
+
+/*
+ * Returns whether each operation has a position, also one of which no instruction is made: two are at the same
+ * offset then, as those of a function's arguments are. Calls are not.
+ */
+static bool has_operations(const struct v8_code *c)
+{
+	for (size_t i = 1; i < c->nr_positions; i++)
+		if (c->positions[i].offset == c->positions[i - 1].offset)
+			return true;
+	return false;
+}
+
+void v8_find_operations(struct v8_code *c)
+{
+	c->detailed = has_operations(c) && all_have_positions(c);
 }
 
 void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits, bool whole)

@@ -243,13 +243,14 @@ static struct v8_code *make_machine(const struct language_code *code, const void
 		c->calls[c->nr_calls] = make_call(code->shorts[1] + c->nr_calls * NATIVE_PART_BYTES,
 						  code->shorts[0], w[NATIVE_CODE_INLINED],
 						  c->function);
-	if (w[NATIVE_CODE_MIDDLE])
+	if (w[NATIVE_CODE_MIDDLE]) {
 		v8_take_calls(c, code->table + code->got[2], w[NATIVE_CODE_BYTES],
 			      w[NATIVE_CODE_CHECKS]);
-	/* What is behind a position is of it only as the last compiler makes its code. */
-	else if (w[NATIVE_CODE_EXITS] <= INT32_MAX)
+		v8_find_operations(c);
+	} else if (w[NATIVE_CODE_EXITS] <= INT32_MAX) {
 		v8_find_calls(c, code->table + code->got[2], w[NATIVE_CODE_BYTES],
 			      w[NATIVE_CODE_EXITS], w[NATIVE_CODE_BYTES] == w[NATIVE_CODE_SIZE]);
+	}
 	last = last_of_cut(code, c);
 	if (last)
 		last->returns = 0;

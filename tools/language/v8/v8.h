@@ -244,6 +244,9 @@ struct v8_position v8_position(uint64_t word);
  */
 void v8_find_calls(struct v8_code *c, const uint8_t *code, size_t size, size_t exits, bool whole);
 
+/* As v8_find_calls(), of code of the middle compiler, in which positions tell nothing about calls. */
+void v8_find_operations(struct v8_code *c);
+
 /**
  * struct v8_copied_states - what was copied of machine code of where its calls return to
  * @version: the version.
