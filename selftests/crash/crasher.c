@@ -311,6 +311,42 @@ static void map_pieces(long number)
 	close(fd);
 }
 
+/* Opens a new copy of this program that no folder has any more. Its name is short, as above. */
+static int open_removed(void)
+{
+	char path[] = "/tmp/XXXXXX", buf[65536];
+	const int from = open("/proc/self/exe", O_RDONLY | O_CLOEXEC), to = mkstemp(path);
+	ssize_t n;
+
+	if (from < 0 || to < 0)
+		exit(77);
+	while ((n = read(from, buf, sizeof(buf))) > 0)
+		if (write(to, buf, n) != n)
+			exit(77);
+	close(from);
+	unlink(path);
+	return to;
+}
+
+/*
+ * Maps a removed file as code: its first page, and behind it another page so many times. All of them are to
+ * be in the core file, as nothing else has them.
+ */
+static void map_removed_pieces(long number)
+{
+	const int fd = open_removed(), filter = open("/proc/self/coredump_filter", O_WRONLY);
+	char *at = mmap(NULL, (number + 1) << 12, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	if (at == MAP_FAILED || write(filter, "0x37", 4) != 4)
+		exit(77);
+	for (long i = 0; i <= number; i++)
+		if (mmap(at + (i << 12), 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE | MAP_FIXED, fd,
+			 i ? 4096 : 0) == MAP_FAILED)
+			exit(77);
+	close(filter);
+	close(fd);
+}
+
 FN static void *waits(void *arg)
 {
 	*(volatile int *)arg = (int)syscall(SYS_gettid);
@@ -352,6 +388,8 @@ int main(int argc, char **argv)
 		use_10_gib();
 	if (getenv("CRASHER_MAPS_PIECES"))
 		map_pieces(atol(getenv("CRASHER_MAPS_PIECES")));
+	if (getenv("CRASHER_MAPS_REMOVED"))
+		map_removed_pieces(atol(getenv("CRASHER_MAPS_REMOVED")));
 	begin_others();
 	for (size_t i = 0; i < sizeof(ways) / sizeof(*ways); i++)
 		if (argc > 1 && !strcmp(argv[1], ways[i].name))

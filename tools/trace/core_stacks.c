@@ -34,6 +34,7 @@
 #define MAX_VDSO (1u << 20)
 #define MAX_STACKS (256u << 20) /* bytes of stacks that are compared with each other at a time */
 #define PAGE 4096ull
+#define PUT 1 /* a module was put together */
 
 struct dump {
 	const struct trace_opts *opts;
@@ -43,6 +44,7 @@ struct dump {
 	struct images given; /* the file that the user names */
 	struct image **files; /* the file of each of core->maps, or NULL */
 	size_t *firsts; /* for each of core->maps the index of its module's first mapping */
+	int *put; /* at a module's first mapping: PUT, or why it was not put together; 0: not tried */
 	uint64_t together; /* bytes of modules that were put together */
 	struct shstk_space *space;
 	struct shstk_symbols *symbols;
@@ -61,7 +63,8 @@ static int find_firsts(struct dump *d)
 	const struct core_map *maps = d->core->maps;
 
 	d->firsts = calloc(d->core->nr_maps + 1, sizeof(*d->firsts));
-	if (!d->firsts)
+	d->put = calloc(d->core->nr_maps + 1, sizeof(*d->put));
+	if (!d->firsts || !d->put)
 		return -ENOMEM;
 	for (size_t i = 1; i < d->core->nr_maps; i++) {
 		bool same = maps[i].offset && !strcmp(maps[i - 1].path, maps[i].path);
@@ -151,38 +154,64 @@ static uint64_t readable(const struct core *core, const struct core_segment *s)
 	return core->memory < 0 ? s->held : s->end - s->start;
 }
 
-/* Adds all parts of a module that the core file holds, as they lay in memory. */
-static int add_from_core(struct dump *d, size_t i)
+/* Returns the last mapping of the module whose first one is @first. */
+static size_t find_last(const struct dump *d, size_t first)
+{
+	size_t last = first;
+
+	while (last + 1 < d->core->nr_maps && d->firsts[last + 1] == first)
+		last++;
+	return last;
+}
+
+/*
+ * Adds all parts that the core file holds of the module whose first mapping is @first, as they lay in
+ * memory.
+ */
+static int put_together(struct dump *d, size_t first)
 {
 	const struct core *core = d->core;
-	size_t first = d->firsts[i], last = i;
-	uint64_t lo = core->maps[first].start, size;
-	const struct core_segment *s;
+	const size_t last = find_last(d, first);
+	const uint64_t lo = core->maps[first].start, size = core->maps[last].end - lo;
 	uint8_t *bytes;
 	int err;
 
-	s = core_segment(core, core->maps[i].start);
-	if (!s || core->maps[first].offset || readable(core, s) != s->end - s->start)
-		return -ENOENT;
-	while (last + 1 < core->nr_maps && core->maps[last + 1].offset &&
-	       !strcmp(core->maps[last + 1].path, core->maps[i].path))
-		last++;
-	size = core->maps[last].end - lo;
 	if (!may_put_together(d, size))
 		return -EFBIG;
 	bytes = mmap(NULL, size, PROT_READ | PROT_WRITE,
 		     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (bytes == MAP_FAILED)
 		return -ENOMEM;
-	for (; first <= last; first++) {
-		const struct core_map *m = &core->maps[first];
+	for (size_t i = first; i <= last; i++) {
+		const struct core_map *m = &core->maps[i];
+		const struct core_segment *s = core_segment(core, m->start);
 
-		s = core_segment(core, m->start);
 		if (s && s->start == m->start && s->end == m->end)
 			core_read(core, m->start, bytes + (m->start - lo), readable(core, s));
 	}
 	err = shstk_space_add_image(d->space, bytes, size, lo);
 	munmap(bytes, size);
+	return err;
+}
+
+/*
+ * Adds the module of mapping @i from what the core file holds. This is done once for all mappings of
+ * the module, which may be many thousand.
+ */
+static int add_from_core(struct dump *d, size_t i)
+{
+	const struct core *core = d->core;
+	const size_t first = d->firsts[i];
+	const struct core_segment *s;
+	int err;
+
+	if (d->put[first])
+		return d->put[first] == PUT ? 0 : d->put[first];
+	s = core_segment(core, core->maps[i].start);
+	if (!s || core->maps[first].offset || readable(core, s) != s->end - s->start)
+		return -ENOENT;
+	err = put_together(d, first);
+	d->put[first] = err ? err : PUT;
 	return err;
 }
 
@@ -856,6 +885,7 @@ int trace_core_threads(const struct trace_opts *opts, struct core *core,
 	interpreted_deinit(&d.interpreted);
 	free(d.files);
 	free(d.firsts);
+	free(d.put);
 	shstk_symbols_destroy(d.symbols);
 	shstk_space_destroy(d.space);
 	jit_destroy(d.jit);
