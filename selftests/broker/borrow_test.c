@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -184,6 +185,24 @@ TEST(an_answer_with_two_descriptors_is_none_and_leaves_none)
 	ASSERT_TRUE(send_two(ends[0], &reply));
 	EXPECT_EQ(-EPROTO, broker_receive(ends[1], &reply));
 	EXPECT_EQ(next, next_number());
+}
+
+/* Without a number for the descriptor that comes with an answer, that is what is wrong, not the broker. */
+TEST(an_answer_whose_descriptor_has_no_room_says_so)
+{
+	struct broker_reply reply = { .version = BROKER_VERSION };
+	struct rlimit limit, none;
+	int ends[2], got;
+
+	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_SEQPACKET, 0, ends));
+	ASSERT_TRUE(broker_answer(ends[0], &reply, dup(STDIN_FILENO)));
+	ASSERT_EQ(0, getrlimit(RLIMIT_NOFILE, &limit));
+	none = (struct rlimit){ (rlim_t)next_number(), limit.rlim_max };
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &none));
+	got = broker_receive(ends[1], &reply);
+	ASSERT_EQ(0, setrlimit(RLIMIT_NOFILE, &limit));
+	EXPECT_EQ(-EMFILE, got);
+	EXPECT_STREQ(strerror(EMFILE), borrow_error(got));
 }
 
 /* The errors of answers are errnos, so that no descriptor is made of one. */

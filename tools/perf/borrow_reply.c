@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* borrow_reply.c - what goes over the broker's sockets. See borrow_reply.h. */
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -86,6 +87,25 @@ static ssize_t receive(int socket, struct msghdr *msg)
 	return n;
 }
 
+/*
+ * Returns why a message that is no answer is none. The kernel hands over no descriptor to who has no number
+ * left for it, and only says that something is missing.
+ */
+static int lacks(int socket, ssize_t size, const struct msghdr *msg)
+{
+	int fd;
+
+	if (!size)
+		return -EPIPE;
+	if (!(msg->msg_flags & MSG_CTRUNC) || CMSG_FIRSTHDR(msg))
+		return -EPROTO;
+	fd = fcntl(socket, F_DUPFD_CLOEXEC, 0);
+	if (fd < 0)
+		return -errno;
+	close(fd);
+	return -EPROTO;
+}
+
 int broker_receive(int socket, struct broker_reply *ret)
 {
 	struct iovec vec = { .iov_base = ret, .iov_len = sizeof(*ret) };
@@ -118,5 +138,5 @@ int broker_receive(int socket, struct broker_reply *ret)
 		return ret->error ? -ret->error : fd < 0 ? 0 : fd;
 	if (fd >= 0)
 		close(fd);
-	return n ? -EPROTO : -EPIPE;
+	return lacks(socket, n, &msg);
 }

@@ -27,7 +27,7 @@ bool broker_answer(int socket, struct broker_reply *reply, int ret);
 
 /*
  * Receives a reply. Returns the descriptor that came with it; 0 if the reply has BROKER_DONE; or a
- * negative errno.
+ * negative errno: -EMFILE if this process has no number for that descriptor.
  */
 int broker_receive(int socket, struct broker_reply *ret);
 
