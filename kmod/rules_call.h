@@ -12,8 +12,8 @@
 struct file;
 
 /*
- * These functions are in rules.c; rules_call_cuts() below is in rules_cut.c. Each returns 0 or a
- * negative errno; uapi/linux/shstk_rules.h says which.
+ * These functions are in rules.c; rules_call_cuts() below is in rules_cut.c, and rules_call_users()
+ * in rules_users.c. Each returns 0 or a negative errno; uapi/linux/shstk_rules.h says which.
  */
 int rules_call_info(struct shstk_rules_info *arg);
 int rules_call_load(const struct shstk_rules_load *arg);
@@ -36,5 +36,7 @@ void rules_misses_exit(void);
 void rules_forget_miss(const void *key);
 
 int rules_call_cuts(struct shstk_rules_cuts *arg);
+int rules_call_users(const struct shstk_rules_users *arg);
+void rules_users_exit(void);
 
 #endif /* USHSTK_RULES_CALL_H */

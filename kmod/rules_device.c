@@ -20,6 +20,7 @@ union argument {
 	struct shstk_rules_drop drop;
 	struct shstk_rules_list list;
 	struct shstk_rules_cuts cuts;
+	struct shstk_rules_users users;
 };
 
 static_assert(sizeof(struct shstk_rules_header) == 32);
@@ -29,6 +30,8 @@ static_assert(sizeof(struct shstk_rules_drop) == 8);
 static_assert(sizeof(struct shstk_rules_list) == 80);
 static_assert(sizeof(struct shstk_rules_miss) == 16);
 static_assert(sizeof(struct shstk_rules_cuts) == 56);
+static_assert(sizeof(struct shstk_rules_range) == 12);
+static_assert(sizeof(struct shstk_rules_users) == 16);
 
 /* The ioctls of the device. */
 static const struct ioctl_call calls[] = {
@@ -38,6 +41,7 @@ static const struct ioctl_call calls[] = {
 	{ SHSTK_RULES_LIST, sizeof(struct shstk_rules_list) },
 	{ SHSTK_RULES_MISS, sizeof(struct shstk_rules_miss) },
 	{ SHSTK_RULES_CUTS, sizeof(struct shstk_rules_cuts) },
+	{ SHSTK_RULES_USERS, sizeof(struct shstk_rules_users) },
 };
 
 /* Makes the call number @nr. Returns 0 or a negative errno. */
@@ -54,6 +58,8 @@ static int dispatch(unsigned int nr, union argument *arg)
 		return rules_call_list(&arg->list);
 	case _IOC_NR(SHSTK_RULES_CUTS):
 		return rules_call_cuts(&arg->cuts);
+	case _IOC_NR(SHSTK_RULES_USERS):
+		return rules_call_users(&arg->users);
 	}
 	return -ENOTTY;
 }
@@ -128,4 +134,5 @@ void rules_exit(void)
 	misc_deregister(&rules_device);
 	rules_misses_exit();
 	rules_files_exit();
+	rules_users_exit();
 }

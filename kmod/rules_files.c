@@ -34,6 +34,7 @@
 #include "compat.h"
 #include "rules_call.h"
 #include "rules_files.h"
+#include "rules_share.h"
 
 /*
  * Size of the first hash, as a power of 2, and by how much a hash is enlarged (4 times) when there
@@ -248,8 +249,8 @@ static void set_table(struct ruled_file *r, struct rules_table *table)
 		kvfree_rcu(old, rcu);
 }
 
-/* Returns the sums for all files of @owner except @except. */
-static struct rules_sums sums_of(kuid_t owner, const struct ruled_file *except)
+/* Returns the sums for all files of owners who count as @user, except @except. */
+static struct rules_sums sums_of(kuid_t user, const struct ruled_file *except)
 {
 	const struct rules_table *t;
 	struct rules_sums ret = {};
@@ -258,7 +259,7 @@ static struct rules_sums sums_of(kuid_t owner, const struct ruled_file *except)
 	rcu_read_lock();
 	list_for_each_entry_rcu(r, &all_files, all) {
 		t = rcu_dereference(r->table);
-		if (!t || r == except || !uid_eq(r->owner, owner))
+		if (!t || r == except || !uid_eq(rules_counted_user(r->owner), user))
 			continue;
 		ret.tables++;
 		ret.bytes += t->bytes;
@@ -280,7 +281,7 @@ static bool has_share(const struct ruled_file *r, const struct rules_table *t, u
 	if (r == &vdso || uid_eq(r->owner, GLOBAL_ROOT_UID))
 		return true;
 	if (s.tables >= tables || s.bytes + t->bytes > bytes)
-		s = sums_of(r->owner, r);
+		s = sums_of(rules_counted_user(r->owner), r);
 	return s.tables < tables && s.bytes + t->bytes <= bytes;
 }
 

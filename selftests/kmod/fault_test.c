@@ -258,6 +258,16 @@ static int ask_cuts(void)
 	return of(ioctl(rules_fd, SHSTK_RULES_CUTS, &arg));
 }
 
+static int tell_users(void)
+{
+	return rules_count_as(rules_fd, 1000, 10, 1);
+}
+
+static void take_users_back(void)
+{
+	rules_count_as(rules_fd, 0, 0, 0);
+}
+
 static int ask_miss(void)
 {
 	struct shstk_rules_miss arg;
@@ -325,6 +335,7 @@ static const struct call rules_calls[] = {
 	{ "drop all tables", have_table, drop_tables, NULL, 0, 0 },
 	{ "list tables", have_table, list_tables, NULL, 0, 0 },
 	{ "ask what there is", NULL, ask_info, NULL, 0, 0 },
+	{ "say whose ids are whose", NULL, tell_users, take_users_back, 0, 0 },
 	{ "ask where chains ended", NULL, ask_cuts, NULL, ENOENT, 0 },
 	{ "ask for a file without a table", have_missed, ask_miss, end_missed, 0, EAGAIN },
 	{ "ask where none is", NULL, ask_miss, NULL, EAGAIN, 0 },

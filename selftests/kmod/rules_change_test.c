@@ -23,6 +23,7 @@
 #define LIMIT "/sys/module/shstk_perf/parameters/rules_limit"
 #define MANY 4000
 #define SOME_USER 1234
+#define FURTHER 300000 /* another id of that user */
 #define PATIENCE 300000 /* ms */
 #define FILE_BYTES 2048 /* least bytes that are counted for a file */
 #define FEW 40
@@ -395,22 +396,113 @@ static int loaded_of(uid_t owner)
 	return nr;
 }
 
-/* Tests the share of a user. There is room for a bit more than sixteen tables. */
-static void test_share(void)
+/* Makes room for a bit more than sixteen tables. Returns how much there was. */
+static unsigned long limit_room(void)
 {
-	struct shstk_rules_info info = { 0 }, one = { 0 };
-	int fd = make_file(FOLDER "/one"), user, other, root;
+	struct shstk_rules_info info = { 0 };
+	int fd = make_file(FOLDER "/one");
 
 	rules_load(device, fd);
-	ioctl(device, SHSTK_RULES_INFO, &one);
+	ioctl(device, SHSTK_RULES_INFO, &info);
 	rules_drop(device, fd);
 	close(fd);
-	ioctl(device, SHSTK_RULES_INFO, &info);
-	write_limit((unsigned long)one.bytes * 16 + 16);
+	write_limit((unsigned long)info.bytes * 16 + 16);
+	return (unsigned long)info.limit;
+}
+
+/* Tests the share of a user who has two ids, and what both have if nobody says whose they are. */
+static void test_further_ids(void)
+{
+	const unsigned long limit = limit_room();
+	int told = rules_count_as(device, FURTHER, 2, SOME_USER);
+	int user = loaded_of(SOME_USER), further = loaded_of(FURTHER),
+	    next = loaded_of(FURTHER + 1);
+	int other = loaded_of(FURTHER + 2), again;
+
+	ksft_test_result(!told && user == 4 && !further && !next,
+			 "a user's further ids have no share of their own: %d, %d and %d\n", user,
+			 further, next);
+	ksft_test_result(other == 4, "and the id behind them has one: %d\n", other);
+	rules_drop_all(device);
+	further = loaded_of(FURTHER + 1);
+	user = loaded_of(SOME_USER);
+	ksft_test_result(further == 4 && !user, "nor the user one beside them: %d and %d\n",
+			 further, user);
+	told = rules_count_as(device, 0, 0, 0);
+	user = loaded_of(SOME_USER);
+	again = loaded_of(FURTHER);
+	ksft_test_result(!told && user == 4 && again == 4,
+			 "what was told can be taken back: %d and %d\n", user, again);
+	write_limit(limit);
+	rules_drop_all(device);
+}
+
+/* Says which ids count as others, with all that may be wrong. Returns 0 or an errno. */
+static int count_ranges(const struct shstk_rules_range *range, uint32_t nr, uint32_t reserved)
+{
+	struct shstk_rules_users arg = {
+		.ranges = (uintptr_t)range,
+		.nr = nr,
+		.reserved = reserved,
+	};
+
+	return ioctl(device, SHSTK_RULES_USERS, &arg) ? errno : 0;
+}
+
+/* Returns how two ranges are taken: 0 or an errno. */
+static int count_two(uint32_t first, uint32_t nr, uint32_t second)
+{
+	const struct shstk_rules_range two[] = { { first, nr, 1 }, { second, 1, 1 } };
+
+	return count_ranges(two, 2, 0);
+}
+
+/* Tests bad ranges of ids, one field at a time, of which none is taken. */
+static void test_bad_ranges(void)
+{
+	const struct shstk_rules_range good = { FURTHER, 2, SOME_USER };
+	const uint32_t none = UINT32_MAX;
+	const unsigned long limit = limit_room();
+	int user, further, err = count_ranges(&good, 1, 0);
+
+	ksft_test_result(!err && count_ranges(&good, 1, 1) == EINVAL,
+			 "a reserved field that is not 0 is EINVAL\n");
+	ksft_test_result(count_ranges(NULL, 1, 0) == EFAULT &&
+				 count_ranges(&good, SHSTK_RULES_MAX_RANGES + 1, 0) == EINVAL &&
+				 count_ranges(&good, none, 0) == EINVAL,
+			 "ranges that are not there are EFAULT, too many EINVAL\n");
+	ksft_test_result(rules_count_as(device, 0, 2, SOME_USER) == EINVAL &&
+				 rules_count_as(device, FURTHER, 2, 0) == EINVAL &&
+				 rules_count_as(device, FURTHER, 2, none) == EINVAL,
+			 "root counts as nobody, and nobody as root\n");
+	ksft_test_result(rules_count_as(device, none, 1, SOME_USER) == EINVAL &&
+				 rules_count_as(device, 2, none - 1, SOME_USER) == EINVAL &&
+				 rules_count_as(device, 2, none, SOME_USER) == EINVAL,
+			 "ids that there are not are EINVAL\n");
+	ksft_test_result(count_two(10, 5, 14) == EINVAL && count_two(10, 5, 9) == EINVAL &&
+				 count_two(10, 0, 20) == EINVAL,
+			 "so are ranges in another order, and with ids of each other or none\n");
+	user = loaded_of(SOME_USER);
+	further = loaded_of(FURTHER);
+	ksft_test_result(user == 4 && !further, "and what was told before holds: %d and %d\n", user,
+			 further);
+	ksft_test_result(!rules_count_as(device, 1, none - 1, SOME_USER) && !count_two(10, 5, 15) &&
+				 !rules_count_as(device, 0, 0, 0),
+			 "up to the greatest id, and side by side, they are taken\n");
+	write_limit(limit);
+	rules_drop_all(device);
+}
+
+/* Tests the share of a user. */
+static void test_share(void)
+{
+	const unsigned long limit = limit_room();
+	int user, other, root;
+
 	user = loaded_of(SOME_USER);
 	other = loaded_of(SOME_USER + 1);
 	root = loaded_of(0);
-	write_limit((unsigned long)info.limit);
+	write_limit(limit);
 	ksft_test_result(user == 4 && other == 4,
 			 "a user's files have a fourth of the room: %d and %d\n", user, other);
 	ksft_test_result(root == 8, "and root's what is left: %d\n", root);
@@ -532,7 +624,7 @@ int main(void)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(28);
+	ksft_set_plan(39);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -550,6 +642,8 @@ int main(void)
 	test_overlay();
 	test_many();
 	test_share();
+	test_further_ids();
+	test_bad_ranges();
 	test_race();
 	test_old_callers();
 	rules_drop_all(device);

@@ -34,6 +34,7 @@
 #define PATIENCE 300 /* seconds; used up only by a failure */
 #define NR_FILES 4
 #define DEPTH 20
+#define MOST_RANGES 20
 #define MOST_ERRNO 134
 
 static int device;
@@ -170,8 +171,28 @@ union argument {
 	struct shstk_rules_list list;
 	struct shstk_rules_miss miss;
 	struct shstk_rules_cuts cuts;
+	struct shstk_rules_users users;
 	uint64_t word[32];
 };
+
+static struct shstk_rules_range ranges[MOST_RANGES];
+
+/* Makes ranges of ids, which are in order if nothing happens to them. */
+static void fill_ranges(void)
+{
+	uint32_t at = 1;
+
+	for (unsigned int i = 0; i < MOST_RANGES; i++) {
+		ranges[i] = (struct shstk_rules_range){ at, 1 + (uint32_t)rnd(9), 1 };
+		at += ranges[i].nr + (uint32_t)rnd(3);
+	}
+	if (!rnd(4))
+		ranges[rnd(MOST_RANGES)].first = (uint32_t)(random64() >> rnd(64));
+	if (!rnd(4))
+		ranges[rnd(MOST_RANGES)].nr = (uint32_t)(random64() >> rnd(64));
+	if (!rnd(4))
+		ranges[rnd(MOST_RANGES)].user = (uint32_t)(random64() >> rnd(64));
+}
 
 static unsigned int fill(union argument *arg, int *opened)
 {
@@ -192,6 +213,11 @@ static unsigned int fill(union argument *arg, int *opened)
 		arg->cuts.index = (uint32_t)(rnd(4) ? rnd(70) : random64());
 		return SHSTK_RULES_CUTS;
 	case 5:
+		fill_ranges();
+		arg->users.ranges = (uintptr_t)ranges;
+		arg->users.nr = (uint32_t)(rnd(16) ? rnd(MOST_RANGES + 1) : random64());
+		return SHSTK_RULES_USERS;
+	case 6:
 		for (unsigned int i = 0; i < 32; i++)
 			arg->word[i] = random64() >> rnd(64);
 		return (unsigned int)_IOC(rnd(4), rnd(8) ? SHSTK_RULES_IOC : rnd(256),

@@ -49,6 +49,7 @@
 #define STRANGER 1000
 #define OTHER_STRANGER 2000
 #define SUBORDINATE 100000
+#define FURTHER 200000
 #define LEASED "/tmp/rules_miss_leased"
 #define AGAIN 20 /* tries; misses are kept for two seconds, perhaps too short */
 #define CALL_MS 40000 /* for a call that must not wait; a lease is broken after 45 s */
@@ -1085,6 +1086,15 @@ static void work_subordinate(int ready)
 	be_worker(next_worker, open_memfd);
 }
 
+/* Works by one of the ids that count as the stranger, outside of any namespace of the stranger's. */
+static void work_further(int ready)
+{
+	become(FURTHER + next_id);
+	if (write(ready, "", 1) != 1)
+		_exit(1);
+	be_worker(next_worker, open_memfd);
+}
+
 static void work_other(int ready)
 {
 	become(OTHER_STRANGER);
@@ -1137,19 +1147,17 @@ static void end_worker(struct worker *w)
 }
 
 /*
- * Tests that processes of two subordinate ids, which could fill all places, have the places of one
- * user, whoever made their user namespace. Misses are kept for two seconds, so the places are read
- * until they were full in time.
+ * Returns the most places that processes of two ids had at a time, which could fill all. Misses are kept
+ * for two seconds, so the places are read until they were full in time.
  */
-static void test_places(uid_t owner)
+static unsigned int places_of(void (*work)(int ready), bool maps)
 {
 	struct worker w[WORKERS];
 	unsigned int nr = 0, most = 0, of_other, first;
 
-	next_owner = owner;
 	for (int i = 0; i < WORKERS; i++) {
 		next_id = 1 + (uid_t)i % 2;
-		start_worker(&w[i], work_subordinate, true);
+		start_worker(&w[i], work, maps);
 	}
 	for (int i = 0; i < TURNS && nr < OF_USER; i++) {
 		forget_all();
@@ -1161,10 +1169,30 @@ static void test_places(uid_t owner)
 	}
 	for (int i = 0; i < WORKERS; i++)
 		end_worker(&w[i]);
+	return most;
+}
+
+/* Tests that two subordinate ids have the places of one user, whoever made their user namespace. */
+static void test_places(uid_t owner)
+{
+	unsigned int most;
+
+	next_owner = owner;
+	most = places_of(work_subordinate, true);
 	next_owner = STRANGER;
 	ksft_test_result(most == OF_USER,
 			 "ids of a namespace of user %u have the places of one user: %u\n", owner,
 			 most);
+}
+
+/* Tests that ids which were told to be a user's have the places of one user outside of a namespace, too. */
+static void test_further_places(void)
+{
+	int told = rules_count_as(device, FURTHER, 3, STRANGER);
+	unsigned int most = places_of(work_further, false);
+
+	ksft_test_result(!told && most == OF_USER,
+			 "a user's further ids have the places of one user: %u\n", most);
 }
 
 /* Returns in how many files of the file system of /tmp chains ended, and in how many of others. */
@@ -1197,8 +1225,8 @@ static bool has_half(struct worker *w, unsigned int *nr, unsigned int *others)
 	return *nr >= PLACES / 2 - 1 && *nr <= PLACES / 2 + 1 && *nr + *others == PLACES;
 }
 
-/* Tests two subordinate ids against another user, all with files for more than half of the places. */
-static void test_cuts(void)
+/* Tests two ids of one user against another user, all with files for more than half of the places. */
+static void test_cuts(void (*work)(int ready), bool maps)
 {
 	unsigned int nr = 0, others = 0;
 	struct worker w[3];
@@ -1206,7 +1234,7 @@ static void test_cuts(void)
 
 	for (int i = 0; i < 3; i++) {
 		next_id = 1 + (uid_t)i;
-		start_worker(&w[i], i < 2 ? work_subordinate : work_other, i < 2);
+		start_worker(&w[i], i < 2 ? work : work_other, i < 2 && maps);
 		tell_worker(&w[i], TOUCH_NEW_FILES);
 	}
 	/* By luck it may have half of the places once, on its way to more or less. */
@@ -1301,7 +1329,7 @@ int main(int argc, char **argv)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(21);
+	ksft_set_plan(23);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -1323,7 +1351,10 @@ int main(int argc, char **argv)
 	test_users();
 	test_places(STRANGER);
 	test_places(0);
-	test_cuts();
+	test_cuts(work_subordinate, true);
+	test_further_places();
+	test_cuts(work_further, false);
+	rules_count_as(device, 0, 0, 0);
 	test_marks();
 	test_direction();
 	ksft_finished();

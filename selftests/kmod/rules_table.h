@@ -83,4 +83,16 @@ static inline void rules_drop_all(int device)
 	ioctl(device, SHSTK_RULES_DROP, &arg);
 }
 
+/*
+ * Says that @nr ids from @first on count as @user; @nr of 0: that each id counts as itself. Returns 0
+ * or an errno.
+ */
+static inline int rules_count_as(int device, uint32_t first, uint32_t nr, uint32_t user)
+{
+	struct shstk_rules_range range = { first, nr, user };
+	struct shstk_rules_users arg = { .ranges = (uintptr_t)&range, .nr = nr ? 1 : 0 };
+
+	return ioctl(device, SHSTK_RULES_USERS, &arg) ? errno : 0;
+}
+
 #endif

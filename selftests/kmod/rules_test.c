@@ -123,6 +123,7 @@ static int make_file(const char *path)
 static bool all_refused(void)
 {
 	struct shstk_rules_list list = { 0 };
+	struct shstk_rules_users users = { 0 };
 	struct shstk_rules_miss miss;
 	struct shstk_rules_info info;
 	int fd = open("/proc/self/exe", O_RDONLY);
@@ -130,6 +131,7 @@ static bool all_refused(void)
 	return load_small(fd) == EPERM && drop(fd, 0) == EPERM &&
 	       drop(-1, SHSTK_RULES_DROP_ALL) == EPERM && ioctl(device, SHSTK_RULES_LIST, &list) &&
 	       errno == EPERM && ioctl(device, SHSTK_RULES_MISS, &miss) && errno == EPERM &&
+	       ioctl(device, SHSTK_RULES_USERS, &users) && errno == EPERM &&
 	       !ioctl(device, SHSTK_RULES_INFO, &info) && open(SHSTK_RULES_DEVICE, O_RDWR) < 0 &&
 	       errno == EACCES;
 }

@@ -8,8 +8,13 @@ $(RULES_B)/sandbox_test: selftests/rules/sandbox_test.c tools/rules/confine.c to
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) \
 		-o $@ $(filter %.c,$^)
 $(RULES_B)/running_test: selftests/rules/running_test.c tools/rules/running_files.c tools/rules/mounts.c \
-		tools/rules/confine.c \
+		tools/rules/confine.c tools/rules/subordinate.c \
 		tools/proc/maps.c tools/proc/tasks.c tools/rules/running_files.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) \
+		-o $@ $(filter %.c,$^)
+$(RULES_B)/subordinate_test: selftests/rules/subordinate_test.c tools/rules/subordinate.c \
+		tools/rules/subordinate.h uapi/linux/shstk_rules.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) \
 		-o $@ $(filter %.c,$^)
@@ -22,7 +27,7 @@ $(RULES_B)/fake_device.so: selftests/rules/fake_device.c selftests/rules/build.m
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) -fPIC -shared -o $@ $<
 selftests/rules/serve_test.py: | $(RULES_B)/fake_device.so all
-CHECK += $(RULES_B)/sandbox_test $(RULES_B)/running_test selftests/rules/cache_test.py
+CHECK += $(RULES_B)/sandbox_test $(RULES_B)/running_test $(RULES_B)/subordinate_test selftests/rules/cache_test.py
 # A process of it waits for a file system that does not answer. Whoever sets a uprobe in a library that this process
 # has mapped waits for it, and until then no process of the machine can fork.
 CHECK_ALONE += selftests/rules/serve_test.py

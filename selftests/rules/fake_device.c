@@ -13,6 +13,7 @@
  * FAKE_LATER: a file with a number of 64 bits: by how many seconds clocks are ahead.
  * FAKE_HASTE: factor by which poll() waits less.
  * FAKE_MODULE: a folder in the place of /sys/module/shstk_perf.
+ * FAKE_SUBUID: a file in the place of /etc/subuid.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -163,6 +164,14 @@ static int open_device(void)
 
 /* ---- Functions that replace those of the C library ---- */
 
+/* Returns the file that is in the place of @path. */
+static const char *place_of(const char *path)
+{
+	const char *subuid = getenv("FAKE_SUBUID");
+
+	return subuid && !strcmp(path, "/etc/subuid") ? subuid : path;
+}
+
 int open(const char *path, int flags, ...)
 {
 	mode_t mode = 0;
@@ -175,7 +184,12 @@ int open(const char *path, int flags, ...)
 	}
 	if (!strcmp(path, SHSTK_RULES_DEVICE))
 		return open_device();
-	return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	return (int)syscall(SYS_openat, AT_FDCWD, place_of(path), flags, mode);
+}
+
+int stat(const char *path, struct stat *st)
+{
+	return fstatat(AT_FDCWD, place_of(path), st, 0);
 }
 
 FILE *fopen(const char *path, const char *mode)

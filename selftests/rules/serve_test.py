@@ -28,7 +28,7 @@ from harness import (  # noqa: E402
 SHSTK = os.environ.get('SHSTK') or os.path.join(BUILD, 'shstk')
 FAKE = os.path.join(HERE, 'fake_device.so')
 PROGRAM = '/bin/bash'
-INFO, LOAD, DROP, LIST, CUTS = 0x40, 0x41, 0x42, 0x43, 0x45
+INFO, LOAD, DROP, LIST, CUTS, USERS = 0x40, 0x41, 0x42, 0x43, 0x45, 0x46
 DROP_ALL = 1
 NOBODY = 65534
 MINUTES = 300           # seconds for which the daemon leaves a file alone that failed
@@ -61,6 +61,8 @@ class Device:
         self.full = False       # there is no room until all tables are dropped
         self.listed = []        # names of tables to list
         self.cuts = []          # (dev, ino) of files in which chains ended
+        self.users = []         # what was told of further ids: number of loads before, ranges
+        self.knows_users = True     # the module does
         self.changed = threading.Condition()
         self.env = {**os.environ, 'LD_PRELOAD': FAKE, 'FAKE_DEVICE': self.path, **dict(env)}
         threading.Thread(target=self.accept, daemon=True).start()
@@ -82,14 +84,14 @@ class Device:
             return
         call, arg = message[0], bytearray(message[4:])
         with self.changed:
-            err = self.act(call, arg, fds)
+            err = self.act(call, arg, fds, connection)
             self.changed.notify_all()
         for fd in fds:
             os.close(fd)
         connection.send(struct.pack('<I', err) + arg)
         connection.close()
 
-    def act(self, call, arg, fds):
+    def act(self, call, arg, fds, connection):
         """Does what the call asks for. Returns an errno."""
         if call == LOAD:
             name = bytes(arg[24:56]).rstrip(b'\0').decode()
@@ -113,6 +115,10 @@ class Device:
             dev, ino = self.cuts[at]
             struct.pack_into('<IIQQQQQQ', arg, 0, at + 1, 0,
                              os.major(dev) << 20 | os.minor(dev), ino, 0, 1000 - at, 0, 0)
+        elif call == USERS and self.knows_users:
+            at, nr, reserved = struct.unpack_from('<QII', arg)
+            check(not reserved, 'a reserved field')
+            self.users.append((len(self.loads), ranges_at(connection, at, nr)))
         elif call != INFO:
             return errno.ENOTTY
         return 0
@@ -147,6 +153,13 @@ class Device:
         if self.reader:
             self.reader.close()
         os.unlink(self.path)
+
+
+def ranges_at(connection, at, number):
+    """Returns ranges of ids in the memory of the process at the other end: (first, nr, user)."""
+    pid = struct.unpack_from('=i', connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0]
+    with open(f'/proc/{pid}/mem', 'rb', buffering=0) as memory:
+        return list(struct.iter_unpack('=III', os.pread(memory.fileno(), 12 * number, at)))
 
 
 def receive(connection):
@@ -454,6 +467,50 @@ def full():
         check(dev.await_load(runs, times=3), 'it has stopped')
         got = dev.drops, dev.count(one), dev.count(two)
         check(got == (1, 2, 3), f'it goes on asking: {got}')
+
+
+@test
+def further_ids():
+    """whose further ids are is told before the first table, and again when that changes"""
+    path, one = os.path.join(TMP, 'subuid'), copy('further')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('1234:700000:65536\nroot:5000:10\n')
+    with device(FAKE_SUBUID=path) as dev, daemon(dev):
+        told = [(5000, 10, 5000), (700000, 65536, 1234)]
+        check(dev.users == [(0, told)], dev.users)
+        dev.miss(one)
+        check(dev.await_load(one) and len(dev.users) == 1, f'told again: {dev.users}')
+        with open(path, 'w', encoding='utf-8') as file:
+            file.write('1234:700000:65537\n')
+        os.truncate(one, os.stat(one).st_size + 1)
+        dev.miss(one)
+        check(dev.await_load(one, times=2), 'it has stopped')
+        check([ranges for _, ranges in dev.users] == [told, [(700000, 65537, 1234)]], dev.users)
+        os.unlink(path)
+        os.truncate(one, os.stat(one).st_size + 1)
+        dev.miss(one)
+        check(dev.await_load(one, times=3), 'it has stopped')
+        check([ranges for _, ranges in dev.users][2:] == [[]], dev.users)
+
+
+@test
+def further_ids_unknown():
+    """a module that knows nothing of further ids, or a pipe in the place of their file, ends nothing"""
+    path, one = os.path.join(TMP, 'subuid'), copy('further')
+    os.mkfifo(path)
+    with device(FAKE_SUBUID=path) as dev, daemon(dev) as served:
+        served.await_said('/etc/subuid: ')
+        dev.miss(one)
+        check(dev.await_load(one) and not dev.users, dev.users)
+    os.unlink(path)
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('1234:700000:65536\n')
+    with device(FAKE_SUBUID=path) as dev:
+        dev.knows_users = False
+        with daemon(dev) as served:
+            dev.miss(one)
+            check(dev.await_load(one), 'it was not loaded')
+            check('subuid' not in served.said(), served.said())
 
 
 @contextlib.contextmanager

@@ -27,6 +27,7 @@
 #include "tools/rules/running_files.h"
 #include "tools/rules/daemon.h"
 #include "tools/rules/source.h"
+#include "tools/rules/subordinate.h"
 #include "tools/rules/chain_status.h"
 #include "tools/rules/trust.h"
 #include "tools/shstk.h"
@@ -53,6 +54,7 @@
  * @missed: names of files that walks missed; @nr_missed of them.
  * @nr_missed: number of elements of @missed.
  * @hopeless: files that are left alone.
+ * @subordinate: ids that count as other users.
  * @loaded: number of tables that were loaded.
  * @cached: number of loaded tables that came from the cache.
  * @got: number of tables that were made or found.
@@ -65,6 +67,7 @@ struct daemon {
 	char *missed[MAX_MISSED];
 	unsigned int nr_missed;
 	struct hopeless hopeless;
+	struct subordinate subordinate;
 	uint64_t loaded, cached, got, emptied;
 };
 
@@ -130,6 +133,15 @@ static void note_missed(struct daemon *d, int file, const char *path)
 	close(fd);
 }
 
+/* Tells the kernel which ids count as other users. */
+static void tell_subordinate(struct daemon *d)
+{
+	int err = subordinate_tell(d->device, &d->subordinate);
+
+	if (err)
+		complain("/etc/subuid: %s: further ids of users count as before", strerror(-err));
+}
+
 /* ---- Running programs ---- */
 
 static void serve_file(struct daemon *d, int fd, const char *path);
@@ -170,7 +182,12 @@ static void serve_vdso(struct daemon *d)
 
 static void serve_all(struct daemon *d)
 {
-	struct running all = { .stop = d->source.stop, .use = serve_running, .arg = d };
+	struct running all = {
+		.stop = d->source.stop,
+		.use = serve_running,
+		.arg = d,
+		.subordinate = &d->subordinate,
+	};
 
 	serve_vdso(d);
 	if (running_files(&all) == -ETIMEDOUT)
@@ -314,6 +331,8 @@ static void serve_miss(struct daemon *d)
 	snprintf(link, sizeof(link), "/proc/self/fd/%d", miss.fd);
 	n = readlink(link, path, sizeof(path) - 1);
 	path[n < 0 ? 0 : n] = '\0';
+	/* The file may belong to a user who came since the last miss. */
+	tell_subordinate(d);
 	if (serve_open(d, &file, path)) {
 		note_missed(d, file.fd, path);
 		tell(d, "");
@@ -401,6 +420,7 @@ int rules_serve(int device, int cache, int ready)
 		}
 		if (rules_hooks_off())
 			complain("%s", RULES_HOOKS_OFF);
+		tell_subordinate(d);
 		serve_all(d);
 		serve_missed(d);
 		if (cache >= 0)
@@ -416,6 +436,8 @@ int rules_serve(int device, int cache, int ready)
 		complain("%s", strerror(-err));
 	for (unsigned int i = 0; d && i < d->nr_missed; i++)
 		free(d->missed[i]);
+	if (d)
+		free(d->subordinate.ranges);
 	free(d);
 	return err ? EXIT_FAILED : EXIT_OK;
 }

@@ -35,6 +35,7 @@
 #include "tools/rules/confine.h"
 #include "tools/rules/mounts.h"
 #include "tools/rules/running_files.h"
+#include "tools/rules/subordinate.h"
 #include "tools/shstk.h"
 
 /*
@@ -85,6 +86,7 @@ struct searched_user {
  * @addr: an address at which the process is to execute a file, or 0.
  * @passed: processes of these users are skipped; @nr_passed of them.
  * @nr_passed: number of elements of @passed.
+ * @subordinate: ids that count as other users.
  */
 struct file_search {
 	void *seen;
@@ -101,6 +103,7 @@ struct file_search {
 	uint64_t addr;
 	uid_t passed[MAX_PASSED];
 	unsigned int nr_passed;
+	const struct subordinate *subordinate;
 };
 
 /**
@@ -463,13 +466,13 @@ static uid_t namespace_owner(pid_t pid)
 
 /*
  * Returns the user for whom the process counts. All subordinate ids of a user namespace count as the user
- * who created it, unless that was root.
+ * who created it, unless that was root; so they do outside of it, as far as @known says whose they are.
  */
-static uid_t user_of(pid_t pid)
+static uid_t user_of(pid_t pid, const struct subordinate *known)
 {
 	const uid_t owner = namespace_owner(pid);
 
-	return owner ? owner : started_by(pid);
+	return subordinate_user(known, owner ? owner : started_by(pid));
 }
 
 /* Returns whether a file is executed at an address, as far as one mapping tells. */
@@ -490,7 +493,7 @@ static int search_process(struct file_search *s, pid_t pid)
 	/* From now on, whatever the search waits for belongs to this process. */
 	tell(s->to, &f, -1);
 	s->at = pid;
-	s->uid = f.uid = user_of(pid);
+	s->uid = f.uid = user_of(pid, s->subordinate);
 	for (unsigned int i = 0; i < s->nr_passed; i++)
 		if (s->passed[i] == s->uid)
 			return 0;
@@ -692,7 +695,7 @@ static void forget(struct file_search *s)
 
 int running_files(const struct running *r)
 {
-	struct file_search s = { .addr = r->addr };
+	struct file_search s = { .addr = r->addr, .subordinate = r->subordinate };
 	int err;
 
 	do

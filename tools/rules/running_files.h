@@ -8,6 +8,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+struct subordinate;
+
 /**
  * struct running - what is asked for
  * @pid: only the files of this process; 0 for all processes.
@@ -15,6 +17,7 @@
  * @stop: a descriptor; the search ends when it becomes readable. -1 if there is none.
  * @use: is called once with each file, which it must close, and the name that the kernel shows.
  * @arg: passed to @use.
+ * @subordinate: ids that count as other users; NULL: none.
  * @stuck: receives the child that looked at the last process, if it did not end when it was killed,
  *	because it waits in the kernel; else 0. The caller then waits for it. NULL: nobody does.
  */
@@ -24,6 +27,7 @@ struct running {
 	int stop;
 	void (*use)(void *arg, int fd, const char *path);
 	void *arg;
+	const struct subordinate *subordinate;
 	pid_t *stuck;
 };
 
@@ -37,7 +41,8 @@ struct running {
  * are not mounted any more. So nobody can have @use wait for a file. Processes are skipped about which
  * the kernel tells nothing for a second, or not all within five, or about all of a user's within half a minute;
  * this does not hold for root. Of what @use takes for a process, the first minute is not part of that, nor are
- * the first two minutes for a user. Processes in a user namespace count for the user who created it.
+ * the first two minutes for a user. Processes in a user namespace count for the user who created it, and those of
+ * @r->subordinate for the user there.
  *
  * The caller must have only one thread.
  *

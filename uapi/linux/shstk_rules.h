@@ -33,9 +33,10 @@
  * change, and refuses a memfd that can be written to; SHSTK_RULES_MAX_TABLES; a table also goes
  * when a file that was open for writing is closed; all memory that is kept for a file is counted in
  * bytes. Version 3 added: SHSTK_RULE_SWITCH; callers on another stack at a lower address. Version 4
- * added: SHSTK_RULE_WORD; SHSTK_RULE_STACK and SHSTK_RULE_SWITCH on arm64.
+ * added: SHSTK_RULE_WORD; SHSTK_RULE_STACK and SHSTK_RULE_SWITCH on arm64. Version 5 added:
+ * SHSTK_RULES_USERS.
  */
-#define SHSTK_RULES_ABI 4
+#define SHSTK_RULES_ABI 5
 
 #define SHSTK_RULES_MAGIC 0x314c5552u /* "RUL1" */
 #define SHSTK_RULES_PAGE_SHIFT 12
@@ -199,7 +200,8 @@ struct shstk_rules_info {
  * @fd is not usable. EISDIR, ENODEV: @fd is no regular file. ETXTBSY: the file is open for writing,
  * or is a memfd that is not sealed by F_SEAL_WRITE. ENOSPC: all tables together would exceed
  * rules_limit or SHSTK_RULES_MAX_TABLES. EDQUOT: the files of the file's owner, who is not root,
- * would take more than a fourth of either limit. ENOMEM. EOVERFLOW: 2^32 tables were loaded
+ * and of all who count as the same user by SHSTK_RULES_USERS, would take more than a fourth of
+ * either limit. ENOMEM. EOVERFLOW: 2^32 tables were loaded
  * already. ESTALE: the file was changed since the table was made, or its file system went
  * meanwhile.
  */
@@ -271,7 +273,7 @@ struct shstk_rules_list {
  * user, and at most 8 per process. If 64 are not enough, a user who has fewer takes the place of a
  * user who has more. Users are served in turn. All ids of a user namespace count as the user who
  * created it, or, if root created it, as the id that is root in it, unless that is no id or the
- * machine's root.
+ * machine's root. In any case a user's further ids count as SHSTK_RULES_USERS told.
  *
  * A miss does not hold the file. If the process has ended, the next process that runs the file is
  * reported. Files that cannot be opened are not reported. Neither are files that are not regular,
@@ -317,6 +319,40 @@ struct shstk_rules_cuts {
 	__aligned_u64 no_kind;
 };
 
+#define SHSTK_RULES_MAX_RANGES 65536u
+
+/**
+ * struct shstk_rules_range - user ids that count as one user
+ * @first: the first id; not 0.
+ * @nr: number of ids; not 0.
+ * @user: the user as whom they count; not 0. This one is not looked up again.
+ */
+struct shstk_rules_range {
+	__u32 first;
+	__u32 nr;
+	__u32 user;
+};
+
+/**
+ * struct shstk_rules_users - the argument of SHSTK_RULES_USERS
+ * @ranges: address of the ranges, in ascending order; no id may be in two of them.
+ * @nr: number of ranges, up to SHSTK_RULES_MAX_RANGES.
+ * @reserved: must be 0.
+ *
+ * Says which ids count as another user where users share: in SHSTK_RULES_LOAD, SHSTK_RULES_MISS and
+ * SHSTK_RULES_CUTS. The ids are those of the initial user namespace. Each call replaces what was
+ * told before; @nr of 0 takes it back. Tables that are loaded count by it from then on, and none is
+ * dropped for it.
+ *
+ * Errors: EINVAL: the ranges are too many or not in order, or have an id that there is not, or 0.
+ * ENOMEM.
+ */
+struct shstk_rules_users {
+	__aligned_u64 ranges;
+	__u32 nr;
+	__u32 reserved;
+};
+
 #define SHSTK_RULES_IOC 0xbf /* the same as in linux/shstk.h; the numbers begin at 0x40 */
 #define SHSTK_RULES_INFO _IOR(SHSTK_RULES_IOC, 0x40, struct shstk_rules_info)
 #define SHSTK_RULES_LOAD _IOW(SHSTK_RULES_IOC, 0x41, struct shstk_rules_load)
@@ -324,5 +360,6 @@ struct shstk_rules_cuts {
 #define SHSTK_RULES_LIST _IOWR(SHSTK_RULES_IOC, 0x43, struct shstk_rules_list)
 #define SHSTK_RULES_MISS _IOR(SHSTK_RULES_IOC, 0x44, struct shstk_rules_miss)
 #define SHSTK_RULES_CUTS _IOWR(SHSTK_RULES_IOC, 0x45, struct shstk_rules_cuts)
+#define SHSTK_RULES_USERS _IOW(SHSTK_RULES_IOC, 0x46, struct shstk_rules_users)
 
 #endif /* _UAPI_LINUX_SHSTK_RULES_H */
