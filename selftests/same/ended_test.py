@@ -1,7 +1,9 @@
 #!/usr/bin/python3
 # SPDX-License-Identifier: GPL-2.0-or-later
-"""same_test leaves nothing behind when a signal ends it. Prints KTAP."""
+"""same_test leaves nothing behind when a signal ends it, and after SIGKILL the next run removes what is left.
+Prints KTAP."""
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -39,7 +41,7 @@ def wait_for(holds, what):
 
 
 def end_by(signo, programs):
-    """End same_test by a signal while its program runs, and look at what is left."""
+    """End same_test by a signal while its program runs. Return the folder in which it made its own."""
     folder = make_folder()
     env = dict(os.environ, TMPDIR=folder, PATH=f'{programs}:{os.environ["PATH"]}')
     try:
@@ -47,24 +49,50 @@ def end_by(signo, programs):
                      stdout=subprocess.DEVNULL) as same:
             wait_for(lambda: 'sleep' in processes_in(folder).values(), 'the program runs')
             same.send_signal(signo)
-            equal(same.wait(LIMIT), 128 + signo, 'exit status')
-        wait_for(lambda: not processes_in(folder), 'all processes have ended')
-        equal(os.listdir(folder), [], 'folders that are left')
+            equal(same.wait(LIMIT), -signo if signo == signal.SIGKILL else 128 + signo, 'exit status')
+        if signo != signal.SIGKILL:
+            wait_for(lambda: not processes_in(folder), 'all processes have ended')
     finally:
         for pid in processes_in(folder):
             os.kill(pid, signal.SIGKILL)
+    return folder
 
 
-@test
-def signals_leave_nothing():
-    """no process and no folder is left"""
+def endless_programs():
+    """Return a folder with an endless program that takes the place of one that is compared."""
     programs = make_folder()
     program = os.path.join(programs, 'sqlite3')
     with open(program, 'w', encoding='ascii') as file:
         file.write(ENDLESS)
     os.chmod(program, 0o755)
+    return programs
+
+
+@test
+def signals_leave_nothing():
+    """no process and no folder is left"""
+    programs = endless_programs()
     for signo in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
-        end_by(signo, programs)
+        equal(os.listdir(end_by(signo, programs)), [], 'folders that are left')
+
+
+@test
+def next_run_cleans():
+    """what is left of a run that was killed goes with the next one, and nothing else"""
+    folder = end_by(signal.SIGKILL, endless_programs())
+    equal(len(os.listdir(folder)), 1, 'a killed run leaves its folder')
+    left = os.path.join(folder, os.listdir(folder)[0])
+    others = [os.path.join(folder, name) for name in ('shstk-same-used', 'shstk-same-linked', 'same-other')]
+    os.mkdir(others[0])
+    os.symlink(folder, others[1])
+    os.mkdir(others[2])
+    held = os.open(others[0], os.O_RDONLY)
+    fcntl.flock(held, fcntl.LOCK_EX)
+    subprocess.run([sys.executable, SAME_TEST, '--modes', 'heap', 'pipes*'], check=True, timeout=LIMIT,
+                   env=dict(os.environ, TMPDIR=folder), stdout=subprocess.DEVNULL)
+    os.close(held)
+    check(not os.path.exists(left), 'it is still there')
+    equal(sorted(os.listdir(folder)), sorted(map(os.path.basename, others)), 'what else is there')
 
 
 sys.exit(main())

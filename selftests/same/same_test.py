@@ -12,11 +12,13 @@ Without an argument the short form runs, which is part of `make check`; `make ch
 """
 
 import argparse
+import atexit
 import collections
 import contextlib
 import fcntl
 import fnmatch
 import functools
+import glob
 import hashlib
 import os
 import pty
@@ -38,6 +40,8 @@ PLAIN_RUNS = 3
 # A program has hung if it takes longer than LEAST_SECONDS and TIMES_PLAIN times a plain run.
 LEAST_SECONDS = 450
 TIMES_PLAIN = 40
+# How names of folders begin.
+FOLDER = 'shstk-same-'
 # Seconds between keys that are typed.
 KEY_PAUSE = 0.5
 
@@ -96,6 +100,45 @@ def end_on_signals():
     folders go."""
     for signo in signal.SIGHUP, signal.SIGINT, signal.SIGTERM:
         signal.signal(signo, lambda number, _: sys.exit(128 + number))
+
+
+def lock_folder(path):
+    """Return a descriptor of a folder of this user, which is locked as long as it is open; or None if there is
+    no such folder, or another process has it locked."""
+    try:
+        held = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return None
+    with contextlib.suppress(OSError):
+        fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.fstat(held).st_uid == os.geteuid() and os.path.samestat(os.fstat(held), os.stat(path)):
+            return held
+    os.close(held)
+    return None
+
+
+def remove_left():
+    """Remove folders of runs that were killed: nobody has these locked."""
+    for path in glob.glob(os.path.join(glob.escape(tempfile.gettempdir()), FOLDER + '*')):
+        held = lock_folder(path)
+        if held is not None:
+            shutil.rmtree(path, ignore_errors=True)
+            os.close(held)
+
+
+class Folder:
+    """A folder that goes with remove(), or when the next one is made after this process was killed."""
+
+    def __init__(self):
+        self.held = None
+        while self.held is None:    # another run may have removed the folder before it was locked
+            self.name = tempfile.mkdtemp(prefix=FOLDER)
+            self.held = lock_folder(self.name)
+
+    def remove(self):
+        """Remove the folder."""
+        shutil.rmtree(self.name, ignore_errors=True)
+        os.close(self.held)
 
 
 def takes(terminal, keys, reader):
@@ -281,7 +324,9 @@ class Comparison:
     def program(self):
         """The program, in a folder of its own, which goes after the last mode."""
         end_on_signals()
-        self.folder = tempfile.TemporaryDirectory(prefix='same-')   # pylint: disable=R1732
+        remove_left()
+        self.folder = Folder()
+        atexit.register(self.remove_folder)
         return Program(self.case, self.folder.name)
 
     @functools.cached_property
@@ -299,8 +344,14 @@ class Comparison:
             self.judge(mode)
         finally:
             self.left -= 1
-            if self.folder and not self.left:
-                self.folder.cleanup()
+            if not self.left:
+                self.remove_folder()
+
+    def remove_folder(self):
+        """Remove the folder, if there is one."""
+        if self.folder:
+            self.folder.remove()
+        self.folder = None
 
     def judge(self, mode):
         """Does what compare() does, and leaves the folder."""
