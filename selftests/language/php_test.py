@@ -26,6 +26,10 @@ from truth_runs import add_tests    # noqa: E402
 PHP = os.environ.get('PHP', '/usr/bin/php')
 WAITING = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.php')
 KINDS = 'sort map generator deep magic made'.split()
+THROWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'thrown.php')
+CALLERS = {      # of the functions of that program
+    '{main}': [None], 'Generator::current': ['{main}'], 'array_map': ['{main}'], 'inside': ['array_map'],
+    'throw_in': ['inside'], 'Generator::throw': ['throw_in'], 'generate': ['Generator::current', 'Generator::throw']}
 RESUMED = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'resumed.php')
 BEGIN = 'Generator::current begin {main}'.split()     # who goes on with a generator there
 GO_ON = 'Generator::next go_on {main}'.split()
@@ -65,20 +69,48 @@ def traced():
         check('execute_ex' not in [frame['function'] for frame in frames], f'{kind}: {frames}')
 
 
-def resume_places():
-    """The addresses in the program's file of the instructions of the function that goes on with a generator,
-    of those that have room for LOOP."""
-    path = shutil.which(PHP.split()[0])
+def path_of_php():
+    """The program's file. Skips the test where its instructions are not known."""
     if platform.machine() != 'x86_64' or not shutil.which('readelf') or not shutil.which('objdump'):
         raise Skip('this needs x86-64, readelf and objdump')
-    symbols = run('readelf', '-W', '--dyn-syms', path).stdout
-    found = re.search(r'([0-9a-f]{16}) +(\d+) FUNC .* zend_generator_resume$', symbols, re.MULTILINE)
+    return shutil.which(PHP.split()[0])
+
+
+def range_of(function):
+    """Where the program's file has a function."""
+    symbols = run('readelf', '-W', '--dyn-syms', path_of_php()).stdout
+    found = re.search(rf'([0-9a-f]{{16}}) +(\d+) FUNC .* {function}$', symbols, re.MULTILINE)
     if not found:
-        raise Skip('the function is not known in ' + path)
-    start, size = int(found.group(1), 16), int(found.group(2))
-    listing = run('objdump', '-d', '-w', f'--start-address={start}', f'--stop-address={start + size}', path).stdout
-    all_of_them = [int(text, 16) for text in re.findall(r'^ +([0-9a-f]+):\t', listing, re.MULTILINE)]
-    return [a for a, b in zip(all_of_them, all_of_them[1:]) if b - a >= len(LOOP)]
+        raise Skip(function + ' is not known in ' + path_of_php())
+    return int(found.group(1), 16), int(found.group(1), 16) + int(found.group(2))
+
+
+def instructions(start, end):
+    """The instructions in the program's file from an address to another one: those that have room for LOOP."""
+    listing = run('objdump', '-d', '-w', f'--start-address={start}', f'--stop-address={end}', path_of_php()).stdout
+    found = [int(text, 16) for text in re.findall(r'^ +([0-9a-f]+):\t', listing, re.MULTILINE)]
+    return [a for a, b in zip(found, found[1:]) if b - a >= len(LOOP)]
+
+
+def resume_places():
+    """The addresses in the program's file of the instructions of the function that goes on with a generator."""
+    return instructions(*range_of('zend_generator_resume'))
+
+
+def publishing_places():
+    """The addresses of the first instructions behind those that make a frame the innermost one, outside of the
+    function that runs frames."""
+    start, end = range_of('execute_ex')
+    code = re.search(r'LOAD +0x(\S+) +0x(\S+) \S+ 0x(\S+) \S+ R E', run('readelf', '-lW', path_of_php()).stdout)
+    offset, address, size = (int(text, 16) for text in code.groups())
+    with open(path_of_php(), 'rb') as file:
+        file.seek(offset)
+        text = file.read(size)
+    # mov %r64,0x1e8(%r64)
+    for found in re.finditer(rb'[\x48\x49\x4c\x4d]\x89[\x80-\xbf]\xe8\x01\x00\x00', text):
+        place = address + found.end()
+        if not start <= place < end:
+            yield from instructions(place, place + 32)[:4]
 
 
 def bias_of(pid):
@@ -107,11 +139,11 @@ def stop(process):
     await_that(process, lambda: is_stopped(process.pid))
 
 
-def is_at(pid, address):
-    """Whether a process that is stopped was in no system call, but at that address."""
+def address_of(pid):
+    """The address at which a process is that is stopped; None: in a system call."""
     with open(f'/proc/{pid}/syscall', encoding='ascii') as file:
         words = file.read().split()
-    return words[0] == '-1' and int(words[2], 16) == address
+    return int(words[2], 16) if words[0] == '-1' else None
 
 
 def write_code(pid, address, code):
@@ -129,7 +161,7 @@ def skip_unless_held(pid, address):
     writes code (proc_mem.force_override)."""
     try:
         write_code(pid, address, write_code(pid, address, LOOP))
-        is_at(pid, address)
+        address_of(pid)
     except OSError as error:
         raise Skip(f'the program cannot be held at an instruction: {error}') from error
 
@@ -148,7 +180,7 @@ def stack_at(process, address):
     was = write_code(process.pid, address, LOOP)
     run_on(process)
     stop(process)
-    frames = trace(process.pid)['threads'][0]['frames'] if is_at(process.pid, address) else None
+    frames = trace(process.pid)['threads'][0]['frames'] if address_of(process.pid) == address else None
     write_code(process.pid, address, was)
     return frames
 
@@ -185,6 +217,44 @@ def resumed():
         for place, frames in found.items():
             check(resumed_is_right(frames), f'{kind}, at {place:#x}: {frames}')
         places = list(found)
+
+
+def thrown_is_right(frames):
+    """Whether frames of a process that runs thrown.php may be those that it has."""
+    names = [name for name, _ in functions_of(frames)]
+    return all(caller in CALLERS[name] for name, caller in zip(names, [*names[1:], None]))
+
+
+def stacks_at(process, places):
+    """The frames of a process, which is stopped, at each of these addresses that it comes to."""
+    was = {place: write_code(process.pid, place, LOOP) for place in places}
+    tries = 0
+    while tries < 20:
+        run_on(process)
+        stop(process)
+        place = address_of(process.pid)
+        tries += 1
+        if place in was:
+            yield place, trace(process.pid)['threads'][0]['frames']
+            write_code(process.pid, place, was.pop(place))
+            tries = 0
+
+
+@test
+def thrown():
+    """Where PHP makes a frame the innermost one, to throw an exception into a generator, that has its callers, or is
+    not shown"""
+    reached = 0
+    with Process([*PHP.split(), THROWN]) as process:
+        bias = bias_of(process.pid)
+        places = [bias + place for place in publishing_places()]
+        stop(process)
+        skip_unless_held(process.pid, places[0])
+        for place, frames in stacks_at(process, places):
+            reached += 1
+            check(thrown_is_right(frames), f'at {place - bias:#x}: {frames}')
+        process.kill()
+    check(reached >= 8, f'{reached} of {len(places)} instructions were reached')
 
 
 def why():

@@ -38,6 +38,9 @@ struct language_module {
 	struct shstk_account *account;
 };
 
+#define LANGUAGE_PUBLISHING 160 /* places at which frames become the innermost ones, at most */
+#define LANGUAGE_PUBLISHING_BYTES 192 /* what follows such a place has fewer bytes */
+
 /**
  * struct language_found - an interpreter
  * @version: what the language needs to know of its version; constant.
@@ -50,6 +53,10 @@ struct language_module {
  * @unsure_end: address of the first one behind it at which they are not.
  * @cold_start: address of another part of the function that runs frames; 0: there is none.
  * @cold_end: first address behind it.
+ * @publishes: frames become the innermost ones at known places, before they have their callers.
+ * @publishing: addresses behind the instructions that do so, in order; within LANGUAGE_PUBLISHING_BYTES behind them
+ *	the innermost frame may have a caller that is not its own. In the function that runs frames, it has its own.
+ * @nr_publishing: number of these; more than LANGUAGE_PUBLISHING: it may be so anywhere else.
  * @counted: nothing on the native stack tells where the interpreter was entered. Each call of the
  *	function that runs frames has a row of them, so they are counted.
  */
@@ -63,6 +70,9 @@ struct language_found {
 	uint64_t unsure_end;
 	uint64_t cold_start;
 	uint64_t cold_end;
+	bool publishes;
+	uint64_t publishing[LANGUAGE_PUBLISHING];
+	unsigned int nr_publishing;
 	bool counted;
 };
 
@@ -134,6 +144,7 @@ struct language_frame {
  * @inner_sp: stack pointer of the innermost native frame.
  * @outer_sp: stack pointer of the outermost one.
  * @unsure: the lists may be in the middle of a change.
+ * @published: the innermost frame may have become that just now.
  */
 struct language_frames {
 	const struct language_entry *marks;
@@ -145,6 +156,7 @@ struct language_frames {
 	uint64_t inner_sp;
 	uint64_t outer_sp;
 	bool unsure;
+	bool published;
 };
 
 /**

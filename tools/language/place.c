@@ -129,6 +129,29 @@ static bool is_unsure(const struct native_stack *native, const struct language_f
 	return false;
 }
 
+/* Returns whether a frame may have become the innermost one just before an instruction. */
+static bool follows_publishing(const struct language_found *found, uint64_t pc)
+{
+	if ((pc >= found->run_start && pc < found->run_end) ||
+	    (pc >= found->cold_start && pc < found->cold_end))
+		return false;
+	if (found->nr_publishing > LANGUAGE_PUBLISHING)
+		return true;
+	for (unsigned int i = 0; i < found->nr_publishing; i++)
+		if (pc - found->publishing[i] < LANGUAGE_PUBLISHING_BYTES)
+			return true;
+	return false;
+}
+
+/* Returns whether the thread, or what a signal has interrupted, is where a frame becomes the innermost one. */
+static bool is_published(const struct native_stack *native, const struct language_found *found)
+{
+	for (unsigned int i = 0; found->publishes && i < native->nr; i++)
+		if (native->marks[i] & SHSTK_MARK_PC && follows_publishing(found, native->pcs[i]))
+			return true;
+	return false;
+}
+
 /* Returns whether native entry @i is where the row was run that next_row() gave @at for. */
 static bool is_place(const struct placing *p, unsigned int i, uint64_t at)
 {
@@ -325,6 +348,7 @@ unsigned int place_frames(const struct native_stack *native, const struct langua
 	};
 
 	frames->unsure = is_unsure(native, found);
+	frames->published = is_published(native, found);
 	if (!native->nr || !frames->nr)
 		return 0;
 	frames->inner_sp = native->sps[0];

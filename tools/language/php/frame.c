@@ -21,16 +21,21 @@ unsigned int php_kind(const void *version, const struct language_frame *frame)
 	return LANGUAGE_SHOWN | (top ? LANGUAGE_LAST : 0);
 }
 
+static bool is_generator(const struct language_frames *frames, unsigned int i)
+{
+	return i < frames->nr && frames->frames[i].entry->flags & PHP_CALL_GENERATOR;
+}
+
 /*
  * A frame is complete before it becomes the innermost one, and is no more part of the list before
  * anything of it changes. That of a generator is not: it becomes the innermost one and gets its caller then,
  * so that it may have none, or the one that it had before. Who goes on with a generator does that where
- * lists are unsure, except for an exception that is thrown into it. What is checked besides is that frames
- * and native stack have the same calls of the interpreter (place.c).
+ * lists are unsure; an exception is thrown into it where it may just have become the innermost one. What is checked
+ * besides is that frames and native stack have the same calls of the interpreter (place.c).
  */
 bool php_sound(const void *version, const struct language_frames *frames)
 {
 	(void)version;
-	return !frames->unsure &&
-	       !(frames->nr && frames->frames[frames->nr - 1].entry->flags & PHP_CALL_GENERATOR);
+	return !frames->unsure && !(frames->published && is_generator(frames, 0)) &&
+	       !is_generator(frames, frames->nr - 1);
 }

@@ -17,6 +17,7 @@
 #include "tools/elf/symbols.h"
 #include "tools/language/php/cold.h"
 #include "tools/language/php/php.h"
+#include "tools/language/php/publish.h"
 
 #define PAGE_SIZE_OF_STACK 262144 /* bytes in which the stack of frames grows, in all versions */
 #define REGISTRY_FIRST 16 /* offset in the registry of the address of its elements */
@@ -28,7 +29,7 @@
 #define KIND_BYTES 16 /* of zend_vm_kind() that are looked at */
 #define KIND_HYBRID 4 /* frame and instruction are in r14 and r15 (ZEND_VM_KIND_HYBRID) */
 
-/* The addresses of symbols; 0: there is none. */
+/* The addresses of symbols, 0: there is none; and of the code. */
 struct found {
 	uint64_t globals;
 	uint64_t registry;
@@ -37,6 +38,8 @@ struct found {
 	uint64_t run_size;
 	uint64_t resume;
 	uint64_t resume_size;
+	uint64_t code;
+	uint64_t code_size;
 	bool threads;
 };
 
@@ -77,6 +80,21 @@ static bool is_complete(const struct found *f)
 	return f->run && f->registry && f->kind && (f->globals || f->threads);
 }
 
+/* Finds the code that the function is part of. */
+static void find_code(Elf *elf, struct found *f)
+{
+	GElf_Phdr p;
+	size_t nr;
+
+	if (elf_getphdrnum(elf, &nr))
+		return;
+	for (size_t i = 0; i < nr && gelf_getphdr(elf, (int)i, &p); i++)
+		if (p.p_type == PT_LOAD && p.p_flags & PF_X && f->run - p.p_vaddr < p.p_filesz) {
+			f->code = p.p_vaddr;
+			f->code_size = p.p_filesz;
+		}
+}
+
 /*
  * Finds the symbols of the file, and the other part of the function that runs frames. Addresses in
  * @ret are those of the process. Returns false if it is no PHP.
@@ -95,6 +113,7 @@ static bool find_symbols(const struct language_module *m, struct found *f,
 	if (symbols_bias(elf, m->start, m->offset, &bias) &&
 	    shstk_account_take(m->account, bytes)) {
 		symbols_walk(elf, take_symbol, f);
+		find_code(elf, f);
 		if (is_complete(f) &&
 		    php_cold_part(elf, f->run, f->run_size, &ret->cold_start, &ret->cold_end)) {
 			ret->cold_start += bias;
@@ -109,6 +128,7 @@ static bool find_symbols(const struct language_module *m, struct found *f,
 	f->registry += bias;
 	f->kind += bias;
 	f->run += bias;
+	f->code += bias;
 	f->resume += f->resume ? bias : 0;
 	return true;
 }
@@ -243,6 +263,7 @@ int php_recognise(const struct language_module *m, struct language_found *ret, s
 	ret->unsure_start = f.resume;
 	ret->unsure_end = f.resume + f.resume_size;
 	ret->counted = true;
+	php_find_publishing(m, f.code, f.code_size, f.globals + v->current, v->current, ret);
 	set_target(v, f.globals, &ret->target);
 	if (vm_kind(m, f.kind) == KIND_HYBRID)
 		ret->target.live = (struct language_live){ f.run, f.run + f.run_size };
