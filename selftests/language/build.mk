@@ -16,7 +16,8 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 
 # The readers of interpreters, without the rest of the command.
 $(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
-		place read python/frame python/function python/python python/recognise python/thread python/versions \
+		place read python/frame python/function python/python python/recognise python/thread python/unsure \
+		python/versions \
 		php/cold php/frame php/function php/php php/publish php/recognise php/versions \
 		ruby/frame ruby/function ruby/hidden ruby/names ruby/recognise ruby/ruby ruby/versions \
 		v8/accessors v8/baseline v8/calls v8/frame v8/function v8/positions v8/recognise v8/safepoints v8/states v8/v8 \
@@ -70,6 +71,13 @@ $(LANGUAGE_B)/thread_test: selftests/language/thread_test.c $(patsubst %,$(B)/to
 		$(filter %.c %.o %.a,$^) $(SYMBOL_LIBS)
 
 CHECK += $(LANGUAGE_B)/thread_test
+
+# Where Python's lists may be in the middle of a change, with code of the test's own.
+$(LANGUAGE_B)/unsure_test: selftests/language/unsure_test.c $(patsubst %,$(B)/tools/language/python/%.o,unsure versions)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
+
+CHECK += $(LANGUAGE_B)/unsure_test
 
 # Where PHP makes a frame the innermost one, with code of the test's own.
 $(LANGUAGE_B)/publish_test: selftests/language/publish_test.c $(B)/tools/language/php/publish.o

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 
 #include "libshstk/shstk.h"
+#include "tools/elf/object.h"
 #include "tools/language/languages.h"
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
@@ -80,7 +81,7 @@ int agent_functions_python(struct agent_functions *f, const struct agent_python 
 	if (!found.version)
 		return 0;
 	if (it->beginning)
-		python_find_unsure(found.version, it->beginning, &found);
+		python_find_unsure(found.version, machine_own(), it->beginning, &found);
 	return languages_add(f->languages, &language_python, &found);
 }
 

@@ -19,16 +19,13 @@ uint64_t python_address_of(const char *name)
 }
 
 #ifdef PYTHON_IS_READ
-/*
- * Returns whether a version is known on this machine: where its lists are in the middle of a change was looked
- * for in code of x86-64 only.
- */
+/* Returns whether a version is known on this machine. */
 static bool is_known(const struct python_version *v)
 {
 #ifdef __x86_64__
 	return v;
 #else
-	return v && !v->unsure;
+	return v && v->arm64;
 #endif
 }
 

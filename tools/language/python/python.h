@@ -49,10 +49,10 @@ int python_find_thread(const struct language_module *m, Elf *elf, uint64_t bias,
 #define PYTHON_BEGINNING 256 /* bytes of the function that runs frames that are looked at */
 
 /*
- * Finds where in the function that runs frames the lists may be in the middle of a change. @code: its first
- * PYTHON_BEGINNING bytes. It is at @ret->run_start.
+ * Finds where in the function that runs frames the lists may be in the middle of a change. @machine: of which
+ * it is code (EM_*). @code: its first PYTHON_BEGINNING bytes. It is at @ret->run_start.
  */
-void python_find_unsure(const struct python_version *v, const uint8_t *code,
+void python_find_unsure(const struct python_version *v, unsigned int machine, const uint8_t *code,
 			struct language_found *ret);
 
 #endif

@@ -244,41 +244,6 @@ static void set_target(const struct python_version *v, const struct python_symbo
 		set_task(v, f, &text, &t->task);
 }
 
-/* Returns whether there is an instruction that stores a register at 0x38(%rdi), the cframe. */
-static bool stores_cframe(const uint8_t *code)
-{
-	return code[0] == 0x48 && code[1] == 0x89 && (code[2] & 0xc7) == 0x47 && code[3] == 0x38;
-}
-
-/* Returns whether there is a jump to the address in a register. */
-static bool jumps(const uint8_t *code)
-{
-	return code[0] == 0xff && (code[1] & 0xf8) == 0xe0;
-}
-
-/*
- * When 3.11 and 3.12 enter the interpreter, they publish their cframe before they have filled it
- * in. Both is done before the first jump to an instruction of the program.
- */
-void python_find_unsure(const struct python_version *v, const uint8_t *code,
-			struct language_found *ret)
-{
-	unsigned int from = 0, to = 0;
-
-	if (!v->unsure)
-		return;
-	ret->unsure_start = ret->run_start;
-	ret->unsure_end = ret->run_start + PYTHON_BEGINNING;
-	while (from < PYTHON_BEGINNING - 4 && !stores_cframe(code + from))
-		from++;
-	if (from == PYTHON_BEGINNING - 4)
-		return;
-	for (to = from; to < PYTHON_BEGINNING - 2 && !jumps(code + to);)
-		to++;
-	ret->unsure_start = ret->run_start + from;
-	ret->unsure_end = ret->run_start + to;
-}
-
 int python_recognise(const struct language_module *m, struct language_found *ret,
 		     struct reason *why)
 {
@@ -297,8 +262,7 @@ int python_recognise(const struct language_module *m, struct language_found *ret
 		because(why, "Python %lu.%lu is not known", version >> 24, version >> 16 & 255);
 		return -EINVAL;
 	}
-	/* Where its lists are in the middle of a change was looked for in code of x86-64 only. */
-	if (f.machine == EM_AARCH64 && v->unsure) {
+	if (f.machine == EM_AARCH64 && !v->arm64) {
 		because(why, "Python 3.%d on arm64 is not known", v->minor);
 		return -EINVAL;
 	}
@@ -315,7 +279,7 @@ int python_recognise(const struct language_module *m, struct language_found *ret
 	/* If it cannot be read, all of it may be in the middle of a change. */
 	if (m->read(m->arg, f.run, code, sizeof(code)))
 		memset(code, 0, sizeof(code));
-	python_find_unsure(v, code, ret);
+	python_find_unsure(v, f.machine, code, ret);
 	set_target(v, &f, &ret->target);
 	return 0;
 }

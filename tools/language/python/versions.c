@@ -17,7 +17,7 @@ static const struct python_version versions[] = {
 		.state_frames = 56, .state_thread = 152, .cframe_frame = 8, .cframe_previous = 16,
 		.frame_bytes = 72, .previous = 48, .code = 32, .instruction = 56, .owner = 69,
 		.entry = 68, .first_line = 72, .first_traceable = 168, .instructions = 184,
-		.ascii = 48, .wide = 72, .state_top = 304, .unsure = true,
+		.ascii = 48, .wide = 72, .state_top = 304, .unsure = true, .arm64 = true,
 		.locals = 72, .generator_frame = 80, .task_coroutine = 136,
 	}, {
 		.minor = 12, .cframes = true, .key = 1544 + 4, .finalizing = 24,
@@ -27,7 +27,7 @@ static const struct python_version versions[] = {
 		.ascii = 40, .wide = 56, .state_top = 240, .unsure = true,
 		.locals = 72, .generator_frame = 72, .task_coroutine = 136, .waits = { 123, 168 },
 	}, {
-		.minor = 13, .key = 2160 + 4, .finalizing = 608,
+		.minor = 13, .arm64 = true, .key = 2160 + 4, .finalizing = 608,
 		.state_frames = 72, .state_thread = 152, .state_top = 240,
 		.frame_bytes = 72, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
 		.first_line = 68, .size_words = 76, .first_traceable = 184, .instructions = 200,
@@ -56,7 +56,7 @@ static const struct python_version versions[] = {
 			{ 70, 40, "unicode_object.asciiobject_size" },
 		},
 	}, {
-		.minor = 14, .key = 2336 + 4, .finalizing = 784,
+		.minor = 14, .arm64 = true, .key = 2336 + 4, .finalizing = 784,
 		.state_frames = 72, .state_thread = 152, .state_top = 240,
 		.frame_bytes = 80, .previous = 8, .code = 0, .code_tags = 3, .instruction = 56,
 		.owner = 74,

@@ -42,6 +42,7 @@
  *	name's is behind it.
  * @waits: numbers of the instructions SEND and SEND_GEN; none in 3.11, where no task begins at once.
  * @unsure: while the interpreter is entered, its lists may be in the middle of a change.
+ * @arm64: it is known on arm64, too.
  * @checks: what _Py_DebugOffsets must have: index of a word, and its value. The last one has the
  *	index 0.
  */
@@ -73,6 +74,7 @@ struct python_version {
 	uint32_t task_coroutine;
 	uint8_t waits[2];
 	bool unsure;
+	bool arm64;
 	struct python_check {
 		uint16_t word;
 		uint16_t value;
