@@ -7,11 +7,14 @@
  * Input: struct head, for each name of the kind that it says two bytes that are the value of a symbol, 0 if
  * there is none, and the memory. That is found again and again up to address 2^16, so lists of any shape
  * are there. The last kind has no names: what follows the head is a file, of which each address is an offset.
+ *
+ * With INTERPRETER_TELL in the environment it says on its output how far each input was read.
  */
 #include <elf.h>
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -21,8 +24,12 @@
 #include "selftests/fuzz/repeated.h"
 #include "selftests/language/no_program.h"
 #include "tools/language/languages.h"
+#include "tools/language/php/php.h"
 #include "tools/language/python/awaits.h"
+#include "tools/language/python/python.h"
 #include "tools/language/read.h"
+#include "tools/language/ruby/ruby.h"
+#include "tools/language/v8/v8.h"
 #include "tools/repeats.h"
 
 #define END 65536 /* of all addresses */
@@ -426,9 +433,9 @@ static void judge_reason(int err, const struct reason *why)
 		abort();
 }
 
-/* Reads the tasks of a Python whose frames are found as well. */
-static void read_tasks(struct languages *all, int number, struct input *in,
-		       const struct awaits_layout *layout, struct shstk_account *account)
+/* Reads the tasks of a Python whose frames are found as well. Returns how many there are. */
+static size_t read_tasks(struct languages *all, int number, struct input *in,
+			 const struct awaits_layout *layout, struct shstk_account *account)
 {
 	const struct language_thread thread = {
 		.read = read_input, .arg = in, .account = account, .tid = TID
@@ -442,14 +449,16 @@ static void read_tasks(struct languages *all, int number, struct input *in,
 		.account = account,
 	};
 	struct awaits *tasks;
+	size_t nr = 0;
 
 	if (!reading)
 		abort();
 	if (!awaits_read(layout, &from, &tasks))
-		for (size_t i = 0; i < tasks->nr; i++)
-			judge_names(all, tasks->tasks[i]->pcs, tasks->tasks[i]->nr_pcs);
+		for (; nr < tasks->nr; nr++)
+			judge_names(all, tasks->tasks[nr]->pcs, tasks->tasks[nr]->nr_pcs);
 	awaits_destroy(tasks);
 	language_reading_destroy(reading);
+	return nr;
 }
 
 /* Finds where a Python has its tasks, and its module for them, which here is the same file. */
@@ -476,8 +485,35 @@ static void judge_languages(const struct languages *all)
 		abort();
 }
 
+/*
+ * Says how far an input was read, if that is asked for. V8's frames are not read from processes that are
+ * stopped, so V8 has no number.
+ */
+static void tell(const struct languages *all, const struct language_module *module, size_t tasks)
+{
+	static int (*const recognise[KINDS])(const struct language_module *,
+					     struct language_found *, struct reason *) = {
+		[PHP] = php_recognise,
+		[PYTHON] = python_recognise,
+		[RUBY] = ruby_recognise,
+		[V8] = v8_recognise,
+	};
+	static const char *const names[KINDS] = { "php", "python", "ruby", "v8", "file" };
+	const enum kind kind = ((const struct input *)module->arg)->head.kind;
+	struct language_found found;
+	struct reason why;
+
+	if (!getenv("INTERPRETER_TELL"))
+		return;
+	memset(&found, 0, sizeof(found));
+	printf("%s recognised: %d functions: %d tasks: %zu\n", names[kind],
+	       recognise[kind] && !recognise[kind](module, &found, &why), languages_bytes(all) > 0,
+	       tasks);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
+	size_t tasks = 0;
 	struct language_module module = { .read = read_input };
 	struct shstk_account account;
 	struct shstk_budget budget;
@@ -507,7 +543,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (number > 0)
 		read_thread(all, number, &in, &account);
 	if (number > 0 && has_tasks)
-		read_tasks(all, number, &in, &layout, &account);
+		tasks = read_tasks(all, number, &in, &layout, &account);
+	tell(all, &module, tasks);
 	languages_destroy(all);
 	shstk_account_close(&account);
 	close(module.fd);
