@@ -23,6 +23,7 @@
  * @info: the call's argument of this name: receives how the capture went, or NULL.
  * @hook: the hook that makes the call, or NULL; with a hook, @info is NULL.
  * @keep: the place that is to keep the trace (places.h), or NULL.
+ * @keep_tag: tag of the trace, if @keep is to keep it.
  */
 struct call {
 	uint64_t ra, sp, fp, ssp;
@@ -32,6 +33,7 @@ struct call {
 	struct shstk_info *info;
 	struct shstk_hook *hook;
 	struct place *keep;
+	uint8_t keep_tag;
 };
 
 /**

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* places.c - keeps and compares a thread's traces at several places; see places.h. */
+#include <string.h>
+
 #include "places.h"
 #include "verify.h"
 
@@ -99,7 +101,7 @@ static bool add_frames(struct places *p, struct place *x, const struct memo_side
 	p->end = x->at + PLACE_MOST;
 	/* If a signal handler leaves this by longjmp(), no other place may still have these words. */
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
-	x->n = (uint16_t)n;
+	x->n = (uint8_t)n;
 	x->more = 0;
 	at = x->at % PLACES_ROOM;
 	for (i = 0; i < n; i++) {
@@ -126,7 +128,7 @@ static void change_stack(struct places *p, uint64_t hi)
 	const uint64_t rounds = load_relaxed(&rulecache.rounds);
 	unsigned int i;
 
-	if (likely(p->hi == hi && p->rounds == rounds))
+	if (likely(places_are_of(p, hi)))
 		return;
 	for (i = 0; i < PLACES; i++)
 		p->place[i].sp = 0;
@@ -141,12 +143,47 @@ static bool put(struct places *p, struct place *x, const struct call *c, const s
 {
 	const unsigned int guessed = memo_count_guessed(s, j);
 
-	if (guessed > UINT8_MAX || !add_frames(p, x, s, j) || !add_words(p, x, c->sp, s, j))
+	if (guessed >= PLACE_BRANCHES || !add_frames(p, x, s, j) || !add_words(p, x, c->sp, s, j))
 		return false;
 	p->end = x->at + x->n + x->more;
 	take_fp(x, s, j, c->fp);
 	x->guessed = (uint8_t)guessed;
 	return true;
+}
+
+bool place_branch(const struct places *p, struct place *x)
+{
+	const uint64_t at = x->at % PLACES_ROOM, sp = x->sp;
+	const int n = min(x->n, PLACE_KEYS);
+
+	if (x->misses < PLACE_BRANCH_AFTER || !n || !place_has_words(p, x))
+		return false;
+	/* If a signal handler leaves this by longjmp(), the place is gone. */
+	x->sp = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	memcpy(x->key, p->slot + at, n * sizeof(*x->key));
+	x->n = (uint8_t)n;
+	x->guessed = PLACE_BRANCHES;
+	x->misses = x->wait = 0;
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	x->sp = sp;
+	return true;
+}
+
+no_sanitize uint32_t place_branch_hash(const struct places *p, const struct place *x)
+{
+	/* Random odd numbers: sums of words that differ in two places must differ, too. */
+	static const uint64_t factor[PLACE_KEYS] = {
+		0xf2a74de452e6b439, 0x6513270e269e0d37, 0x0c5c7fd0a6a3a451, 0xd23f0824128b2f33,
+		0x1818e811892f902b, 0x9531985d5d9dc9f9, 0xe8e25d940ed90475, 0x36f675cc81e74ef5,
+		0x1600a35a099950d9, 0x6b0d549b6f03675b,
+	};
+	uint64_t sum = x->pc ^ x->sp << 20;
+	int i;
+
+	for (i = 0; i < x->n; i++)
+		sum += *word_at(p->hi, x->key[i]) * factor[i];
+	return (uint32_t)((sum ^ sum >> 29) * 0x9e3779b97f4a7c15ull >> 32);
 }
 
 void place_keep(struct places *p, struct place *x, const struct call *c, const struct memo_side *s,
@@ -156,15 +193,17 @@ void place_keep(struct places *p, struct place *x, const struct call *c, const s
 
 	if (native_strip(s->raw[j]) != pc)
 		return;
-	if (!place_is(x, pc, c->sp))
+	if (!place_is(x, pc, c->sp) || place_branches(x))
 		x->misses = x->wait = 0;
 	/* If a signal handler leaves this by longjmp(), there is no trace. */
 	x->sp = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	change_stack(p, s->anchor);
+	x->guessed = 0;
 	if (!put(p, x, c, s, j))
 		x->at = p->end - PLACES_ROOM - 1; /* lost, so that it is seldom tried again */
 	x->pc = pc;
+	x->tag = c->keep_tag;
 	x->state = state;
 	x->id = id;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);

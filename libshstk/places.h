@@ -15,6 +15,11 @@
  *	  in the same element;
  *	- where the trace differs each time, cannot be kept or is soon lost because there are too many, the
  *	  place is left alone for up to 64 captures.
+ *
+ * Where the trace differs each time, it may differ in few ways: a program that allocates at the end of one function
+ * gets there through some hundred callers. Such a place branches: it has the addresses of the words of its
+ * first frames, and what these words say now tells where the trace lies that begins so. All its words are
+ * compared, like those of any other one, so what the first ones say may be anything.
  */
 #ifndef SHSTK_PLACES_H
 #define SHSTK_PLACES_H
@@ -24,10 +29,14 @@
 #include "modmap.h"
 #include "rulecache.h"
 
-#define PLACES 256
-#define PLACES_ROOM 2048 /* words of all places together */
+#define PLACES 512
+#define PLACES_ROOM 4096 /* words of all places together */
 #define PLACE_MOST 255 /* words of a place */
 #define PLACE_PAUSE 6 /* a place is left alone for up to 1 << PLACE_PAUSE captures */
+#define PLACE_KEYS 10 /* words that tell the traces of a place which branches */
+#define PLACE_BRANCHES UINT8_MAX /* in place.guessed */
+#define PLACE_BRANCH_AFTER 3 /* a place branches after so many other traces in a row */
+#define PLACE_BRANCH_VAIN 200 /* it is left alone after so many traces in a row that are not kept */
 
 /**
  * struct place - a trace
@@ -38,28 +47,40 @@
  * @state: for modmap_state_is(), as in struct memo_again.
  * @id: identity of the trace; 0: it is not known.
  * @at: number of its first word, counted over all words that were ever kept.
+ * @key: if the place branches, @n addresses as distances from places.hi, and no trace.
  * @n: number of frames behind the innermost one; each has a word.
  * @more: number of other words, which follow.
- * @guessed: number of frames that are guesses.
+ * @guessed: number of frames that are guesses; PLACE_BRANCHES: the place branches.
  * @misses: captures in a row that found another trace here.
  * @wait: captures for which the place is still left alone.
+ * @tag: of several traces of the same place, which one this is: a part of its hash.
  * @next: tag of the place that was seen last, except where the place of @pc and @sp was seen in vain.
+ *
+ * It is one cache line.
  */
 struct place {
 	uint64_t pc;
 	uint64_t sp;
-	uint64_t fp;
-	uint64_t fp_mask;
-	uint64_t state;
-	uint64_t id;
-	uint64_t at;
-	uint16_t n;
+	union {
+		struct {
+			uint64_t fp;
+			uint64_t fp_mask;
+			uint64_t state;
+			uint64_t id;
+			uint64_t at;
+		};
+		int32_t key[PLACE_KEYS];
+	};
+	uint8_t n;
 	uint8_t more;
 	uint8_t guessed;
 	uint8_t misses;
 	uint8_t wait;
+	uint8_t tag;
 	uint16_t next;
 };
+
+_Static_assert(sizeof(struct place) == 64, "a cache line");
 
 /**
  * struct places - a thread's traces
@@ -100,6 +121,17 @@ static inline bool place_is(const struct place *x, uint64_t pc, uint64_t sp)
 	return x->sp == sp && x->pc == pc;
 }
 
+static inline bool place_branches(const struct place *x)
+{
+	return x->guessed == PLACE_BRANCHES;
+}
+
+/* Tells whether traces are of the stack that ends at @hi, and of generations that have not come again. */
+static inline bool places_are_of(const struct places *p, uint64_t hi)
+{
+	return p->hi == hi && p->rounds == load_relaxed(&rulecache.rounds);
+}
+
 /* Tells whether the words of @x are still there. */
 static inline bool place_has_words(const struct places *p, const struct place *x)
 {
@@ -111,8 +143,7 @@ static inline bool place_serves(const struct places *p, const struct place *x, c
 				uint64_t hi)
 {
 	return !((x->fp ^ c->fp) & x->fp_mask) && modmap_state_is(x->state, rulecache_gen()) &&
-	       p->hi == hi && p->rounds == load_relaxed(&rulecache.rounds) &&
-	       place_has_words(p, x) && x->n < c->max;
+	       places_are_of(p, hi) && place_has_words(p, x) && x->n < c->max;
 }
 
 /* These do what place_unchanged() does, on CPUs that verify_wide() is for, and on any CPU. */
@@ -152,8 +183,48 @@ static inline bool place_seen(struct place *x, uint32_t hash)
 	return again;
 }
 
+/* Lets @x branch if it has seen several other traces in a row. Returns whether it does. */
+bool place_branch(const struct places *p, struct place *x);
+
+/* Notes that @x, which branches, has led to the right trace, or not. */
+static inline void place_branch_served(struct place *x)
+{
+	x->misses = 0;
+}
+
+static inline void place_branch_missed(struct place *x)
+{
+	if (++x->misses < PLACE_BRANCH_VAIN)
+		return;
+	x->misses /= 2;
+	x->wait = UINT8_MAX;
+}
+
+/* Returns the hash of the trace to which @x, which branches, leads now. */
+uint32_t place_branch_hash(const struct places *p, const struct place *x);
+
+/* Returns the tag of the trace with @hash, which is not 0. */
+static inline uint8_t place_tag(uint32_t hash)
+{
+	return (uint8_t)(hash | 1);
+}
+
 /*
- * Keeps @s, the trace that capture @c found from frame @j on, at @x. @id: identity of the trace, or 0.
+ * Returns the element for the trace with @hash to which @x leads: one of two that lie side by side, the one that
+ * has it if there is one.
+ */
+static inline struct place *place_branch_at(struct places *p, const struct place *x, uint32_t hash)
+{
+	struct place *one = places_at(p, hash), *other = &p->place[(one - p->place) ^ 1];
+	const uint8_t tag = place_tag(hash);
+
+	if (likely(place_is(one, x->pc, x->sp) && one->tag == tag))
+		return one;
+	return !other->sp || (place_is(other, x->pc, x->sp) && other->tag == tag) ? other : one;
+}
+
+/*
+ * Keeps @s, the trace that capture @c found from frame @j on, at @x, as call.keep_tag of its place. @id: identity of the trace, or 0.
  * @state: see struct place. A trace is not kept if the return address of @c stands for another one
  * (meant.h), because it may stand for yet another one next time.
  */

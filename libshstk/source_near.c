@@ -418,6 +418,62 @@ static inline __attribute__((always_inline)) int at_place(struct thread *t, stru
 	return n;
 }
 
+/*
+ * Looks for the trace at @x, which is that with @tag of the place of the call if it has @hash. Returns true if
+ * it is the trace of the call. Otherwise notes in the call whether @x is to keep that.
+ */
+static inline __attribute__((always_inline)) bool look(struct thread *t, struct place *x,
+						       uint32_t hash, uint8_t tag)
+{
+	const struct places *p = t->places;
+	struct call *c = &t->call;
+
+	c->keep = x;
+	c->keep_tag = tag;
+	if (!place_is(x, native_strip(c->ra), c->sp) || x->tag != tag || place_branches(x)) {
+		if (!place_seen(x, hash))
+			c->keep = NULL;
+	} else if (x->wait) {
+		x->wait--;
+		c->keep = NULL;
+	} else if (place_serves(p, x, c, t->native.hi)) {
+		if (place_unchanged(p, x, c->pcs + 1)) {
+			place_served(x, hash);
+			return true;
+		}
+		place_missed(x);
+	} else if (!place_has_words(p, x)) {
+		place_missed(x);
+	}
+	return false;
+}
+
+/* Makes a capture at @x, a place that branches. */
+static __attribute__((noinline)) int near_branch(struct thread *t, struct place *x)
+{
+	struct places *p = t->places;
+	struct place *y;
+	uint32_t hash;
+
+	if (unlikely(!places_are_of(p, t->native.hi))) {
+		t->call.keep = x; /* which then begins anew */
+		t->call.keep_tag = 0;
+		return near_memo(t);
+	}
+	if (x->wait) {
+		x->wait--;
+		return near_memo(t);
+	}
+	hash = place_branch_hash(p, x);
+	y = place_branch_at(p, x, hash);
+	if (likely(y != x && look(t, y, hash, place_tag(hash)))) {
+		place_branch_served(x);
+		return at_place(t, y);
+	}
+	place_branch_missed(x);
+	return near_memo(t);
+}
+
 int near_capture(struct thread *t)
 {
 	struct call *c = &t->call;
@@ -425,22 +481,12 @@ int near_capture(struct thread *t)
 	const uint32_t hash = places_hash(pc, c->sp);
 	struct place *x = places_at(t->places, hash);
 
-	c->keep = x;
-	if (!place_is(x, pc, c->sp)) {
-		if (!place_seen(x, hash))
-			c->keep = NULL;
-	} else if (x->wait) {
-		x->wait--;
+	if (place_is(x, pc, c->sp) && place_branches(x))
+		return near_branch(t, x);
+	if (look(t, x, hash, 0))
+		return at_place(t, x);
+	if (c->keep == x && place_is(x, pc, c->sp) && place_branch(t->places, x))
 		c->keep = NULL;
-	} else if (place_serves(t->places, x, c, t->native.hi)) {
-		if (place_unchanged(t->places, x, c->pcs + 1)) {
-			place_served(x, hash);
-			return at_place(t, x);
-		}
-		place_missed(x);
-	} else if (!place_has_words(t->places, x)) {
-		place_missed(x);
-	}
 	return near_memo(t);
 }
 

@@ -681,7 +681,7 @@ struct turn {
 	unsigned int below; /* 1: the word below that one is changed */
 };
 
-static unsigned int turns_wrong, turns_noticed;
+static unsigned int turns_wrong, turns_noticed, turns_reused;
 
 /* Captures by a plain walk, then with the memo, then by a plain walk again. A word changes between. */
 static void capture_turn(struct chain *c)
@@ -714,6 +714,7 @@ static void capture_turn(struct chain *c)
 		*word = old;
 	turns_wrong += differ(&memo, &walk);
 	turns_noticed += differ(&whole, &walk);
+	turns_reused += memo.n > 1 && (int)memo.info.reused == memo.n - 1;
 }
 
 /* Captures at four places by turns, none of which is near another one. Word @turn->at changes at the end. */
@@ -760,6 +761,83 @@ static unsigned int turns_walk(void)
 	printf("# %u captures by turns walked; %u of 200 changes changed the trace\n", walked,
 	       turns_noticed);
 	return walked;
+}
+
+/*
+ * Four callers with equal frames, and what calls them at three levels: 64 ways to one place. It is a place that
+ * branches.
+ */
+#define WAYS 64
+
+static void go_one_of_four(struct chain *c, unsigned int way, unsigned int level);
+
+#define ONE_OF_FOUR(name)                                                             \
+	static __attribute__((noinline)) void name(struct chain *c, unsigned int way, \
+						   unsigned int level)                \
+	{                                                                             \
+		go_one_of_four(c, way, level + 1);                                    \
+		__asm__ volatile("");                                                 \
+	}
+
+ONE_OF_FOUR(go_first)
+ONE_OF_FOUR(go_second)
+ONE_OF_FOUR(go_third)
+ONE_OF_FOUR(go_fourth)
+
+static __attribute__((noinline)) void go_one_of_four(struct chain *c, unsigned int way,
+						     unsigned int level)
+{
+	static void (*const ways[])(struct chain *, unsigned int,
+				    unsigned int) = { go_first, go_second, go_third, go_fourth };
+
+	if (level == 3)
+		c->leaf(c);
+	else
+		ways[way >> 2 * level & 3](c, way, level);
+	__asm__ volatile("");
+}
+
+/* Captures at the end of ways by chance, all of them often. In every eighth capture @changes, a word changes. */
+static __attribute__((noinline)) void go_all_ways(struct chain *c, bool changes)
+{
+	for (volatile unsigned int i = 0; i < 20 * WAYS; i++) {
+		struct turn turn = { 0 };
+
+		if (changes && i % 8 == 7)
+			turn = (struct turn){ 1 + (int)draw(30), draw(47), draw(2) };
+		c->arg = &turn;
+		go_one_of_four(c, draw(WAYS), 0);
+	}
+}
+
+static void change_ways(struct chain *c)
+{
+	struct chain leaf = { .leaf = capture_turn };
+	bool *ret = c->arg;
+
+	turns_wrong = turns_noticed = 0;
+	for (volatile int pass = 0; pass < 2; pass++) {
+		turns_reused = 0;
+		go_all_ways(&leaf, false);
+	}
+	printf("# of %u captures at a place that branches %u reused all frames\n", 20 * WAYS,
+	       turns_reused);
+	*ret = turns_reused > 20 * WAYS / 2;
+	for (volatile int pass = 0; pass < 4; pass++)
+		go_all_ways(&leaf, true);
+	printf("# %u changes changed the trace there, %u were overlooked\n", turns_noticed,
+	       turns_wrong);
+	*ret = *ret && !turns_wrong && turns_noticed > 50;
+}
+
+/* Returns whether a place that is reached in many ways has their traces, and no change is overlooked there. */
+static bool branches_serve(void)
+{
+	bool ret = false;
+	struct chain c = { .fns = chain_fns_nofp, .mask = 15, .leaf = change_ways, .arg = &ret };
+
+	chain_descend(&c, 20);
+	return ret;
 }
 
 void __real_place_keep(struct places *p, struct place *x, const struct call *c,
@@ -916,7 +994,7 @@ static unsigned int places_serve(void)
 		const struct place *x = &p->place[i];
 		const struct call c = { .ra = x->pc, .sp = x->sp, .fp = x->fp, .max = MAX };
 
-		n += x->sp && place_serves(p, x, &c, p->hi);
+		n += x->sp && !place_branches(x) && place_serves(p, x, &c, p->hi);
 	}
 	return n;
 }
@@ -1033,7 +1111,7 @@ static bool pays_again(void)
 int main(int argc, char **argv)
 {
 	unsigned int bad_packed, bad_records, walked, behind, outlived, meant, beside;
-	bool pays, turned, overlooked_turns, in_vain, kept;
+	bool pays, turned, overlooked_turns, in_vain, kept, branched;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -1046,7 +1124,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..16\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..17\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -1100,7 +1178,10 @@ int main(int argc, char **argv)
 	kept = wander_narrowly() > limit / 100;
 	printf("%s 16 traces at places that are captured at again equal the plain walk\n",
 	       wrong || wrong_ids || !kept ? "not ok" : "ok");
-	return wrong || wrong_ids || !kept || beside || walked || behind || turned ||
+	branched = branches_serve();
+	printf("%s 17 a place that is reached in many ways has the traces of all\n",
+	       branched ? "ok" : "not ok");
+	return wrong || wrong_ids || !kept || !branched || beside || walked || behind || turned ||
 	       overlooked_turns || in_vain || outlived || meant || reused <= compared / 100 ||
 	       overlooked || noticed < 100 || bad_packed || bad_records || !pays;
 }
