@@ -9,7 +9,7 @@ $(RULES_B)/sandbox_test: selftests/rules/sandbox_test.c tools/rules/confine.c to
 		-o $@ $(filter %.c,$^)
 $(RULES_B)/running_test: selftests/rules/running_test.c tools/rules/running_files.c tools/rules/mounts.c \
 		tools/rules/confine.c tools/rules/subordinate.c \
-		tools/proc/maps.c tools/proc/tasks.c tools/rules/running_files.h
+		tools/proc/maps.c tools/proc/tasks.c tools/rules/running_files.h tools/rules/subordinate.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O2 -g $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) \
 		-o $@ $(filter %.c,$^)

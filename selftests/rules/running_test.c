@@ -25,6 +25,7 @@
 
 #include "kselftest.h"
 #include "tools/rules/running_files.h"
+#include "tools/rules/subordinate.h"
 #include "tools/shstk.h"
 
 #define TRIES 10 /* a machine that stands still for a second lets the search end, too */
@@ -114,16 +115,18 @@ static void test_descriptors(void)
 /*
  * The first three processes of the user GREEDY have the caller take 59 s each, of which the first two minutes do not
  * count. Each of the others takes 4 s, less than one process may, and the eighth of them is one too many. The last
- * two of the user are not looked at any more; one of them has a subordinate id. Then comes another user's.
+ * three of the user are not looked at any more; one of them has a subordinate id in a namespace, and one is another
+ * of the user's ids outside of it. Then comes another user's.
  */
 #define GREEDY 64001
 #define SUBORDINATE 64002
 #define MODEST 64003
+#define FURTHER 64004
 #define SPARED 3
 #define SPARED_S 59
 #define COUNTED 8
 #define COUNTED_S 4
-enum { LAST = SPARED + COUNTED, IN_NAMESPACE, OTHER, PROCESSES };
+enum { LAST = SPARED + COUNTED, IN_NAMESPACE, BY_FURTHER, OTHER, PROCESSES };
 
 static struct {
 	pid_t pid;
@@ -167,7 +170,7 @@ static int make_file(const char *program, struct stat *ret)
 /* Is a process: has the file mapped as code, says whether it is ready, and waits for its end. */
 static void run_process(int i, int fd, int control)
 {
-	const uid_t uid = i == OTHER ? MODEST : GREEDY;
+	const uid_t uid = i == OTHER ? MODEST : i == BY_FURTHER ? FURTHER : GREEDY;
 	char ok = 1;
 
 	if (mmap(NULL, 4096, PROT_READ | PROT_EXEC, MAP_PRIVATE, fd, 0) == MAP_FAILED ||
@@ -265,7 +268,9 @@ static bool is_greed_bounded(void)
 
 static void test_users(const char *program)
 {
-	const struct running r = { .stop = -1, .use = use_of };
+	struct shstk_rules_range range = { FURTHER, 1, GREEDY };
+	const struct subordinate known = { .ranges = &range, .nr = 1 };
+	const struct running r = { .stop = -1, .use = use_of, .subordinate = &known };
 	bool ready = true, bounded = false, found = false;
 
 	for (int i = 0; ready && i < PROCESSES; i++)
