@@ -204,7 +204,7 @@ struct memo_packed {
  * @wait_key: identifies the innermost frames of the last capture that did not use the memo.
  * @complete: the last trace ends with the outermost frame of the thread.
  * @backwards: direction in which a long trace was verified last; see MEMO_LONG.
- * @gen: generation of the rules by which the last trace was made.
+ * @number: number of the generation of the rules by which the last trace was made.
  */
 struct memo {
 	struct memo_again again;
@@ -221,7 +221,7 @@ struct memo {
 	uint64_t wait_key;
 	bool complete;
 	bool backwards;
-	uint64_t gen;
+	uint64_t number;
 };
 
 /**

@@ -82,25 +82,26 @@ static inline bool modmap_loads_same(void)
 }
 
 /*
- * Returns a number that modmap_state_is() knows while the generation of the rules is @gen, and nothing
+ * Returns a number that modmap_state_is() knows while the generation of the rules has @number, and nothing
  * is loaded after modmap_revalidate() ran last.
  */
-static inline uint64_t modmap_state_seen(uint64_t gen)
+static inline uint64_t modmap_state_seen(uint64_t number)
 {
-	return gen + load_relaxed(&modmap_watch.seen);
+	return number + load_relaxed(&modmap_watch.seen);
 }
 
 /*
- * Tells whether @state is the present state. Generations are in the upper 16 bits, which no number of
- * loads reaches, so one comparison is enough.
+ * Tells whether @state is the present state. Generations are in the upper 16 bits of @number, which no
+ * number of loads reaches; how often they began again, and how much was loaded, only grow. So one comparison of
+ * the sum is enough.
  *
  * There are more than two counters where another word of the loader happened to be the number of
  * loads: with glibc 2.36 if 6, 7 or 9 objects were loaded. Then all are looked at.
  */
-static inline __attribute__((always_inline)) bool modmap_state_is(uint64_t state, uint64_t gen)
+static inline __attribute__((always_inline)) bool modmap_state_is(uint64_t state, uint64_t number)
 {
-	return likely(state == gen + modmap_loads_two()) ||
-	       (unlikely(modmap_watch.n > 2) && state == gen + modmap_loads());
+	return likely(state == number + modmap_loads_two()) ||
+	       (unlikely(modmap_watch.n > 2) && state == number + modmap_loads());
 }
 
 static inline void modmap_loads_saw(uint64_t loads)

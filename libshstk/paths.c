@@ -67,6 +67,18 @@ void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p)
 	store_release(&e->key, pc | gen);
 }
 
+void paths_clear(void)
+{
+	for (unsigned int i = 0; i < ENTRIES; i++) {
+		uint64_t old = load_relaxed(&entries[i].key);
+
+		/* Who writes an entry must go on having it alone. */
+		if (old != BUSY)
+			__atomic_compare_exchange_n(&entries[i].key, &old, 0, false,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+	}
+}
+
 #define PLACES 256
 #define PAGE_SHIFT 12 /* a larger page counts as several pages of this size */
 

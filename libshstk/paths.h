@@ -47,6 +47,9 @@ bool paths_find(uint64_t pc, uint64_t gen, struct paths *ret);
 /* Puts the rules of return address @pc in generation @gen into the cache. */
 void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p);
 
+/* Forgets all rules. Those that another thread is about to put are kept. */
+void paths_clear(void);
+
 /*
  * paths_no_code() tells whether there was no code on the page of @pc when the kernel was asked
  * last, and paths_saw_no_code() notes that answer. A word that may be a return address is often

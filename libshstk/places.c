@@ -122,19 +122,17 @@ static void take_fp(struct place *x, const struct memo_side *s, int j, uint64_t 
 	x->fp_mask = f->from <= j ? ~0ull : 0;
 }
 
-/* Forgets the traces of another stack, and those of a generation that may have come again. */
+/* Forgets the traces of another stack. */
 static void change_stack(struct places *p, uint64_t hi)
 {
-	const uint64_t rounds = load_relaxed(&rulecache.rounds);
 	unsigned int i;
 
-	if (likely(places_are_of(p, hi)))
+	if (likely(p->hi == hi))
 		return;
 	for (i = 0; i < PLACES; i++)
 		p->place[i].sp = 0;
 	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	p->hi = hi;
-	p->rounds = rounds;
 }
 
 /* Writes to @x the trace that place_keep() is to keep. Returns false if there is no room. */

@@ -85,8 +85,6 @@ _Static_assert(sizeof(struct place) == 64, "a cache line");
 /**
  * struct places - a thread's traces
  * @hi: end of the stack that all are of.
- * @rounds: rulecache.rounds when they were kept: a place may be seen again after so long that the
- *	generation in its @state has come again.
  * @end: number of words that were ever kept; the last PLACES_ROOM of them are in @raw and @slot.
  * @place: the traces, by places_hash().
  * @raw: words, each as it was.
@@ -94,7 +92,6 @@ _Static_assert(sizeof(struct place) == 64, "a cache line");
  */
 struct places {
 	uint64_t hi;
-	uint64_t rounds;
 	uint64_t end;
 	struct place place[PLACES] __attribute__((aligned(64)));
 	uint64_t raw[PLACES_ROOM];
@@ -126,12 +123,6 @@ static inline bool place_branches(const struct place *x)
 	return x->guessed == PLACE_BRANCHES;
 }
 
-/* Tells whether traces are of the stack that ends at @hi, and of generations that have not come again. */
-static inline bool places_are_of(const struct places *p, uint64_t hi)
-{
-	return p->hi == hi && p->rounds == load_relaxed(&rulecache.rounds);
-}
-
 /* Tells whether the words of @x are still there. */
 static inline bool place_has_words(const struct places *p, const struct place *x)
 {
@@ -142,8 +133,8 @@ static inline bool place_has_words(const struct places *p, const struct place *x
 static inline bool place_serves(const struct places *p, const struct place *x, const struct call *c,
 				uint64_t hi)
 {
-	return !((x->fp ^ c->fp) & x->fp_mask) && modmap_state_is(x->state, rulecache_gen()) &&
-	       places_are_of(p, hi) && place_has_words(p, x) && x->n < c->max;
+	return !((x->fp ^ c->fp) & x->fp_mask) && modmap_state_is(x->state, rulecache_number()) &&
+	       p->hi == hi && place_has_words(p, x) && x->n < c->max;
 }
 
 /* These do what place_unchanged() does, on CPUs that verify_wide() is for, and on any CPU. */

@@ -2,11 +2,10 @@
 /*
  * rulecache.c - fills and empties the cache of unwind rules; see rulecache.h.
  */
+#include "paths.h"
 #include "rulecache.h"
 
 struct rulecache rulecache;
-
-#define GEN_ONE (1ull << 48)
 
 /* Writes an entry whose key is @old. Returns false if another thread has changed it. */
 static bool replace(struct rulecache_entry *e, uint64_t old, uint64_t key, uint64_t rule)
@@ -49,7 +48,7 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 	uint64_t old, evicted;
 	int i;
 
-	if (pc >= GEN_ONE || rule & RULECACHE_ODD)
+	if (pc >= RULECACHE_GEN || rule & RULECACHE_ODD)
 		return;
 	if (!mask) {
 		grow(0);
@@ -61,7 +60,7 @@ void rulecache_put(uint64_t pc, uint64_t gen, uint64_t rule)
 		old = load_relaxed(&e->key);
 		if (old == (pc | gen))
 			return;
-		if (old != RULECACHE_BUSY && (!old || (old & ~(GEN_ONE - 1)) != gen)) {
+		if (old != RULECACHE_BUSY && (!old || (old & ~(RULECACHE_GEN - 1)) != gen)) {
 			if (replace(e, old, pc | gen, rule) && !old)
 				__atomic_fetch_add(&rulecache.filled, 1, __ATOMIC_RELAXED);
 			return;
@@ -118,17 +117,39 @@ void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *cal
 		lead(e, load_relaxed(&e->key), caller);
 }
 
+/* Begins the next generation. Returns whether the generations begin again with it. */
+static bool next_generation(void)
+{
+	uint64_t old = rulecache_number(), new;
+
+	do {
+		new = old + RULECACHE_GEN;
+		new += !rulecache_gen_of(new);
+	} while (!__atomic_compare_exchange_n(&rulecache.number, &old, new, true, __ATOMIC_ACQ_REL,
+					      __ATOMIC_RELAXED));
+	return !rulecache_gen_of(new);
+}
+
+/* Empties an entry, unless another thread is writing it, which must go on having it alone. */
+static void forget(struct rulecache_entry *e)
+{
+	uint64_t old = load_relaxed(&e->key);
+
+	if (old != RULECACHE_BUSY)
+		__atomic_compare_exchange_n(&e->key, &old, 0, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+}
+
 void rulecache_flush(void)
 {
-	uint64_t gen = __atomic_add_fetch(&rulecache.gen, GEN_ONE, __ATOMIC_ACQ_REL);
 	uint64_t i;
 
-	if (gen)
+	if (!next_generation())
 		return;
-	/* After 65536 generations they repeat, so old keys must not stay in the table. */
-	__atomic_add_fetch(&rulecache.rounds, 1, __ATOMIC_RELAXED);
+	/* After 65536 generations they repeat, so old keys must not stay in the tables. */
+	paths_clear();
 	for (i = 0; i < RULECACHE_MAX; i++)
-		store_relaxed(&rulecache.entry[i].key, 0);
+		forget(&rulecache.entry[i]);
 	for (i = 0; i < ARRAY_SIZE(rulecache.trail); i++)
-		store_relaxed(&rulecache.trail[i].key, 0);
+		forget(&rulecache.trail[i]);
 }

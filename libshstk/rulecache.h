@@ -28,8 +28,7 @@ struct rulecache_entry {
 
 struct rulecache {
 	uint64_t mask; /* entries of the table - 1; it starts as 0, so that all of this is .bss */
-	uint64_t gen; /* the generation, in the upper 16 bits, as it is in keys */
-	uint64_t rounds; /* how often the generations began again */
+	uint64_t number; /* the generation in the upper 16 bits, how often they began again in the others */
 	uint64_t evicted; /* entries pushed out since the table last grew */
 	uint64_t filled; /* entries that have been used */
 	uint64_t copies; /* copies that were ever put into the trail */
@@ -61,10 +60,7 @@ static inline struct rulecache_entry *rulecache_next(struct rulecache_entry *e, 
 	return (struct rulecache_entry *)((uintptr_t)e ^ flip);
 }
 
-static inline uint64_t rulecache_gen(void)
-{
-	return load_relaxed(&rulecache.gen);
-}
+#define RULECACHE_GEN (1ull << 48) /* the first bit of a generation */
 
 /*
  * Returns the number of the generation, which no other one ever has: for what is kept where flushing
@@ -72,7 +68,18 @@ static inline uint64_t rulecache_gen(void)
  */
 static inline uint64_t rulecache_number(void)
 {
-	return rulecache_gen() | load_relaxed(&rulecache.rounds);
+	return load_relaxed(&rulecache.number);
+}
+
+/* Returns the generation with @number as it is in keys, where it comes again after 65536 others. */
+static inline uint64_t rulecache_gen_of(uint64_t number)
+{
+	return number & ~(RULECACHE_GEN - 1);
+}
+
+static inline uint64_t rulecache_gen(void)
+{
+	return rulecache_gen_of(rulecache_number());
 }
 
 /* Returns the entry for @key in the set of @e, where @e does not have it; NULL if none has it. */

@@ -25,7 +25,7 @@ memo_begins_here(const struct thread *t, uint64_t ra, uint64_t sp, uint64_t fp)
 	const struct memo_again *a = &t->memo.again;
 
 	return likely(a->sp == sp && a->pc == native_strip(ra) && !((a->fp ^ fp) & a->fp_mask) &&
-		      modmap_state_is(a->state, rulecache_gen()));
+		      modmap_state_is(a->state, rulecache_number()));
 }
 
 /*

@@ -142,7 +142,7 @@ begin_walk(const struct call *c, const struct memo *m, const struct range *stack
 
 	return (struct near_walk){
 		.hi = stack->hi,
-		.gen = m->gen,
+		.gen = rulecache_gen_of(m->number),
 		.mask = load_relaxed(&rulecache.mask),
 		.raw = c->ra,
 		.slot = sp,
@@ -219,7 +219,7 @@ static __attribute__((noinline)) void write_behind(const struct memo_side *s, in
 static inline void repeat_next(struct memo *m, struct memo_side *s, unsigned int max)
 {
 	if (s->end - s->first > 1 && s->word_first == s->word_end)
-		memo_set_again(m, s, max, modmap_state_seen(m->gen));
+		memo_set_again(m, s, max, modmap_state_seen(m->number));
 }
 
 /*
@@ -343,7 +343,7 @@ short_cut_any(const struct call *c, struct thread *t, int *reused, int *beyond)
 	if (w.n)
 		join(&w, m, old, j, x, &new);
 	else if (j + 1 < end)
-		memo_set_again(m, old, c->max, modmap_state_seen(m->gen));
+		memo_set_again(m, old, c->max, modmap_state_seen(m->number));
 	if (end < old->end)
 		*beyond = end;
 	*reused = end - 1 - j;
@@ -360,7 +360,7 @@ static inline __attribute__((always_inline)) void leave_near(struct thread *t)
 /* Tells whether no module has come or gone since the last trace was stored. */
 static inline __attribute__((always_inline)) bool same_modules(const struct memo *m)
 {
-	return m->gen == rulecache_gen() && !modmap_loads_changed();
+	return m->number == rulecache_number() && !modmap_loads_changed();
 }
 
 /* Makes a capture for which the memo has a trace, and no place has one. */
@@ -389,7 +389,7 @@ static __attribute__((noinline)) int near_memo(struct thread *t)
 	}
 	if (unlikely(c->keep != NULL))
 		place_keep(t->places, c->keep, c, m->now, m->now->end - n, id,
-			   modmap_state_seen(m->gen));
+			   modmap_state_seen(m->number));
 	if (unlikely(c->info != NULL))
 		call_tell(c->info, 0, n, SHSTK_END_COMPLETE, c->pcs[n - 1], reused,
 			  memo_count_guessed(m->now, m->now->end - n));
@@ -455,7 +455,7 @@ static __attribute__((noinline)) int near_branch(struct thread *t, struct place 
 	struct place *y;
 	uint32_t hash;
 
-	if (unlikely(!places_are_of(p, t->native.hi))) {
+	if (unlikely(p->hi != t->native.hi)) {
 		t->call.keep = x; /* which then begins anew */
 		t->call.keep_tag = 0;
 		return near_memo(t);

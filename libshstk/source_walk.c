@@ -385,7 +385,8 @@ void walk_begin(struct capture *c, const struct request *r)
 		calling_thread_check_stack(t, sp);
 	if (unlikely(modmap_loads_changed()))
 		modmap_revalidate();
-	c->gen = rulecache_gen();
+	c->number = rulecache_number();
+	c->gen = rulecache_gen_of(c->number);
 	if (c->calling.outermost && r->sources & SHSTK_USE_MEMO)
 		walk_open_memo(c);
 }
@@ -416,7 +417,7 @@ static void keep(const struct capture *c, const struct call *call)
 
 	if (call && call->keep && s && is_in_memo(c))
 		place_keep(t->places, call->keep, call, s, s->first,
-			   call->hook ? memo_id(s, s->first) : 0, modmap_state_seen(c->gen));
+			   call->hook ? memo_id(s, s->first) : 0, modmap_state_seen(c->number));
 }
 
 int walk_end(struct capture *c, const struct request *r)

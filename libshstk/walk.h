@@ -31,7 +31,8 @@
  * @slot: address of the stack slot that @pc was read from; 0 if it is not from a slot.
  * @raw: the word that was read from @slot.
  * @mark: marks of the frame that comes next.
- * @gen: generation of the unwind rules in use.
+ * @number: number of the generation of the unwind rules in use.
+ * @gen: that generation, as it is in keys of the cache of rules.
  * @go_g0_sp: where the thread's own stack continues below the next call of Go by C, or 0; as
  *	in struct cursor.
  * @crossed: the walk came through a signal frame, or to another stack.
@@ -56,6 +57,7 @@ struct capture {
 	uint64_t pc, sp, fp;
 	uint64_t slot, raw;
 	uint8_t mark;
+	uint64_t number;
 	uint64_t gen;
 	uint64_t go_g0_sp;
 	bool crossed, memo, waits, joined;

@@ -159,7 +159,7 @@ void walk_store_memo(struct capture *c)
 	if (!c->memo)
 		return;
 	judge_memo(c);
-	m->gen = c->gen;
+	m->number = c->number;
 	if (c->joined) {
 		memo_join(&c->w);
 	} else {
@@ -167,7 +167,7 @@ void walk_store_memo(struct capture *c)
 		m->complete = c->end_by_rule;
 	}
 	memo_publish(m, c->calling.t->native_known ? c->calling.t->native.hi : 0, c->max,
-		     modmap_state_seen(m->gen));
+		     modmap_state_seen(m->number));
 	m->near = c->w.fresh->end - c->w.fresh->first <= MEMO_NEAR;
 }
 
@@ -182,6 +182,6 @@ void walk_open_memo(struct capture *c)
 		return;
 	}
 	c->memo = true;
-	if (unlikely(m->gen != c->gen))
+	if (unlikely(m->number != c->number))
 		memo_clear(m);
 }

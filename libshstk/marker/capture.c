@@ -134,7 +134,7 @@ static __attribute__((noinline)) void walk_on(struct markers *m, struct way *w)
 /* Tells whether modules and unwind rules are the same as when the markers were placed. */
 static inline bool is_as_before(const struct markers *m)
 {
-	return likely(modmap_loads_same() && m->gen == rulecache_gen());
+	return likely(modmap_loads_same() && m->number == rulecache_number());
 }
 
 /* ---- Markers that are gone ---- */
@@ -208,9 +208,9 @@ static bool may_place(struct markers *m)
 {
 	if (!m->owner->native_known)
 		return false;
-	if (m->gen != rulecache_gen()) {
+	if (m->number != rulecache_number()) {
 		memset(m->records, 0xff, sizeof(m->records)); /* neither an address nor 0 */
-		m->gen = rulecache_gen();
+		m->number = rulecache_number();
 	}
 	return m->status == SHSTK_MARKER_ON && m->frames_to_pay <= 0;
 }

@@ -49,7 +49,7 @@ struct mark {
  * @next: where the search for a free trampoline begins.
  * @used: a bit for each trampoline that is in @mark, or whose frame was left without a return
  *	through it.
- * @gen: generation of the unwind rules that @records was made by.
+ * @number: number of the generation of the unwind rules that @records was made by.
  * @records: return addresses into code with frame records; record_place() of an address is its
  *	index.
  * @where: native_record_rule() of each element of @records.
@@ -64,7 +64,7 @@ struct markers {
 	unsigned int chunk;
 	unsigned int next;
 	uint32_t used;
-	uint64_t gen;
+	uint64_t number;
 	uint64_t records[MARKER_RECORDS];
 	uint64_t where[MARKER_RECORDS];
 	uint64_t room[MARKER_ROOM];
