@@ -263,6 +263,19 @@ $(FUZZ_B)/spool_seed: selftests/fuzz/build.mk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/spool_fuzz $(FUZZ_B)/spool_seed
 
+# subordinate_fuzz gets files as /etc/subuid and /etc/passwd.
+$(FUZZ_B)/subordinate_fuzz: selftests/fuzz/subordinate_fuzz.c tools/rules/subordinate.c
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c,$^)
+
+$(FUZZ_B)/subordinate_seed: selftests/fuzz/build.mk
+	@mkdir -p $(@D)
+	$(Q)printf '%s\n' a:100:10 a:105:10 root:300:10 7:400:1 x:4294967294:1 '#:1' >$@
+	$(Q)printf '\0root:x:0:0::/:\na:x:1000:1000::/:\n' >>$@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/subordinate_fuzz $(FUZZ_B)/subordinate_seed
+
 # golang_fuzz gets programs of which it is asked whether Go made them. It starts from two with the section
 # that Go makes: one that needs a library, and one that needs none.
 $(FUZZ_B)/golang_fuzz: selftests/fuzz/golang_fuzz.c tools/elf/golang.c \
