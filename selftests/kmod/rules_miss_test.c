@@ -407,6 +407,7 @@ static void test_denied(void)
 	struct shstk_rules_miss miss;
 	pid_t pid, other, scanner;
 	bool denied, told;
+	int err;
 
 	if (!can_deny()) {
 		ksft_test_result_skip("no fanotify with permissions: %s\n", strerror(errno));
@@ -420,7 +421,11 @@ static void test_denied(void)
 	sample(pid, 1);
 	other = start(FOLDER "/allowed", NULL);
 	told = comes_to_be_told_of(other, FOLDER "/allowed");
-	ksft_test_result(denied && told && ask(&miss) == EAGAIN,
+	err = ask(&miss);
+	if (!denied || !told || err != EAGAIN)
+		ksft_print_msg("denied: %d, told of the other: %d, then: %s\n", denied, told,
+			       strerror(err));
+	ksft_test_result(denied && told && err == EAGAIN,
 			 "a file that fanotify denies is passed over, and others are told of\n");
 	end(pid);
 	end(other);
