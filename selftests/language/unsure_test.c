@@ -113,6 +113,9 @@ TEST(all_but_3_12_are_known_on_arm64)
 {
 	for (int minor = 11; minor <= 14; minor++)
 		EXPECT_EQ(minor != 12, python_version(minor)->arm64);
+	/* As PyGILState_GetThisThreadState() of Debian's 3.11.2 and 3.13.5 reads it. */
+	EXPECT_EQ(612, python_version(11)->key + python_version(11)->key_arm64);
+	EXPECT_EQ(2164, python_version(13)->key + python_version(13)->key_arm64);
 }
 
 TEST_HARNESS_MAIN

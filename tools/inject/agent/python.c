@@ -149,7 +149,7 @@ static bool find_state(struct found_state *ret)
 	const struct python_version *v = python.version;
 	struct iovec from[3] = {
 		/* In front of the key a word says whether there is one. */
-		peek_piece(python.runtime + v->key - 4, 8),
+		peek_piece(python_key_at(&python) - 4, 8),
 		peek_piece(python.runtime + v->finalizing, 8),
 	};
 	uint32_t words[4];

@@ -63,6 +63,16 @@ static inline uint64_t python_thread_pointer(void)
 	return pointer;
 }
 
+/* Returns the address of the key. */
+static inline uint64_t python_key_at(const struct python_process *p)
+{
+#ifdef __x86_64__
+	return p->runtime + p->version->key;
+#else
+	return p->runtime + p->version->key + p->version->key_arm64;
+#endif
+}
+
 /* Returns what pthread_self() returns, without a call: signal handlers ask, too. */
 static inline uint64_t python_thread(const struct python_process *p)
 {

@@ -51,7 +51,7 @@ void python_begin(void)
 static inline uint64_t find_state(void)
 {
 	const struct python_version *v = python.version;
-	const uint64_t key_at = python.runtime + v->key, thread = python_thread(&python);
+	const uint64_t key_at = python_key_at(&python), thread = python_thread(&python);
 	uint64_t state;
 	uint32_t key;
 

@@ -209,7 +209,7 @@ static void set_target(const struct python_version *v, const struct python_symbo
 	};
 
 	*t = (struct language_target){
-		.key_at = f->runtime + v->key,
+		.key_at = f->runtime + v->key + (f->machine == EM_AARCH64 ? v->key_arm64 : 0),
 		.thread_below = f->thread_below,
 		.slot = f->machine == EM_AARCH64 ? PYTHON_FIRST_VALUE_ARM64 : PYTHON_FIRST_VALUE,
 		.thread_at = v->state_thread,

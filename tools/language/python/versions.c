@@ -13,7 +13,7 @@
 /* clang-format off */
 static const struct python_version versions[] = {
 	{
-		.minor = 11, .cframes = true, .key = 592 + 4, .finalizing = 24,
+		.minor = 11, .cframes = true, .key = 592 + 4, .key_arm64 = 16, .finalizing = 24,
 		.state_frames = 56, .state_thread = 152, .cframe_frame = 8, .cframe_previous = 16,
 		.frame_bytes = 72, .previous = 48, .code = 32, .instruction = 56, .owner = 69,
 		.entry = 68, .first_line = 72, .first_traceable = 168, .instructions = 184,

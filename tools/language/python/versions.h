@@ -16,6 +16,7 @@
  *	to frames; otherwise it refers to the frames.
  * @key: offset of the key of pthread_getspecific() in _PyRuntime; the word in front of it is not 0 if
  *	there is a key.
+ * @key_arm64: so many bytes more it is on arm64, where locks are larger.
  * @finalizing: offset in _PyRuntime of a word that is not 0 once the interpreter ends.
  * @state_frames: offset in the thread state of the address of the frame, or of the cframe.
  * @state_thread: offset in the thread state of what pthread_self() returns.
@@ -50,6 +51,7 @@ struct python_version {
 	int minor;
 	bool cframes;
 	uint32_t key;
+	uint32_t key_arm64;
 	uint32_t finalizing;
 	uint32_t state_frames;
 	uint32_t state_thread;
