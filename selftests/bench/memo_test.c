@@ -696,7 +696,7 @@ static void capture_turn(struct chain *c)
 		struct trace *t = !i ? &whole : i == 1 ? &memo : &walk;
 		const unsigned int before = walks;
 
-		word = i == 1 && turn->at ?
+		word = i == 1 && turn->at && turn->at < whole.n ?
 			       find_word(&whole, turn->at, __builtin_frame_address(0)) :
 			       word;
 		if (i == 1 && word) {
