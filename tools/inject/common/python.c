@@ -19,7 +19,7 @@ uint64_t python_address_of(const char *name)
 }
 
 #ifdef PYTHON_IS_READ
-/* Returns whether a version is known on this machine. On arm64, frames of 3.11 could not be placed as agents read them. */
+/* Returns whether a version is known on this machine. On arm64, agents were not run in 3.11. */
 static bool is_known(const struct python_version *v)
 {
 #ifdef __x86_64__
