@@ -696,7 +696,7 @@ static void capture_turn(struct chain *c)
 		struct trace *t = !i ? &whole : i == 1 ? &memo : &walk;
 		const unsigned int before = walks;
 
-		word = i == 1 && turn->at && turn->at < whole.n ?
+		word = i == 1 && turn->at ?
 			       find_word(&whole, turn->at, __builtin_frame_address(0)) :
 			       word;
 		if (i == 1 && word) {
@@ -797,14 +797,17 @@ static __attribute__((noinline)) void go_one_of_four(struct chain *c, unsigned i
 	__asm__ volatile("");
 }
 
-/* Captures at the end of ways by chance, all of them often. In every eighth capture @changes, a word changes. */
+/*
+ * Captures at the end of ways by chance, all of them often. If @changes, a word changes in every eighth capture: one of
+ * the ways or of the chain in front of them, whose words are all on the stack, behind what capture_turn() has there.
+ */
 static __attribute__((noinline)) void go_all_ways(struct chain *c, bool changes)
 {
 	for (volatile unsigned int i = 0; i < 20 * WAYS; i++) {
 		struct turn turn = { 0 };
 
 		if (changes && i % 8 == 7)
-			turn = (struct turn){ 1 + (int)draw(30), draw(47), draw(2) };
+			turn = (struct turn){ 3 + (int)draw(18), draw(47), draw(2) };
 		c->arg = &turn;
 		go_one_of_four(c, draw(WAYS), 0);
 	}
