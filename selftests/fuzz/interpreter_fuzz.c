@@ -364,7 +364,7 @@ static int read_input(void *arg, uint64_t addr, void *buf, size_t size)
 	return 0;
 }
 
-/* Those entries that stand for functions have names. */
+/* Those entries that stand for functions have names. That of a file may be missing, but is not empty. */
 static void judge_names(struct languages *all, const uint64_t *pcs, size_t nr)
 {
 	struct shstk_symframe frame;
@@ -372,7 +372,7 @@ static void judge_names(struct languages *all, const uint64_t *pcs, size_t nr)
 
 	for (size_t i = 0; i < nr; i++)
 		if (languages_function(all, pcs[i], &frame, &module) &&
-		    (!frame.function || !frame.file || !module))
+		    (!frame.function || (frame.file && !*frame.file) || !module))
 			abort();
 }
 
