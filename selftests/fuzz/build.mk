@@ -318,7 +318,7 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 
 # What puts functions into the stacks that agents took.
 FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c,languages place) \
-		$(wildcard tools/language/*/*.c) tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c
+		$(wildcard tools/language/*/*.c) tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c tools/elf/object.c
 
 # interpreter_fuzz: processes that may have an interpreter. One input is a file as it is.
 $(FUZZ_B)/interpreter_fuzz: selftests/fuzz/interpreter_fuzz.c tools/language/read.c $(FUZZ_FUNCTIONS) \
