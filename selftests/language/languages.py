@@ -13,8 +13,8 @@ languages whose functions are read by BPF also, of another program:
     none %          samples from the first one with frames on of which none was read, of all threads
     us              what a sample takes the BPF program, as the kernel measures it
 
-The environment may choose how many stacks are judged (SAMPLES). Languages that are not installed are
-left out.
+The environment may choose how many stacks are judged (SAMPLES), and of which Python (PYTHON). Languages
+that are not installed are left out.
 """
 
 import os
@@ -40,6 +40,7 @@ import ruby_program    # noqa: E402
 
 NAMES = 'outer', 'middle', 'inner'
 SAMPLES = os.environ.get('SAMPLES', '5000')    # stacks that are judged
+PYTHON = os.environ.get('PYTHON', 'python3')    # the interpreter whose stacks are judged
 LOOK = .1   # seconds between two looks at what the BPF program took
 SOURCES = {
     't.py': '''import sys, time
@@ -234,7 +235,7 @@ def make_cells(stacks):
 
 
 def judge_python(folder, options):
-    command = ['python3', os.path.join(FOLDER, 'program.py'), os.path.join(folder, 'word'), folder]
+    command = [PYTHON, os.path.join(FOLDER, 'program.py'), os.path.join(folder, 'word'), folder]
     # The judge reads what the program writes when it begins.
     subprocess.run([*command, '0'], check=True)
     return Stacks(folder, [*command, '1000000'], Judge, options)

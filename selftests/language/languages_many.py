@@ -6,7 +6,7 @@
 
 Takes SAMPLES stacks with functions of each of these languages, one after the other, however long that
 lasts; without any named, of all that are installed and that languages.py judges. It prints a line for each,
-and fails if one stack is wrong, or if there are fewer.
+and fails if one stack is wrong, or if there are fewer. The environment may choose the Python (PYTHON).
 """
 import sys
 import tempfile
