@@ -63,6 +63,7 @@ class Device:
         self.cuts = []          # (dev, ino) of files in which chains ended
         self.users = []         # what was told of further ids: number of loads before, ranges
         self.knows_users = True     # the module does
+        self.users_error = 0    # an errno: further ids are not taken
         self.changed = threading.Condition()
         self.env = {**os.environ, 'LD_PRELOAD': FAKE, 'FAKE_DEVICE': self.path, **dict(env)}
         threading.Thread(target=self.accept, daemon=True).start()
@@ -118,6 +119,8 @@ class Device:
         elif call == USERS and self.knows_users:
             at, nr, reserved = struct.unpack_from('<QII', arg)
             check(not reserved, 'a reserved field')
+            if self.users_error:
+                return self.users_error
             self.users.append((len(self.loads), ranges_at(connection, at, nr)))
         elif call != INFO:
             return errno.ENOTTY
@@ -511,6 +514,24 @@ def further_ids_unknown():
             dev.miss(one)
             check(dev.await_load(one), 'it was not loaded')
             check('subuid' not in served.said(), served.said())
+
+
+@test
+def further_ids_again():
+    """where the module had no memory for further ids, they are told again with the next miss, until it has"""
+    path, one = os.path.join(TMP, 'subuid'), copy('further')
+    with open(path, 'w', encoding='utf-8') as file:
+        file.write('1234:700000:65536\n')
+    with device(FAKE_SUBUID=path) as dev:
+        dev.users_error = errno.ENOMEM
+        with daemon(dev) as served:
+            served.await_said('/etc/subuid: ')
+            dev.users_error = 0
+            for times in 1, 2:
+                os.truncate(one, os.stat(one).st_size + 1)
+                dev.miss(one)
+                check(dev.await_load(one, times=times), 'it has stopped')
+                check([ranges for _, ranges in dev.users] == [[(700000, 65536, 1234)]], dev.users)
 
 
 @contextlib.contextmanager

@@ -122,6 +122,8 @@ static void test_mistakes(void)
 		"alice:100:4294967296",
 		"alice:100:18446744073709551617",
 		"# alice:100:10#",
+		"#alice:100:10",
+		"# alice:100:110",
 		NAME_OF_256 NAME_OF_256 ":100:10",
 	};
 	size_t good = 0;

@@ -92,12 +92,15 @@ static bool read_id(const char *text, uint32_t most, uint32_t *ret)
 	return true;
 }
 
-/* Reads "NAME:FIRST:NUMBER" into @e, whose name is within @line. Returns whether it is that. */
+/*
+ * Reads "NAME:FIRST:NUMBER" into @e, whose name is within @line. Returns whether it is that. No user's name
+ * begins with '#': such a line was taken back, and must not decide about ids that another line has.
+ */
 static bool read_entry(char *line, struct entry *e)
 {
 	char *first = strchr(line, ':'), *nr;
 
-	if (!first || first == line)
+	if (!first || first == line || *line == '#')
 		return false;
 	*first++ = '\0';
 	nr = strchr(first, ':');
@@ -188,11 +191,11 @@ static void set_user(struct entries *all, struct entry *e, uint32_t user)
 {
 	const char *name = e->name;
 
-	while (e > all->v && !strcmp(e[-1].name, name))
-		e--;
-	/* The first line of a user holds if there are several. */
+	/* The first line of a user holds if there are several. All entries of a name are set together. */
 	if (e->user || e->is_root)
 		return;
+	while (e > all->v && !strcmp(e[-1].name, name))
+		e--;
 	for (; e < all->v + all->nr && !strcmp(e->name, name); e++) {
 		e->user = user;
 		e->is_root = !user;
@@ -318,23 +321,36 @@ static bool have_changed(struct subordinate *s)
 	return changed;
 }
 
+/* Tells the module all ranges. Returns 0, also if it knows no such call, or a negative errno. */
+static int tell_ranges(int device, const struct subordinate *s)
+{
+	const struct shstk_rules_users arg = {
+		.ranges = (uintptr_t)s->ranges,
+		.nr = (uint32_t)s->nr,
+	};
+
+	return ioctl(device, SHSTK_RULES_USERS, &arg) && errno != ENOTTY ? -errno : 0;
+}
+
 int subordinate_tell(int device, struct subordinate *s)
 {
-	struct shstk_rules_users arg = { 0 };
 	struct subordinate now;
 	int err;
 
 	if (!have_changed(s))
 		return 0;
 	err = subordinate_read(SUBUID, PASSWD, &now);
+	if (!err)
+		err = tell_ranges(device, &now);
+	/* There may be memory the next time, while a file that is not right stays so until it changes. */
+	if (err == -ENOMEM)
+		memset(s->files, 0, sizeof(s->files));
+	free(err ? now.ranges : s->ranges);
 	if (err)
 		return err;
-	free(s->ranges);
 	s->ranges = now.ranges;
 	s->nr = now.nr;
-	arg.ranges = (uintptr_t)s->ranges;
-	arg.nr = (uint32_t)s->nr;
-	return ioctl(device, SHSTK_RULES_USERS, &arg) && errno != ENOTTY ? -errno : 0;
+	return 0;
 }
 
 uid_t subordinate_user(const struct subordinate *s, uid_t uid)

@@ -28,11 +28,11 @@ struct subordinate {
  * @passwd: the file that says which id a user has, as passwd(5).
  * @ret: receives @ret->ranges and @ret->nr; the caller frees the ranges.
  *
- * Lines that say nothing valid are skipped. What two lines say is taken from the one whose range
- * begins first, or, if they begin together, from the first line. The ids that root has count as the
- * first of their range: root of the machine has no share, but those to whom root lends ids do. The
- * ids of a user who is not in @passwd, and no number, count as the first id of that user's that the
- * file has. Users that only a server knows are not asked for: it may not answer.
+ * Lines that say nothing valid, or begin with '#', are skipped. What two lines say is taken from the
+ * one whose range begins first, or, if they begin together, from the first line. The ids that root has
+ * count as the first of their range: root of the machine has no share, but those to whom root lends ids
+ * do. The ids of a user who is not in @passwd, and no number, count as the first id of that user's that
+ * the file has. Users that only a server knows are not asked for: it may not answer.
  *
  * Return: 0, or a negative errno; then there are no ranges. A file that does not exist is like an
  * empty one.
@@ -44,7 +44,8 @@ int subordinate_read(const char *subuid, const char *passwd, struct subordinate 
  * @device: descriptor from rules_device().
  * @s: all bytes are 0 at the first call; the caller frees @s->ranges in the end.
  *
- * A module that is too old to be told counts each id by itself. What was told before holds if this fails.
+ * A module that is too old to be told counts each id by itself. What was told before holds if this fails,
+ * and where memory was lacking, the next call tries again.
  *
  * Return: 0 or a negative errno.
  */
