@@ -3,6 +3,7 @@
 """same_test leaves nothing behind when a signal ends it, and after SIGKILL the next run removes what is left.
 Prints KTAP."""
 
+import contextlib
 import fcntl
 import os
 import signal
@@ -40,6 +41,17 @@ def wait_for(holds, what):
         time.sleep(0.05)
 
 
+def kill_processes(folder):
+    """Kill those processes, and those that they begin meanwhile, and wait until all have ended."""
+    def killed():
+        left = processes_in(folder)
+        for pid in left:
+            with contextlib.suppress(ProcessLookupError):   # it has ended just now
+                os.kill(pid, signal.SIGKILL)
+        return not left
+    wait_for(killed, 'all processes were killed')
+
+
 def end_by(signo, programs):
     """End same_test by a signal while its program runs. Return the folder in which it made its own."""
     folder = make_folder()
@@ -53,8 +65,7 @@ def end_by(signo, programs):
         if signo != signal.SIGKILL:
             wait_for(lambda: not processes_in(folder), 'all processes have ended')
     finally:
-        for pid in processes_in(folder):
-            os.kill(pid, signal.SIGKILL)
+        kill_processes(folder)
     return folder
 
 
