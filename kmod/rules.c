@@ -3,8 +3,8 @@
  * rules.c - tables of unwind rules: the ioctls that load, drop and list them.
  *
  * Related files: rules_files.c keeps which files have tables, and for how long; rules_miss.c keeps
- * files that need a table; rules_cut.c keeps files in whose code chains end; rules_device.c checks
- * who may make which call.
+ * files that need a table; rules_cut.c keeps files in whose code chains end; rules_users.c keeps
+ * which ids count as another user; rules_device.c checks who may make which call.
  */
 #include <linux/elf.h>
 #include <linux/fcntl.h>

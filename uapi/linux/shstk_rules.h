@@ -344,8 +344,8 @@ struct shstk_rules_range {
  * told before; @nr of 0 takes it back. Tables that are loaded count by it from then on, and none is
  * dropped for it.
  *
- * Errors: EINVAL: the ranges are too many or not in order, or have an id that there is not, or 0.
- * ENOMEM.
+ * Errors: EFAULT: the ranges cannot be read. EINVAL: they are too many or not in order, or have an
+ * id that there is not, or 0. ENOMEM.
  */
 struct shstk_rules_users {
 	__aligned_u64 ranges;
