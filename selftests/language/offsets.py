@@ -41,9 +41,12 @@ def frame_of(frame):
 
 def compare_state():
     """Compares what a thread has: where its state is, and what that refers to."""
-    key, state = read(RUNTIME + VALUES['key'], ctypes.c_int32), ctypes.pythonapi.PyThreadState_Get()
+    key_at = RUNTIME + VALUES['key'] + (VALUES.get('key_arm64', 0) if platform.machine() == 'aarch64' else 0)
+    key, state = read(key_at, ctypes.c_int32), ctypes.pythonapi.PyThreadState_Get()
     frame, code = sys._getframe(), sys._getframe().f_code
     first = {'x86_64': 'PYTHON_FIRST_VALUE', 'aarch64': 'PYTHON_FIRST_VALUE_ARM64'}.get(platform.machine())
+    # The key itself may be 0, as any other word may.
+    compare('that there is a key', read(key_at - 4, ctypes.c_int32), 1)
     compare('key', C.pthread_getspecific(key), state)
     if first:
         compare(first, read(C.pthread_self() + VALUES[first] + 16 * key), state)
