@@ -244,10 +244,10 @@ def stacks_at(process, places):
 def thrown():
     """Where PHP makes a frame the innermost one, to throw an exception into a generator, that has its callers, or is
     not shown"""
-    reached = 0
+    reached, places = 0, list(publishing_places())
     with Process([*PHP.split(), THROWN]) as process:
         bias = bias_of(process.pid)
-        places = [bias + place for place in publishing_places()]
+        places = [bias + place for place in places]
         stop(process)
         skip_unless_held(process.pid, places[0])
         for place, frames in stacks_at(process, places):

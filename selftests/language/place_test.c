@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * place_test.c - where functions stand that have native frames of their own, with stacks of the test's own.
+ * place_test.c - where functions stand that have native frames of their own, and where a frame may have become the
+ * innermost one just now, with stacks of the test's own.
  *
  * A frame's flags are what it is (enum language_kind), and its function is the one in its number. The native
  * function at an address begins at the multiple of 16 in front of it.
@@ -30,6 +31,7 @@ static uint64_t pcs[MOST], sps[MOST];
 static uint8_t marks[MOST];
 static int order[2 * MOST];
 static unsigned int nr_frames, nr_natives;
+static bool published; /* what the language was told */
 
 static unsigned int kind(const void *version, const struct language_frame *frame)
 {
@@ -40,7 +42,7 @@ static unsigned int kind(const void *version, const struct language_frame *frame
 static bool sound(const void *version, const struct language_frames *of)
 {
 	(void)version;
-	(void)of;
+	published = of->published;
 	return true;
 }
 
@@ -79,14 +81,10 @@ static void make(const uint64_t *native, const uint64_t *of_frames)
 		add_frame(*of_frames == RUN ? 0 : *of_frames);
 }
 
-static unsigned int place_by(uint64_t (*function)(void *, uint64_t))
+static unsigned int place_in(const struct language_found *found,
+			     uint64_t (*function)(void *, uint64_t))
 {
 	static const struct language language = { .kind = kind, .sound = sound };
-	static const struct language_found found = {
-		.run_start = RUN,
-		.run_end = RUN + 16,
-		.counted = true,
-	};
 	const struct native_stack native = {
 		.pcs = pcs,
 		.marks = marks,
@@ -96,7 +94,18 @@ static unsigned int place_by(uint64_t (*function)(void *, uint64_t))
 	};
 	struct language_frames all = { .frames = frames, .nr = nr_frames };
 
-	return place_frames(&native, &language, &found, &all, order);
+	return place_frames(&native, &language, found, &all, order);
+}
+
+static unsigned int place_by(uint64_t (*function)(void *, uint64_t))
+{
+	static const struct language_found found = {
+		.run_start = RUN,
+		.run_end = RUN + 16,
+		.counted = true,
+	};
+
+	return place_in(&found, function);
 }
 
 static unsigned int place(void)
@@ -202,6 +211,72 @@ TEST(none_is_shown_among_more_native_frames_than_are_looked_at)
 	ASSERT_EQ(601, place());
 	EXPECT_EQ(1, order[1]);
 	EXPECT_EQ(~1, order[600]);
+}
+
+/* ---- Where a frame becomes the innermost one ---- */
+
+/* Returns what the language is told of a thread that has its program counter there. */
+static bool is_published_at(const struct language_found *found, uint64_t pc)
+{
+	make(LIST(CODE, RUN), LIST(RUN));
+	pcs[0] = pc;
+	marks[0] = SHSTK_MARK_PC;
+	place_in(found, NULL);
+	marks[0] = 0;
+	return published;
+}
+
+#define FIRST (CODE + 0x100)
+#define SECOND (CODE + 0x800)
+#define COLD (SECOND + 0x10)
+
+static const struct language_found publishing = {
+	.run_start = RUN,
+	.run_end = RUN + 16,
+	.cold_start = COLD,
+	.cold_end = COLD + 0x10,
+	.counted = true,
+	.publishes = true,
+	.publishing = { FIRST, SECOND },
+	.nr_publishing = 2,
+};
+
+TEST(a_frame_may_be_the_innermost_one_since_just_now_shortly_behind_known_places)
+{
+	EXPECT_FALSE(is_published_at(&publishing, FIRST - 1));
+	EXPECT_TRUE(is_published_at(&publishing, FIRST));
+	EXPECT_TRUE(is_published_at(&publishing, FIRST + LANGUAGE_PUBLISHING_BYTES - 1));
+	EXPECT_FALSE(is_published_at(&publishing, FIRST + LANGUAGE_PUBLISHING_BYTES));
+	EXPECT_TRUE(is_published_at(&publishing, SECOND));
+	EXPECT_FALSE(is_published_at(&publishing, RUN));
+	/* The other part of the function that runs frames. */
+	EXPECT_TRUE(is_published_at(&publishing, COLD - 1));
+	EXPECT_FALSE(is_published_at(&publishing, COLD));
+	EXPECT_TRUE(is_published_at(&publishing, COLD + 0x10));
+}
+
+TEST(if_places_are_not_known_it_may_be_so_anywhere_else)
+{
+	struct language_found found = publishing;
+
+	found.nr_publishing = LANGUAGE_PUBLISHING + 1;
+	EXPECT_TRUE(is_published_at(&found, FIRST - 1));
+	EXPECT_FALSE(is_published_at(&found, RUN));
+	EXPECT_FALSE(is_published_at(&found, COLD));
+	found.publishes = false;
+	EXPECT_FALSE(is_published_at(&found, FIRST));
+}
+
+TEST(what_a_signal_has_interrupted_counts_and_return_addresses_do_not)
+{
+	make(LIST(CODE, CODE, RUN), LIST(RUN));
+	pcs[1] = FIRST;
+	place_in(&publishing, NULL);
+	EXPECT_FALSE(published);
+	marks[1] = SHSTK_MARK_PC;
+	place_in(&publishing, NULL);
+	EXPECT_TRUE(published);
+	marks[1] = 0;
 }
 
 TEST_HARNESS_MAIN
