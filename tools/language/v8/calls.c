@@ -13,8 +13,9 @@
  * Then an instruction between two positions of the same inlined call is of that call. That it is so, shows code
  * itself: otherwise there is a call between any two positions.
  *
- * The middle compiler (Maglev) makes code of one operation after the other, and then writes the position of each. What
- * is made between two operations, as moves of registers, has none. What operations do seldom is made behind all of them.
+ * The middle compiler (Maglev) makes code of one operation after the other, and if positions are written, that of each
+ * stands in front of its code. What is made between two operations, as moves of registers, has none. What operations
+ * do seldom is made behind all of them.
  *
  * All of it was copied from the memory of a process, which may hold anything.
  */
