@@ -467,6 +467,9 @@ static bool still_there(const struct module *m)
 	       same_bytes(eh->data, m->bias + eh->vaddr, min(eh->size, (size_t)16384));
 }
 
+/* What generations of rules add to modmap_state_seen() has no bit of the counter that falls. */
+_Static_assert(RULECACHE_ROUND == 1ull << MODMAP_LOADS_SHIFT, "the sum of two that only grow");
+
 void modmap_revalidate(void)
 {
 	unsigned int i, n = load_acquire(&nslots);

@@ -92,8 +92,8 @@ static inline uint64_t modmap_state_seen(uint64_t number)
 
 /*
  * Tells whether @state is the present state. Generations are in the upper 16 bits of @number, which no
- * number of loads reaches; how often they began again, and how much was loaded, only grow. So one comparison of
- * the sum is enough.
+ * number of loads reaches. How often they began again is added to the counter that only grows; the one that also
+ * falls has its bits for itself. So one comparison of the sum is enough.
  *
  * There are more than two counters where another word of the loader happened to be the number of
  * loads: with glibc 2.36 if 6, 7 or 9 objects were loaded. Then all are looked at.

@@ -117,17 +117,18 @@ void rulecache_lead(struct rulecache_entry *e, const struct rulecache_entry *cal
 		lead(e, load_relaxed(&e->key), caller);
 }
 
-/* Begins the next generation. Returns whether the generations begin again with it. */
+/* Begins the next generation. Returns whether it is the first one of a half of all of them. */
 static bool next_generation(void)
 {
 	uint64_t old = rulecache_number(), new;
 
 	do {
 		new = old + RULECACHE_GEN;
-		new += !rulecache_gen_of(new);
+		if (!rulecache_gen_of(new))
+			new += RULECACHE_ROUND;
 	} while (!__atomic_compare_exchange_n(&rulecache.number, &old, new, true, __ATOMIC_ACQ_REL,
 					      __ATOMIC_RELAXED));
-	return !rulecache_gen_of(new);
+	return !(rulecache_gen_of(new) << 1);
 }
 
 /* Empties an entry, unless another thread is writing it, which must go on having it alone. */
@@ -146,7 +147,11 @@ void rulecache_flush(void)
 
 	if (!next_generation())
 		return;
-	/* After 65536 generations they repeat, so old keys must not stay in the tables. */
+	/*
+	 * After 65536 generations they repeat, so old keys must not stay in the tables. They go twice as
+	 * often: then none is there any more when its generation comes again, neither one that another
+	 * thread put late, after the tables were emptied, nor one that it finds before they are.
+	 */
 	paths_clear();
 	for (i = 0; i < RULECACHE_MAX; i++)
 		forget(&rulecache.entry[i]);

@@ -28,7 +28,7 @@ struct rulecache_entry {
 
 struct rulecache {
 	uint64_t mask; /* entries of the table - 1; it starts as 0, so that all of this is .bss */
-	uint64_t number; /* the generation in the upper 16 bits, how often they began again in the others */
+	uint64_t number; /* the generation, and how often generations began again: see rulecache_number() */
 	uint64_t evicted; /* entries pushed out since the table last grew */
 	uint64_t filled; /* entries that have been used */
 	uint64_t copies; /* copies that were ever put into the trail */
@@ -61,6 +61,7 @@ static inline struct rulecache_entry *rulecache_next(struct rulecache_entry *e, 
 }
 
 #define RULECACHE_GEN (1ull << 48) /* the first bit of a generation */
+#define RULECACHE_ROUND (1ull << 24) /* the first bit of how often they began again */
 
 /*
  * Returns the number of the generation, which no other one ever has: for what is kept where flushing
