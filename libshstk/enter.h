@@ -141,8 +141,15 @@ static inline void enter_after_jump(struct thread *t, uint64_t sp)
 	if (likely(!busy) || !t->native_known || sp <= busy || !range_has(&t->native, sp) ||
 	    !range_has(&t->native, busy))
 		return;
-	store_relaxed(&t->busy_sp, 0);
+	/*
+	 * From here on it is this capture that has the state: a handler that comes now is nested, and neither
+	 * finds the memo as the other one left it nor changes it before all of it is forgotten.
+	 */
+	store_relaxed(&t->busy_sp, sp | 1);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
 	memo_clear(&t->memo);
+	__atomic_signal_fence(__ATOMIC_SEQ_CST);
+	store_relaxed(&t->busy_sp, 0);
 }
 
 /* Counts an outermost capture. @reused: it took frames from the capture before it. */

@@ -84,7 +84,7 @@ $(BENCH)/record_rate: selftests/bench/record_rate.c tools/perf/rings.c selftests
 $(BENCH)/memo_test.o: BENCH_FP := $(BENCH_NOFP) -Ilibshstk/arch/$(ARCH)
 $(BENCH)/memo_test: $(patsubst %,$(BENCH)/%.o,memo_test chain_fp chain_nofp \
 		chain_nofp1024) $(B)/lib/native/libshstk.a
-	$(call say,LD,$@)$(CC) -Wl,--wrap=scratch_call,--wrap=place_keep -o $@ $^
+	$(call say,LD,$@)$(CC) -Wl,--wrap=scratch_call,--wrap=place_keep,--wrap=memo_clear -o $@ $^
 
 $(BENCH)/state_test.o: BENCH_FP := $(BENCH_NOFP) -Ilibshstk/arch/$(ARCH) $(KSELFTEST_FLAGS) -Wno-unused-parameter
 $(BENCH)/state_test: $(patsubst %,$(BENCH)/%.o,state_test chain_fp chain_nofp) $(B)/lib/native/libshstk.a
@@ -105,7 +105,7 @@ $(BENCH)/arm64/memo_test.o: selftests/bench/memo_test.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(ARM64)gcc $(BENCH_CFLAGS) $(BENCH_NOFP) -Ilibshstk/arch/arm64 -c -o $@ $<
 $(BENCH)/arm64/memo_test: $(BENCH_ARM64) $(B)/lib/arm64/libshstk.a
-	$(call say,LD,$@)$(ARM64)gcc -static -Wl,--wrap=scratch_call,--wrap=place_keep -o $@ $^
+	$(call say,LD,$@)$(ARM64)gcc -static -Wl,--wrap=scratch_call,--wrap=place_keep,--wrap=memo_clear -o $@ $^
 
 USER_arm64 += $(BENCH)/arm64/memo_test,1,10000
 

@@ -12,6 +12,7 @@
  *	memo_test [SEED [CAPTURES]]
  */
 #include <alloca.h>
+#include <setjmp.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
 #include <time.h>
 
 #include "chain.h"
+#include "enter.h"
 #include "hook.h"
 #include "meant.h"
 #include "shstk.h"
@@ -849,11 +851,17 @@ void __wrap_place_keep(struct places *p, struct place *x, const struct call *c,
 		       const struct memo_side *s, int j, uint64_t id, uint64_t state);
 
 static unsigned int keeps;
+static jmp_buf further_out;
+static bool leaves; /* the next capture whose trace a place is to keep is left */
 
 void __wrap_place_keep(struct places *p, struct place *x, const struct call *c,
 		       const struct memo_side *s, int j, uint64_t id, uint64_t state)
 {
 	keeps++;
+	if (leaves) {
+		leaves = false;
+		longjmp(further_out, 1);
+	}
 	__real_place_keep(p, x, c, s, j, id, state);
 }
 
@@ -972,6 +980,43 @@ static void capture_at_many(struct chain *c)
 		chain_descend(&d, 1 + i % 40);
 	}
 	*(unsigned int *)c->arg = keeps;
+}
+
+void __real_memo_clear(struct memo *m);
+void __wrap_memo_clear(struct memo *m);
+
+static unsigned int cleared, unowned;
+
+/* A signal handler that captures while the memo is cleared must find that another capture has it. */
+void __wrap_memo_clear(struct memo *m)
+{
+	cleared++;
+	unowned += thread_self && enter_is_outermost(thread_self);
+	__real_memo_clear(m);
+}
+
+static void leave_a_capture(struct chain *c)
+{
+	unsigned int unused = 0;
+	struct chain d = { .arg = &unused };
+
+	(void)c;
+	leaves = true;
+	capture_at_many(&d);
+}
+
+/* Leaves a capture by longjmp(), and captures from further out. Returns whether the memo was had by nobody then. */
+static bool leave_memo_alone(void)
+{
+	struct chain c = { .fns = chain_fns_nofp, .mask = 15, .leaf = leave_a_capture };
+
+	if (!setjmp(further_out))
+		chain_descend(&c, 20);
+	cleared = unowned = 0;
+	capture_once(NULL);
+	printf("# %s is left; then the memo is cleared %u times, %u times as nobody's\n",
+	       leaves ? "no capture" : "a capture", cleared, unowned);
+	return leaves || !cleared || unowned;
 }
 
 /* Does that @n frames deep, where there is no room for so many traces, or for even one. */
@@ -1180,7 +1225,7 @@ static bool pays_again(void)
 int main(int argc, char **argv)
 {
 	unsigned int bad_packed, bad_records, walked, behind, outlived, meant, beside;
-	bool pays, turned, overlooked_turns, in_vain, kept, branched;
+	bool pays, turned, overlooked_turns, in_vain, kept, branched, alone;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -1193,7 +1238,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..17\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..18\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -1250,7 +1295,11 @@ int main(int argc, char **argv)
 	branched = branches_serve();
 	printf("%s 17 a place that is reached in many ways has the traces of all\n",
 	       branched ? "ok" : "not ok");
-	return wrong || wrong_ids || !kept || !branched || beside || walked || behind || turned ||
-	       overlooked_turns || in_vain || outlived || meant || reused <= compared / 100 ||
-	       overlooked || noticed < 100 || bad_packed || bad_records || !pays;
+	alone = leave_memo_alone();
+	printf("%s 18 what a capture left by longjmp() is forgotten by one that has the state\n",
+	       alone ? "not ok" : "ok");
+	return wrong || wrong_ids || !kept || !branched || alone || beside || walked || behind ||
+	       turned || overlooked_turns || in_vain || outlived || meant ||
+	       reused <= compared / 100 || overlooked || noticed < 100 || bad_packed ||
+	       bad_records || !pays;
 }
