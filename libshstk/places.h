@@ -177,10 +177,10 @@ static inline bool place_seen(struct place *x, uint32_t hash)
 /* Lets @x branch if it has seen several other traces in a row. Returns whether it does. */
 bool place_branch(const struct places *p, struct place *x);
 
-/* Notes that @x, which branches, has led to the right trace, or not. */
-static inline void place_branch_served(struct place *x)
+/* Notes that @x, the place with @hash, which branches, has led to the right trace, or not. */
+static inline void place_branch_served(struct place *x, uint32_t hash)
 {
-	x->misses = 0;
+	place_served(x, hash);
 }
 
 static inline void place_branch_missed(struct place *x)

@@ -448,8 +448,8 @@ static inline __attribute__((always_inline)) bool look(struct thread *t, struct 
 	return false;
 }
 
-/* Makes a capture at @x, a place that branches. */
-static __attribute__((noinline)) int near_branch(struct thread *t, struct place *x)
+/* Makes a capture at @x, the place with @home as its hash, which branches. */
+static __attribute__((noinline)) int near_branch(struct thread *t, struct place *x, uint32_t home)
 {
 	struct places *p = t->places;
 	struct place *y;
@@ -467,7 +467,7 @@ static __attribute__((noinline)) int near_branch(struct thread *t, struct place 
 	hash = place_branch_hash(p, x);
 	y = place_branch_at(p, x, hash);
 	if (likely(y != x && look(t, y, hash, place_tag(hash)))) {
-		place_branch_served(x);
+		place_branch_served(x, home);
 		return at_place(t, y);
 	}
 	place_branch_missed(x);
@@ -482,7 +482,7 @@ int near_capture(struct thread *t)
 	struct place *x = places_at(t->places, hash);
 
 	if (place_is(x, pc, c->sp) && place_branches(x))
-		return near_branch(t, x);
+		return near_branch(t, x, hash);
 	if (look(t, x, hash, 0))
 		return at_place(t, x);
 	if (c->keep == x && place_is(x, pc, c->sp) && place_branch(t->places, x))
