@@ -36,6 +36,9 @@ void rules_misses_exit(void);
 void rules_forget_miss(const void *key);
 
 int rules_call_cuts(struct shstk_rules_cuts *arg);
+/* Counts places that were taken before as those users as whom their ids count now. */
+void rules_recount_cuts(void);
+
 int rules_call_users(const struct shstk_rules_users *arg);
 void rules_users_exit(void);
 

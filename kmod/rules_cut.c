@@ -150,6 +150,18 @@ void rules_cut(const void *key, u64 offset, enum rules_cut_why why)
 	atomic64_inc(&c->count[why]);
 }
 
+void rules_recount_cuts(void)
+{
+	int i;
+
+	for (i = 0; i < ARRAY_SIZE(cuts); i++) {
+		kuid_t was = READ_ONCE(cuts[i].uid);
+
+		/* If the slot was taken for another user meanwhile, it is counted right. */
+		cmpxchg(&cuts[i].uid.val, __kuid_val(was), __kuid_val(rules_counted_user(was)));
+	}
+}
+
 int rules_call_cuts(struct shstk_rules_cuts *arg)
 {
 	u32 i = arg->index;

@@ -119,11 +119,14 @@ int rules_call_users(const struct shstk_rules_users *arg)
 	if (!list)
 		return -ENOMEM;
 	ret = copy_ranges(list, arg);
-	if (ret)
+	if (ret) {
 		kvfree(list);
-	else
-		replace_ranges(list);
-	return ret;
+		return ret;
+	}
+	replace_ranges(list);
+	/* Such places may be kept for long. Files that were missed are told of, or go, soon. */
+	rules_recount_cuts();
+	return 0;
 }
 
 /* The hooks are removed and the device is closed, so nobody asks any more. */

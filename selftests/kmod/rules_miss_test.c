@@ -1230,8 +1230,11 @@ static bool has_half(struct worker *w, unsigned int *nr, unsigned int *others)
 	return *nr >= PLACES / 2 - 1 && *nr <= PLACES / 2 + 1 && *nr + *others == PLACES;
 }
 
-/* Tests two ids of one user against another user, all with files for more than half of the places. */
-static void test_cuts(void (*work)(int ready), bool maps)
+/*
+ * Tests two ids of one user against another user, all with files for more than half of the places. @late:
+ * whose they are is told when all have places.
+ */
+static void test_cuts(void (*work)(int ready), bool maps, bool late)
 {
 	unsigned int nr = 0, others = 0;
 	struct worker w[3];
@@ -1242,14 +1245,19 @@ static void test_cuts(void (*work)(int ready), bool maps)
 		start_worker(&w[i], i < 2 ? work : work_other, i < 2 && maps);
 		tell_worker(&w[i], TOUCH_NEW_FILES);
 	}
+	if (late) {
+		has_half(w, &nr, &others);
+		rules_count_as(device, FURTHER, 3, STRANGER);
+	}
 	/* By luck it may have half of the places once, on its way to more or less. */
 	for (int i = 0; i < TURNS && half < ROUNDS; i++)
 		half = has_half(w, &nr, &others) ? half + 1 : 0;
 	for (int i = 0; i < 3; i++)
 		end_worker(&w[i]);
-	ksft_test_result(half == ROUNDS,
-			 "and those of one where ends of chains are counted: %u, another user %u\n",
-			 others, nr);
+	ksft_test_result(
+		half == ROUNDS,
+		"and those of one where ends of chains are counted%s: %u, another user %u\n",
+		late ? ", also if that is told later" : "", others, nr);
 }
 
 /* ---- Marks of files ---- */
@@ -1334,7 +1342,7 @@ int main(int argc, char **argv)
 	device = open(SHSTK_RULES_DEVICE, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (device < 0)
 		ksft_exit_skip(SHSTK_RULES_DEVICE ": %s\n", strerror(errno));
-	ksft_set_plan(23);
+	ksft_set_plan(24);
 	mkdir("/tmp", 0755);
 	if (mkdir(FOLDER, 0700) && errno != EEXIST)
 		ksft_exit_fail_msg(FOLDER ": %s\n", strerror(errno));
@@ -1356,9 +1364,11 @@ int main(int argc, char **argv)
 	test_users();
 	test_places(STRANGER);
 	test_places(0);
-	test_cuts(work_subordinate, true);
+	test_cuts(work_subordinate, true, false);
 	test_further_places();
-	test_cuts(work_further, false);
+	test_cuts(work_further, false, false);
+	rules_count_as(device, 0, 0, 0);
+	test_cuts(work_further, false, true);
 	rules_count_as(device, 0, 0, 0);
 	test_marks();
 	test_direction();
