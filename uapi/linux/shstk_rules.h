@@ -342,8 +342,8 @@ struct shstk_rules_range {
  * Says which ids count as another user where users share: in SHSTK_RULES_LOAD, SHSTK_RULES_MISS and
  * SHSTK_RULES_CUTS. The ids are those of the initial user namespace. Each call replaces what was
  * told before; @nr of 0 takes it back. Tables that are loaded count by it from then on, and none is
- * dropped for it. So do files in which chains ended, until it is replaced or taken back: those that
- * count as a user keep doing so.
+ * dropped for it. Files in which chains ended before count by it, too, and still do when it is
+ * replaced or taken back.
  *
  * Errors: EFAULT: the ranges cannot be read. EINVAL: they are too many or not in order, or have an
  * id that there is not, or 0. ENOMEM.
