@@ -519,7 +519,8 @@ def further_ids_unknown():
 @test
 def further_ids_again():
     """where the module had no memory for further ids, they are told again with the next miss, until it has"""
-    path, one = os.path.join(TMP, 'subuid'), copy('further')
+    # No file that a daemon before has missed: this one loads those when it begins.
+    path, one = os.path.join(TMP, 'subuid'), copy('further_again')
     with open(path, 'w', encoding='utf-8') as file:
         file.write('1234:700000:65536\n')
     with device(FAKE_SUBUID=path) as dev:
