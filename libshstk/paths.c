@@ -3,11 +3,11 @@
  * paths.c - the cache of rules that the paths of functions lead to; see paths.h.
  */
 #include "paths.h"
+#include "rulecache.h"
 
 #define ENTRIES 1024
-#define BUSY 1ull /* the key of an entry that is being written; it is no return address */
 
-/* An entry is one cache line. Its key is the address with the generation in the upper 16 bits. */
+/* An entry is one cache line. Its key is one like those of rulecache.h. */
 struct paths_entry {
 	uint64_t key;
 	uint64_t counts; /* paths.n in the lower half, paths.lost in the upper half */
@@ -57,8 +57,8 @@ void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p)
 	uint64_t old = load_relaxed(&e->key);
 
 	/* An address with bits in the place of the generation can have no key. */
-	if (pc >> 48 || old == BUSY ||
-	    !__atomic_compare_exchange_n(&e->key, &old, BUSY, false, __ATOMIC_RELAXED,
+	if (pc >> 48 || old == RULECACHE_BUSY ||
+	    !__atomic_compare_exchange_n(&e->key, &old, RULECACHE_BUSY, false, __ATOMIC_RELAXED,
 					 __ATOMIC_RELAXED))
 		return;
 	store_release(&e->counts, p->n | (uint64_t)p->lost << 32);
@@ -69,14 +69,8 @@ void paths_keep(uint64_t pc, uint64_t gen, const struct paths *p)
 
 void paths_clear(void)
 {
-	for (unsigned int i = 0; i < ENTRIES; i++) {
-		uint64_t old = load_relaxed(&entries[i].key);
-
-		/* Who writes an entry must go on having it alone. */
-		if (old != BUSY)
-			__atomic_compare_exchange_n(&entries[i].key, &old, 0, false,
-						    __ATOMIC_RELAXED, __ATOMIC_RELAXED);
-	}
+	for (unsigned int i = 0; i < ENTRIES; i++)
+		rulecache_empty(&entries[i].key);
 }
 
 #define PLACES 256

@@ -177,12 +177,7 @@ static inline bool place_seen(struct place *x, uint32_t hash)
 /* Lets @x branch if it has seen several other traces in a row. Returns whether it does. */
 bool place_branch(const struct places *p, struct place *x);
 
-/* Notes that @x, the place with @hash, which branches, has led to the right trace, or not. */
-static inline void place_branch_served(struct place *x, uint32_t hash)
-{
-	place_served(x, hash);
-}
-
+/* Notes that @x, which branches, has not led to the right trace. */
 static inline void place_branch_missed(struct place *x)
 {
 	if (++x->misses < PLACE_BRANCH_VAIN)
@@ -215,7 +210,7 @@ static inline struct place *place_branch_at(struct places *p, const struct place
 }
 
 /*
- * Keeps @s, the trace that capture @c found from frame @j on, at @x, as call.keep_tag of its place. @id: identity of the trace, or 0.
+ * Keeps @s, the trace that capture @c found from frame @j on, at @x, with @c->keep_tag. @id: identity of the trace, or 0.
  * @state: see struct place. A trace is not kept if the return address of @c stands for another one
  * (meant.h), because it may stand for yet another one next time.
  */

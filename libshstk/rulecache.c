@@ -131,16 +131,6 @@ static bool next_generation(void)
 	return !(rulecache_gen_of(new) << 1);
 }
 
-/* Empties an entry, unless another thread is writing it, which must go on having it alone. */
-static void forget(struct rulecache_entry *e)
-{
-	uint64_t old = load_relaxed(&e->key);
-
-	if (old != RULECACHE_BUSY)
-		__atomic_compare_exchange_n(&e->key, &old, 0, false, __ATOMIC_RELAXED,
-					    __ATOMIC_RELAXED);
-}
-
 void rulecache_flush(void)
 {
 	uint64_t i;
@@ -154,7 +144,7 @@ void rulecache_flush(void)
 	 */
 	paths_clear();
 	for (i = 0; i < RULECACHE_MAX; i++)
-		forget(&rulecache.entry[i]);
+		rulecache_empty(&rulecache.entry[i].key);
 	for (i = 0; i < ARRAY_SIZE(rulecache.trail); i++)
-		forget(&rulecache.trail[i]);
+		rulecache_empty(&rulecache.trail[i].key);
 }

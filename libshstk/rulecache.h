@@ -83,6 +83,16 @@ static inline uint64_t rulecache_gen(void)
 	return rulecache_gen_of(rulecache_number());
 }
 
+/* Empties the entry that has @key, unless another thread is writing it, which must go on having it alone. */
+static inline void rulecache_empty(uint64_t *key)
+{
+	uint64_t old = load_relaxed(key);
+
+	if (old != RULECACHE_BUSY)
+		__atomic_compare_exchange_n(key, &old, 0, false, __ATOMIC_RELAXED,
+					    __ATOMIC_RELAXED);
+}
+
 /* Returns the entry for @key in the set of @e, where @e does not have it; NULL if none has it. */
 static inline struct rulecache_entry *rulecache_search(struct rulecache_entry *e, uint64_t key)
 {

@@ -467,7 +467,7 @@ static __attribute__((noinline)) int near_branch(struct thread *t, struct place 
 	hash = place_branch_hash(p, x);
 	y = place_branch_at(p, x, hash);
 	if (likely(y != x && look(t, y, hash, place_tag(hash)))) {
-		place_branch_served(x, home);
+		place_served(x, home);
 		return at_place(t, y);
 	}
 	place_branch_missed(x);

@@ -33,8 +33,8 @@ static void reset(struct markers *m)
 	m->n = 0;
 	m->mark[0] = (struct mark){ .record = UINT64_MAX };
 	m->used = 0;
-	m->number =
-		~0ull; /* this is the number of no generation, so may_place() forgets all records */
+	/* This is the number of no generation, so may_place() forgets all records. */
+	m->number = ~0ull;
 }
 
 /* Makes @t the owner of @m if @m is free, or was owned by @t. Returns whether @t owns it now. */

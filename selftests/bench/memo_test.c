@@ -843,7 +843,7 @@ static bool branch_gives_way(void)
 
 	if (place_seen(&x, own + 1))
 		return true;
-	place_branch_served(&x, own);
+	place_served(&x, own);
 	return place_seen(&x, own + 1);
 }
 
