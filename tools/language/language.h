@@ -76,6 +76,13 @@ struct language_found {
 	bool counted;
 };
 
+/* Returns whether the code at @pc is part of the function that runs frames. */
+static inline bool language_runs_at(const struct language_found *found, uint64_t pc)
+{
+	return (pc >= found->run_start && pc < found->run_end) ||
+	       (pc >= found->cold_start && pc < found->cold_end);
+}
+
 /**
  * struct language_line - instructions of a function that are of one line
  * @end: offset of the first instruction behind them, in bytes.

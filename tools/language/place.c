@@ -112,11 +112,8 @@ static bool mark_fits(const struct placing *p)
 
 static bool in_run(const struct placing *p, unsigned int i)
 {
-	const struct language_found *found = p->found;
-	uint64_t pc = p->native->pcs[i] - !(p->native->marks[i] & SHSTK_MARK_PC);
-
-	return (pc >= found->run_start && pc < found->run_end) ||
-	       (pc >= found->cold_start && pc < found->cold_end);
+	return language_runs_at(p->found,
+				p->native->pcs[i] - !(p->native->marks[i] & SHSTK_MARK_PC));
 }
 
 /* Returns whether a thread is where the interpreter's lists may be in the middle of a change. */
@@ -132,8 +129,7 @@ static bool is_unsure(const struct native_stack *native, const struct language_f
 /* Returns whether a frame may have become the innermost one just before an instruction. */
 static bool follows_publishing(const struct language_found *found, uint64_t pc)
 {
-	if ((pc >= found->run_start && pc < found->run_end) ||
-	    (pc >= found->cold_start && pc < found->cold_end))
+	if (language_runs_at(found, pc))
 		return false;
 	if (found->nr_publishing > LANGUAGE_PUBLISHING)
 		return true;

@@ -32,16 +32,10 @@ static unsigned int stores(const uint8_t *code, uint64_t at, const struct wanted
 	return !mode && base == 5 && get_relative(code + 3, at + 7) == w->current ? 7 : 0;
 }
 
-static bool in_run(const struct language_found *found, uint64_t at)
-{
-	return (at >= found->run_start && at < found->run_end) ||
-	       (at >= found->cold_start && at < found->cold_end);
-}
-
 /* Notes the address behind an instruction. Returns false if there is no room for it. */
 static bool note(struct language_found *ret, uint64_t at)
 {
-	if (in_run(ret, at))
+	if (language_runs_at(ret, at))
 		return true;
 	if (ret->nr_publishing == LANGUAGE_PUBLISHING)
 		return false;
