@@ -71,13 +71,17 @@ static inline bool rule_off_fits(int64_t off)
 
 /*
  * Returns whether @row, which is marked as that of a signal frame, is of a function that was called: its return
- * address is where a call has pushed it or, where calls leave it in a register, below the CFA, where functions save
- * it and no signal frame has it. OCaml's runtime marks all functions that go from one stack to another,
- * since debuggers let callers be on a stack at a lower address for signal frames only.
+ * address is where a call has pushed it or, where calls leave it in a register, still there or below the CFA, where
+ * functions save it. Signal frames have it above the CFA. OCaml's runtime marks all functions that go from one stack
+ * to another, since debuggers let callers be on a stack at a lower address for signal frames only.
  */
 static inline bool rule_was_called(const struct machine *m, const struct cfi_row *row)
 {
-	if (row->ra != m->ra || row->type[m->ra] != REG_AT_CFA || row->type[m->sp] != REG_SAME)
+	if (row->ra != m->ra || row->type[m->sp] != REG_SAME)
+		return false;
+	if (row->type[m->ra] == REG_SAME)
+		return m->ra_in_reg && !row->cfa_expr;
+	if (row->type[m->ra] != REG_AT_CFA)
 		return false;
 	return m->ra_in_reg ? row->val[m->ra] < 0 : row->val[m->ra] == 8 * m->ra_off;
 }

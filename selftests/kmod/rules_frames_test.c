@@ -823,6 +823,8 @@ static const struct way ways[] = {
 	  2, DEPTH, false, false },
 	{ "such a CFA by a word whose address is on the stack", descend_on_shared, frame_of_link,
 	  64, NULL, 2, DEPTH, false, false },
+	{ "where a function begins that is marked as a signal frame", descend,
+	  begins_as_signal_frame, 2, NULL, 2, DEPTH, false, false },
 #ifdef __x86_64__
 	{ "all of the code in such a copy", descend_in_whole_copy, forever, FOREVER_BYTES, NULL, 2,
 	  DEPTH, false, false },
