@@ -60,6 +60,26 @@ static void test_bytes(void)
 	free(s);
 }
 
+/* Tests that the further ids of a user have no room of their own. */
+static void test_further_ids(void)
+{
+	struct shstk_rules_range ranges[] = { { 100000, 65536, 1000 }, { 200000, 65536, 1001 } };
+	struct served *s = calloc(1, sizeof(*s));
+	unsigned int first, nr_users;
+
+	if (!s)
+		exit(1);
+	s->subordinate.ranges = ranges;
+	s->subordinate.nr = 2;
+	first = take_all(s, 1000);
+	nr_users = s->nr_users;
+	verdict(first > 0 && !take_all(s, 100000) && !take_all(s, 165535) &&
+			s->nr_users == nr_users,
+		"a user's further ids get no more than the user");
+	verdict(take_all(s, 200000) > 0 && !take_all(s, 1001), "and use up the user's room");
+	free(s);
+}
+
 int main(void)
 {
 	struct served *s = calloc(1, sizeof(*s));
@@ -68,7 +88,7 @@ int main(void)
 
 	if (!s)
 		return 1;
-	puts("KTAP version 1\n1..8");
+	puts("KTAP version 1\n1..10");
 	first = take_all(s, 1000);
 	verdict(first > 0 && first <= (WALK_FILES - first) / 2 + 1,
 		"a user has no more files than half as many as are left");
@@ -91,5 +111,6 @@ int main(void)
 		"users beyond those who are counted apart share a place");
 	free(s);
 	test_bytes();
+	test_further_ids();
 	return !!failed;
 }

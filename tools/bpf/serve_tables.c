@@ -219,8 +219,10 @@ static bool enqueue(struct served *s, const struct turn *of)
 
 /* ---- Users ---- */
 
-struct served_user *serve_user(struct served *s, uid_t uid)
+struct served_user *serve_user(struct served *s, uid_t id)
 {
+	const uid_t uid = subordinate_user(&s->subordinate, id);
+
 	for (unsigned int i = 0; i < s->nr_users; i++)
 		if (s->users[i].uid == uid)
 			return &s->users[i];
@@ -446,6 +448,8 @@ static int hear(void *arg, const void *record, size_t size)
 	if (size < sizeof(of.asked))
 		return 0;
 	memcpy(&of.asked, record, sizeof(of.asked));
+	/* Ids of a user who came meanwhile. If they cannot be read, those that are known hold. */
+	subordinate_renew(&s->subordinate);
 	user = serve_user(s, of.asked.uid);
 	of.user = &user->turns;
 	if (now_ns(CLOCK_MONOTONIC) < user->again || was_refused(user, &of.asked.file) ||

@@ -10,6 +10,7 @@
 #include "tools/bpf/tries.h"
 #include "tools/bpf/turns.h"
 #include "tools/probes/bpf_ring.h"
+#include "tools/rules/subordinate.h"
 
 #define SERVE_USERS 256 /* users who are counted apart; all others count as one */
 #define SERVE_REFUSED 8 /* files of a user that are remembered as refused */
@@ -55,6 +56,7 @@ struct served_user {
  * @next: slot of the next table.
  * @turns: what is still to be done.
  * @tries: files whose table could not be made yet.
+ * @subordinate: ids that count as other users.
  * @users: users whose processes asked.
  * @nr_users: number of elements of @users.
  * @known: number of files that are known, of all users and of those that were known before.
@@ -78,6 +80,7 @@ struct served {
 	unsigned int next;
 	struct turns turns;
 	struct tries tries;
+	struct subordinate subordinate;
 	struct served_user users[SERVE_USERS];
 	unsigned int nr_users;
 	unsigned int known;
@@ -90,9 +93,10 @@ struct served {
 int serve_config(struct served *s);
 
 /*
- * Returns where a user is counted. Users whose number is beyond SERVE_USERS share the last place.
+ * Returns where a user is counted, and the user's further ids with it. Users whose number is beyond
+ * SERVE_USERS share the last place.
  */
-struct served_user *serve_user(struct served *s, uid_t uid);
+struct served_user *serve_user(struct served *s, uid_t id);
 
 /*
  * Returns whether one more file may become known through the user's processes. No user has more files

@@ -332,6 +332,29 @@ static int tell_ranges(int device, const struct subordinate *s)
 	return ioctl(device, SHSTK_RULES_USERS, &arg) && errno != ENOTTY ? -errno : 0;
 }
 
+/* Ends an attempt to renew what @s has by @now, which is taken, or freed if there was an error. Returns @err. */
+static int end_renewal(struct subordinate *s, const struct subordinate *now, int err)
+{
+	/* There may be memory the next time, while a file that is not right stays so until it changes. */
+	if (err == -ENOMEM)
+		memset(s->files, 0, sizeof(s->files));
+	free(err ? now->ranges : s->ranges);
+	if (err)
+		return err;
+	s->ranges = now->ranges;
+	s->nr = now->nr;
+	return 0;
+}
+
+int subordinate_renew(struct subordinate *s)
+{
+	struct subordinate now;
+
+	if (!have_changed(s))
+		return 0;
+	return end_renewal(s, &now, subordinate_read(SUBUID, PASSWD, &now));
+}
+
 int subordinate_tell(int device, struct subordinate *s)
 {
 	struct subordinate now;
@@ -342,15 +365,7 @@ int subordinate_tell(int device, struct subordinate *s)
 	err = subordinate_read(SUBUID, PASSWD, &now);
 	if (!err)
 		err = tell_ranges(device, &now);
-	/* There may be memory the next time, while a file that is not right stays so until it changes. */
-	if (err == -ENOMEM)
-		memset(s->files, 0, sizeof(s->files));
-	free(err ? now.ranges : s->ranges);
-	if (err)
-		return err;
-	s->ranges = now.ranges;
-	s->nr = now.nr;
-	return 0;
+	return end_renewal(s, &now, err);
 }
 
 uid_t subordinate_user(const struct subordinate *s, uid_t uid)

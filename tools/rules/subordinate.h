@@ -51,6 +51,14 @@ int subordinate_read(const char *subuid, const char *passwd, struct subordinate 
  */
 int subordinate_tell(int device, struct subordinate *s);
 
+/**
+ * subordinate_renew() - read anew who has which further ids, if that changed since the last call
+ * @s: as for subordinate_tell(). What was known before holds if this fails.
+ *
+ * Return: 0 or a negative errno.
+ */
+int subordinate_renew(struct subordinate *s);
+
 /* Returns the user as whom @uid counts. @s may be NULL. */
 uid_t subordinate_user(const struct subordinate *s, uid_t uid);
 
