@@ -28,6 +28,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -44,6 +45,7 @@
 /* IDs of users that do not exist. */
 enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };
 
+#define FURTHER 200000 /* the first of FIRST's further ids */
 #define EVENTS 4 /* that a user may have on each CPU */
 #define PAGES 16
 
@@ -1209,8 +1211,104 @@ static void test_idle(const char *shstk)
 	unlink(name);
 }
 
+/* ---- Further ids ---- */
+
+/* Starts a broker for which @FIRST has the further ids from FURTHER on. Returns whether that is possible. */
+static bool start_with_further_ids(const char *shstk)
+{
+	const int socket = make_socket();
+	char ids[PATH_MAX], c;
+	int done[2];
+	bool good;
+	FILE *f;
+
+	snprintf(ids, sizeof(ids), "%s/subuid", folder);
+	f = fopen(ids, "w");
+	if (!f || pipe2(done, O_CLOEXEC))
+		return false;
+	fprintf(f, "%u:%u:65536\n", FIRST, FURTHER);
+	fclose(f);
+	broker = fork();
+	if (!broker) {
+		if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
+		    mount(ids, "/etc/subuid", NULL, MS_BIND, NULL) || write(done[1], "", 1) != 1)
+			_exit(99);
+		be_activated(shstk, socket, NULL);
+	}
+	close(socket);
+	close(done[1]);
+	good = read(done[0], &c, 1) == 1;
+	close(done[0]);
+	return good;
+}
+
+/* Makes a process of this user with an event. Returns it, or 0 if it has none, with the reason in @error. */
+static pid_t holder(uid_t uid, int *error)
+{
+	int done[2], event = -EIO;
+	pid_t pid;
+
+	if (pipe2(done, O_CLOEXEC))
+		return 0;
+	pid = fork();
+	if (!pid) {
+		become(uid);
+		event = ask_for(getpid());
+		if (write(done[1], &event, sizeof(event)) != sizeof(event) || event < 0)
+			_exit(1);
+		for (;;)
+			pause();
+	}
+	close(done[1]);
+	if (read(done[0], &event, sizeof(event)) != sizeof(event))
+		event = -EIO;
+	close(done[0]);
+	*error = event < 0 ? -event : 0;
+	if (event >= 0)
+		return pid;
+	waitpid(pid, NULL, 0);
+	return 0;
+}
+
+/* Tests that one who has further ids does not have the places of all users. */
+static void test_further_ids(const char *shstk)
+{
+	const char *fact = "a user's further ids have a few users' places, and no more";
+	const char *then = "when one of them has no event any more, another may have one";
+	pid_t holders[64] = { 0 }, other, late;
+	const double until = now() + PATIENCE;
+	int nr = 0, error = 0, none;
+
+	if (!start_with_further_ids(shstk)) {
+		skip(fact, "there is no /etc/subuid, or nothing can be mounted here");
+		skip(then, "there is no /etc/subuid, or nothing can be mounted here");
+		return;
+	}
+	while (nr < 64 && (holders[nr] = holder(FURTHER + nr, &error)))
+		nr++;
+	other = holder(SECOND, &none);
+	printf("# %d ids have an event, then: %s\n", nr, strerror(error));
+	verdict(nr > 1 && nr < 64 && error == EUSERS && other, fact);
+	end(holders[0]);
+	while (!(late = holder(FURTHER + nr, &error)) && error == EUSERS && now() < until)
+		nap();
+	verdict(late, then);
+	for (int i = 1; i < nr; i++)
+		end(holders[i]);
+	if (other)
+		end(other);
+	if (late)
+		end(late);
+	end(broker);
+	unlink(name);
+}
+
 static void remove_files(void)
 {
+	char ids[PATH_MAX];
+
+	snprintf(ids, sizeof(ids), "%s/subuid", folder);
+	unlink(ids);
 	unlink(burner);
 	unlink(setuid_burner);
 	rmdir(folder);
@@ -1260,7 +1358,7 @@ int main(int argc, char **argv)
 	if (argc > 1)
 		snprintf(shstk, sizeof(shstk), "%s", argv[1]);
 	start(shstk);
-	puts("1..35");
+	puts("1..37");
 	test_given();
 	test_wrong();
 	test_others();
@@ -1271,6 +1369,7 @@ int main(int argc, char **argv)
 	stop();
 	test_activation(shstk);
 	test_idle(shstk);
+	test_further_ids(shstk);
 	remove_files();
 	return !!failed;
 }

@@ -35,9 +35,15 @@
 #include "tools/perf/borrow_reply.h"
 #include "tools/perf/rings.h"
 #include "tools/rules/notify.h"
+#include "tools/rules/subordinate.h"
 #include "tools/shstk.h"
 
 #define MAX_USERS 512
+/*
+ * Most of them that count as one user: somebody with further ids (subuid(5)) can run set-user-ID programs
+ * by each.
+ */
+#define MAX_IDS 8
 #define EVENTS 128 /* default of --events */
 #define LISTEN_FD 3 /* the descriptor that systemd passes */
 #define BACKLOG 128
@@ -54,6 +60,7 @@
 /**
  * struct user - a user who was answered, and may hold events
  * @uid: the user.
+ * @counts_as: another user, if @uid is a further id of that one; else @uid.
  * @set: the set of the user's events (held_events.h).
  * @child: the process that answers the user now, or 0.
  * @deadline: time when @child is killed, CLOCK_MONOTONIC in ns.
@@ -63,6 +70,7 @@
  */
 struct user {
 	uid_t uid;
+	uid_t counts_as;
 	int set;
 	int asks;
 	pid_t child;
@@ -77,6 +85,7 @@ struct user {
  * @opts: what users may have.
  * @socket: accepts connections.
  * @signals: descriptor that reads the signals to end and those of children that ended.
+ * @subordinate: ids that count as other users.
  * @users: the users.
  * @nr_users: number of users in @users.
  * @no_walk: lend no walks of stacks.
@@ -99,6 +108,7 @@ struct broker {
 	struct lend_opts opts;
 	int socket;
 	int signals;
+	struct subordinate subordinate;
 	struct user users[MAX_USERS];
 	unsigned int nr_users;
 };
@@ -179,23 +189,47 @@ static void forget_users(struct broker *b)
 	}
 }
 
+/* Returns whether there is room for one more that counts as this user. */
+static bool has_room(const struct broker *b, uid_t counts_as)
+{
+	unsigned int ids = 0;
+
+	for (unsigned int i = 0; i < b->nr_users; i++)
+		ids += b->users[i].counts_as == counts_as;
+	return b->nr_users < MAX_USERS && ids < MAX_IDS;
+}
+
+/* Adds a user. Returns NULL if there is no room. */
+static struct user *add_user(struct broker *b, uid_t uid)
+{
+	struct user *u;
+	uid_t counts_as;
+
+	/* If they cannot be read, those that are known hold. */
+	subordinate_renew(&b->subordinate);
+	counts_as = subordinate_user(&b->subordinate, uid);
+	if (!has_room(b, counts_as))
+		forget_users(b);
+	if (!has_room(b, counts_as))
+		return NULL;
+	u = &b->users[b->nr_users];
+	*u = (struct user){
+		.uid = uid,
+		.counts_as = counts_as,
+		.set = held_create(),
+		.asks = -1,
+	};
+	b->nr_users += u->set >= 0;
+	return u->set >= 0 ? u : NULL;
+}
+
 /* Returns the user, or NULL if there is no room for one more. */
 static struct user *find_user(struct broker *b, uid_t uid)
 {
-	struct user *u = b->users;
-
-	while (u < b->users + b->nr_users && u->uid != uid)
-		u++;
-	if (u < b->users + b->nr_users)
-		return u;
-	if (b->nr_users == MAX_USERS)
-		forget_users(b);
-	if (b->nr_users == MAX_USERS)
-		return NULL;
-	u = &b->users[b->nr_users];
-	*u = (struct user){ .uid = uid, .set = held_create(), .asks = -1 };
-	b->nr_users += u->set >= 0;
-	return u->set >= 0 ? u : NULL;
+	for (unsigned int i = 0; i < b->nr_users; i++)
+		if (b->users[i].uid == uid)
+			return &b->users[i];
+	return add_user(b, uid);
 }
 
 /* ---- Children ---- */
@@ -308,7 +342,7 @@ static void end_asks(struct user *u)
 static void answer_packet(struct broker *b, struct user *u)
 {
 	struct broker_reply reply = { .version = BROKER_VERSION };
-	const int ret = leases_answer(&b->leases, u->uid, &u->packet, &reply);
+	const int ret = leases_answer(&b->leases, u->uid, u->counts_as, &u->packet, &reply);
 
 	u->waits = ret == -EINPROGRESS;
 	if (!u->waits && !broker_answer(u->asks, &reply, ret))
