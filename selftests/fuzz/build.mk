@@ -322,7 +322,8 @@ FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c
 
 # interpreter_fuzz: processes that may have an interpreter. One input is a file as it is.
 $(FUZZ_B)/interpreter_fuzz: selftests/fuzz/interpreter_fuzz.c tools/language/read.c $(FUZZ_FUNCTIONS) \
-		selftests/language/no_program.h $(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+		selftests/language/no_program.h $(wildcard tools/language/*.h tools/language/*/*.h) \
+		$(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
