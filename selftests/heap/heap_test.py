@@ -121,6 +121,16 @@ def peaks_of_threads_are_exact():
 
 
 @test
+def what_threads_have_counts_in_a_peak_of_another():
+    run = Run(TARGET, 'top-beside-threads')
+    got = run.leaves('peak_space')
+    equal(got.get('in_main'), 200000, 'in_main at the peak')
+    equal(got.get('small_in_thread'), 8 * 5 * 50, 'small_in_thread at the peak')
+    if abs(peak_of(run.err) - sum(got.values())) > 6:   # 200 KiB have two decimals
+        raise AssertionError(f'{sum(got.values())} bytes in the profile: {run.err}')
+
+
+@test
 def peaks_of_threads_beside_much_are_right_to_a_thousandth():
     run = Run(TARGET, 'together-in-much')
     got = run.leaves('peak_space')

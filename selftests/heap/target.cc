@@ -409,6 +409,48 @@ static int together(void)
 	return hold_together(0);
 }
 
+/* The same with a few small blocks, which a thread that waits has while main() allocates. */
+static pthread_barrier_t all_have, may_free;
+
+FN void *small_in_thread(size_t size)
+{
+	return use(malloc(size));
+}
+
+static void *have_small(void *)
+{
+	void *blocks[5];
+
+	for (void *&p : blocks)
+		p = small_in_thread(50);
+	pthread_barrier_wait(&all_have);
+	pthread_barrier_wait(&may_free);
+	for (void *p : blocks)
+		free(p);
+	return nullptr;
+}
+
+/*
+ * Threads allocate far below the peak, where each may count for itself for a while, and wait. Then main()
+ * allocates what makes the peak.
+ */
+static int top_beside_threads(void)
+{
+	pthread_t t[holders];
+
+	free(in_main(100000));
+	pthread_barrier_init(&all_have, nullptr, holders + 1);
+	pthread_barrier_init(&may_free, nullptr, holders + 1);
+	for (pthread_t &i : t)
+		require(!pthread_create(&i, nullptr, have_small, nullptr), "pthread_create");
+	pthread_barrier_wait(&all_have);
+	free(in_main(200000));
+	pthread_barrier_wait(&may_free);
+	for (pthread_t &i : t)
+		pthread_join(i, nullptr);
+	return 0;
+}
+
 /* Loads a library that does not exist: it counts that it is asked for with this flag. */
 static int deepbind(void)
 {
@@ -899,6 +941,7 @@ int main(int argc, char **argv)
 		{ "vfork-rights", vfork_rights },
 		{ "together", together },
 		{ "together-in-much", together_in_much },
+		{ "top-beside-threads", top_beside_threads },
 	};
 
 	if (argc < 2)

@@ -68,6 +68,7 @@ struct known_stack {
  * @filled: number of entries in each table.
  * @counts: unit of the next free counter; 0: there is none.
  * @shards: bytes in use that change_live() has not added to the common counter yet.
+ * @held: a bit for each shard that may hold some.
  * @pool_used: bit n is set if buffer n of trace.c is in use.
  * @known: stacks that were shortened in each of these buffers, for who uses it.
  * @range_lock: guards the list of range.c.
@@ -85,6 +86,7 @@ struct unshared {
 	struct shard {
 		_Alignas(64) _Atomic int64_t bytes;
 	} shards[SHARDS];
+	_Alignas(64) _Atomic uint64_t held;
 	_Atomic uint64_t pool_used;
 	struct known_stack known[POOL][POOL_KNOWN];
 	_Atomic int range_lock;
