@@ -104,7 +104,7 @@ $(BPF_B)/sums_test.sh: selftests/bpf/sums_test.sh $(BPF_B)/walk_test.sh
 CHECK += $(BPF_B)/walk_test.sh $(BPF_B)/sums_test.sh $(if $(filter x86,$(ARCH)),$(BPF_B)/hostile_test)
 
 BPF_TARGET_CFLAGS := $(CSTD) $(WARN) -D_GNU_SOURCE -I. -O1 -g -fomit-frame-pointer -fno-optimize-sibling-calls
-$(addprefix $(BPF_B)/,spin naps changes maps): $(BPF_B)/%: selftests/bpf/%.c
+$(addprefix $(BPF_B)/,spin naps changes maps no_batch): $(BPF_B)/%: selftests/bpf/%.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -o $@ $< -pthread
 $(BPF_B)/spin $(BPF_B)/changes: selftests/bpf/three_calls.h
@@ -126,7 +126,7 @@ $(BPF_B)/opened.so: selftests/bpf/opened.c
 	$(call say,CC,$@)$(CC) $(BPF_TARGET_CFLAGS) -fPIC -shared -o $@ $< -ldl
 
 $(BPF_B)/record_test.sh: selftests/bpf/record_test.sh $(BPF_B)/spin $(BPF_B)/naps \
-		$(BPF_B)/spin32 $(BPF_B)/spin_unnamed $(BPF_B)/maps \
+		$(BPF_B)/spin32 $(BPF_B)/spin_unnamed $(BPF_B)/maps $(BPF_B)/no_batch \
 		$(BPF_B)/changes $(BPF_B)/late_library.so $(BPF_B)/lower_stack \
 		$(BPF_B)/shstk $(BPF_B)/cases.sh \
 		$(patsubst $(B)/%,$(BPF_B)/%,$(filter %/shstk-walk.bpf.o,$(TOOL_OBJECTS)))

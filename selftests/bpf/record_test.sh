@@ -152,6 +152,20 @@ if "$here/spin32" 2>out; then
 else
 	skip "$name" "the compiler or the kernel has no 32-bit code"
 fi
+# Where the kernel has no memory for the rings' places, walks are written to the events' own rings.
+cat >unplaced <<-END
+	#!/bin/sh
+	exec "$here/no_batch" "$shstk" "\$@"
+END
+chmod +x unplaced
+name="stacks are walked, too, where rings cannot be put into their places"
+"$here/no_batch" true
+if [ $? = 4 ]; then
+	skip "$name" "there are no filters of system calls here"
+else
+	(shstk=./unplaced && record_walked -- "$spin" 2 && whole)
+	point $? "$name"
+fi
 # With the two others root gives itself up in processes that make tables, as it does not read files otherwise. The
 # program has no build ID, so its table is made by this recording and is in no cache.
 rights=+cap_38,+cap_39,+setuid,+setgid
