@@ -19,6 +19,9 @@
 #include "tools/language/languages.h"
 #include "tools/shstk.h"
 
+#define CLOCK_STEP 1000000 /* ns */
+#include "clock.h"
+
 #define DEPTH 128
 
 int LLVMFuzzerInitialize(int *argc, char ***argv);
@@ -39,14 +42,6 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
 	if (!mkdtemp(empty))
 		abort();
 	return atexit(remove_empty);
-}
-
-uint64_t now_ns(clockid_t clock)
-{
-	static uint64_t now;
-
-	(void)clock;
-	return now += 1000000;
 }
 
 /* The recorder's messages are nobody's. */

@@ -23,6 +23,9 @@
 #include "tools/perf/regs.h"
 #include "tools/shstk.h"
 
+#define CLOCK_STEP 10000000000 /* ns */
+#include "clock.h"
+
 #define MEMORY 16384 /* bytes of the program's data */
 #define DEPTH 64
 #define MOST 32 /* goroutines that are unwound */
@@ -66,14 +69,6 @@ static struct input *process;
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int __wrap_shstk_space_add_pid(struct shstk_space *space, int pid);
 int __wrap_shstk_read_process(void *arg, uint64_t addr, void *buf, size_t size);
-
-uint64_t now_ns(clockid_t clock)
-{
-	static uint64_t now;
-
-	(void)clock;
-	return now += 10000000000;
-}
 
 int perf_regs_arch(void)
 {

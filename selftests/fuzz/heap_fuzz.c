@@ -22,6 +22,9 @@
 #include "tools/record/heap/heap_values.h"
 #include "tools/shstk.h"
 
+#define CLOCK_STEP 1000000000 /* ns */
+#include "clock.h"
+
 #define DEPTH 16
 #define ROUNDS 2 /* snapshots */
 
@@ -63,15 +66,6 @@ __attribute__((used)) static void _Znwm_of_this_program(void)
 }
 
 static bool alive;
-
-/* As tools/time.c has it, but each look takes some time. */
-uint64_t now_ns(clockid_t clock)
-{
-	static uint64_t now;
-
-	(void)clock;
-	return now += 1000000000;
-}
 
 /* Replaces the look at processes, because those of the machine must not matter. */
 bool process_gone(pid_t pid)
