@@ -247,15 +247,16 @@ static NOINLINE void *blocked_in_read(void *arg)
 	return read(block_pipe[0], &c, 1) < 0 ? block_pipe : NULL;
 }
 
+static sem_t never, is_busy;
+
 static NOINLINE void *busy_forever(void *arg)
 {
 	(void)arg;
+	sem_post(&is_busy);
 	for (;;)
 		burn(1);
 	return NULL;
 }
-
-static sem_t never;
 
 static NOINLINE void *waiting_for_semaphore(void *arg)
 {
@@ -264,7 +265,10 @@ static NOINLINE void *waiting_for_semaphore(void *arg)
 	return NULL;
 }
 
-/* stacks: makes threads with known stacks, for trace. */
+/*
+ * stacks: makes threads with known stacks, for trace. It is ready when the one that does not wait has begun:
+ * right after clone3()'s system call there are no unwind rules for a new thread.
+ */
 int do_stacks(char **arg)
 {
 	static void *(*const what[])(void *) = {
@@ -275,11 +279,12 @@ int do_stacks(char **arg)
 	pthread_t thread;
 
 	(void)arg;
-	if (pipe(block_pipe) || sem_init(&never, 0, 0))
+	if (pipe(block_pipe) || sem_init(&never, 0, 0) || sem_init(&is_busy, 0, 0))
 		return 1;
 	for (int i = 0; i < 3; i++)
 		if (pthread_create(&thread, NULL, what[i], NULL))
 			return 1;
+	sem_wait(&is_busy);
 	puts("ready");
 	fflush(stdout);
 	pthread_join(thread, NULL);

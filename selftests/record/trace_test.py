@@ -41,7 +41,6 @@ def trace_threads():
     """trace -p: all threads, their states, and the pause"""
     with Running('stacks') as target:
         wait_sleeping(target.pid, 3)
-        wait_cpu(target.pid, 0.1)       # of the fourth one, which may have just been made
         first, threads = trace(target.pid)
     check(re.search(r'4 threads, stopped for \d+\.\d+ ms', first), first)
     for name, states in (('blocked_in_read', 'sleeping'),
@@ -60,7 +59,6 @@ def trace_threads():
 def trace_leaves_no_trace():
     """the traced process runs on, untraced, and can be traced again"""
     with Running('stacks') as target:
-        # Right after clone3()'s system call there are no unwind rules for a new thread.
         wait_sleeping(target.pid, 3)
         for _ in range(10):
             trace(target.pid)
