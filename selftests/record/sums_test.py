@@ -23,7 +23,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from harness import (  # noqa: E402
     BUILD, HERE, NOBODY, SHSTK, TMP, Process, Skip, check, lost_records, main,
-    need_nobody, run, test, tries)
+    need_nobody, run, stolen, test, tries)
 from without_events import forbid_perf_events, need_filters  # noqa: E402
 
 SUMS = os.path.join(HERE, 'sums')
@@ -412,14 +412,16 @@ def short_threads_by_the_agent():
     with open('/proc/sys/kernel/perf_event_paranoid', encoding='ascii') as file:
         if os.getuid() and int(file.read()) > 2:
             raise Skip('threads may have no perf events here')
+    before = stolen()
     (inside, outside), stacks, err = record_truth(('--via=agent',), ('threads', '2'))
     if 'limits the rate here' in err:
         raise Skip('threads may have no perf events here')
+    more = 0.05 + stolen() - before
     got = seconds(stacks, 'use') - seconds(stacks, 'in_main')
     # The kernel has a part of the rest: threads that begin and end, clocks that are read.
-    check(0.7 * inside < got < 1.1 * inside + 0.05, f'{got} of {inside} s in threads: {err}')
+    check(0.7 * inside < got < 1.1 * inside + more, f'{got} of {inside} s in threads: {err}')
     got = seconds(stacks, 'in_main')
-    check(0.85 * outside < got < 1.1 * outside + 0.05, f'{got} of {outside} s in main: {err}')
+    check(0.85 * outside < got < 1.1 * outside + more, f'{got} of {outside} s in main: {err}')
 
 
 TICK = time.clock_getres(6)     # CLOCK_MONOTONIC_COARSE: a tick of the kernel
@@ -444,10 +446,12 @@ def record_brief(ms, used, *options, via='agent', job='brief', **who):
 
 def brief_shares(ms, **who):
     """Checks the shares of what threads of @ms do, within what the kernel's ticks can tell."""
+    before = stolen()
     true, got, stacks, err = record_brief(ms, max(2, 500 * TICK), '-F', '999', **who)
+    more = 0.05 + stolen() - before
     whole, all_true = sum(got.values()), sum(true.values())
     text = f'{ms} ms: {dict(got)} of {true}: {stacks} {err}'
-    check(0.8 * all_true < whole < 1.1 * all_true + 0.05, text)
+    check(0.8 * all_true < whole < 1.1 * all_true + more, text)
     # A tick stands for its length, and half of the samples' weights vary by as much. With 5 degrees
     # of freedom chi-square is above 36 by chance once in a million.
     chi = sum((got[name] - used * whole / all_true) ** 2 / (used * (TICK + 1 / 999))
