@@ -7,13 +7,16 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io/ioutil"
 	"os"
+	"regexp"
 	"runtime"
 	"runtime/pprof"
 	"sort"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -100,6 +103,26 @@ func park() {
 	for i := 0; i < 3; i++ {
 		go func() { <-c }()
 	}
+	for !parked() {
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// What the runtime says of a goroutine of park() that has come to where it waits.
+var waits = regexp.MustCompile(`\[(chan receive|select \(no cases\)|semacquire|sync\.Mutex\.Lock)[],]`)
+
+// Whether all goroutines of park() wait.
+func parked() bool {
+	var text bytes.Buffer
+	n := 0
+
+	_ = pprof.Lookup("goroutine").WriteTo(&text, 2)
+	for _, one := range strings.Split(text.String(), "\n\n") {
+		if strings.Contains(one, "created by main.park") && waits.MatchString(one) {
+			n++
+		}
+	}
+	return n == 5
 }
 
 // End with a core file, every thread as it is now: without the runtime's handler.
@@ -143,7 +166,6 @@ func main() {
 	}
 	started.Wait()
 	park()
-	time.Sleep(100 * time.Millisecond)
 	fmt.Println("ready", os.Getpid())
 	in, _ := ioutil.ReadAll(os.Stdin)
 	switch string(in) {
