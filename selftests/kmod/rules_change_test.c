@@ -43,6 +43,24 @@ static int make_file(const char *path)
 	return open(path, O_RDONLY | O_CLOEXEC);
 }
 
+/*
+ * Waits until a change gets another time than the last one of @fd has. Some file systems keep times only
+ * to the last tick, and a CPU that a busy host does not let run counts no ticks for the others.
+ */
+static void await_tick(int fd)
+{
+	struct timespec now;
+	struct stat st;
+
+	if (fstat(fd, &st))
+		ksft_exit_fail_msg("fstat: %s\n", strerror(errno));
+	do {
+		usleep(1000);
+		clock_gettime(CLOCK_REALTIME_COARSE, &now);
+	} while (now.tv_sec < st.st_ctim.tv_sec ||
+		 (now.tv_sec == st.st_ctim.tv_sec && now.tv_nsec <= st.st_ctim.tv_nsec));
+}
+
 static bool write_to(const char *path)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);
@@ -126,11 +144,7 @@ static void test_time(void)
 	fstat(fd, &before);
 	ksft_test_result(!rules_load_of(device, fd, &before) && !rules_drop(device, fd),
 			 "a file as it was when its table was made gets it\n");
-	/*
-	 * Some file systems keep times only to the last tick. Waits until the next tick, so that
-	 * the times differ.
-	 */
-	usleep(50000);
+	await_tick(fd);
 	if (!write_to(path))
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
 	ksft_test_result(rules_load_of(device, fd, &before) == ESTALE,
@@ -175,8 +189,7 @@ static int load_around(const char *path, void (*change)(const char *path))
 	pthread_t thread;
 
 	fstat(u.fd, &u.st);
-	/* Until the next tick; see test_time(). */
-	usleep(50000);
+	await_tick(u.fd);
 	if (!stall_open(&u.stall) || pthread_create(&thread, NULL, upload, &u) ||
 	    !stall_await(&u.stall, PATIENCE))
 		ksft_exit_fail_msg("no page to wait for: %s\n", strerror(errno));
@@ -551,8 +564,7 @@ static bool has_table_after(const char *path, uint64_t delay, uint64_t *took)
 
 	if (fchown(fd, SOME_USER, SOME_USER) || fstat(fd, &st))
 		ksft_exit_fail_msg("%s: %s\n", path, strerror(errno));
-	/* Until the next tick; see test_time(). */
-	usleep(20000);
+	await_tick(fd);
 	begin = now_ns() + LEAD;
 	w.when = begin + delay;
 	if (pthread_create(&thread, NULL, write_late, &w))
