@@ -94,7 +94,7 @@ static void take_back(struct leases *l, struct lease *it)
 	close(it->token);
 	*it = (struct lease){
 		.rests = now_ns(CLOCK_MONOTONIC),
-		.uid = it->uid,
+		.counts_as = it->counts_as,
 		.processes = it->processes,
 		.functions = it->functions,
 	};

@@ -27,8 +27,9 @@
  * struct lease - a lease
  * @number: its number; 0: the place is free, or rests.
  * @rests: CLOCK_MONOTONIC in ns, when it ended, as long as a walk for it may still go on; else 0.
- * @uid: the user, also while the place rests.
- * @counts_as: whose share of the places it takes: another user's, if @uid is a further id of that one.
+ * @uid: the user.
+ * @counts_as: whose share of the places it takes, also while the place rests: another user's, if @uid is a
+ *	further id of that one.
  * @token: this end of its pipe.
  * @given: a bit for each CPU whose output was given.
  * @processes: map of its processes with an interpreter, -1: there is none. It stays until a walk that
