@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: GPL-2.0-or-later
 """`shstk record` of Go programs: stacks lead to where goroutines and threads begin.
 
-With C in the program, from C to Go and back: at least 98 % of the CPU time must; that is by
-the agent in the process. Without C, by copies of stacks, of which each holds one: 95 %, and
-of those that are 200 calls deep; what `shstk unwind` makes of the same copies later is the
-same. Prints KTAP; 4: there is no Go here.
+With C in the program, from C to Go and back: by the agent in the process at least 98 % of the
+CPU time must. By copies of stacks 95 % must, and without C of those that are 200 calls deep,
+too; what `shstk unwind` makes of the same copies later is the same. Prints KTAP; 4: there is
+no Go here.
 
 usage: record_test [--suites]
 
@@ -25,7 +25,9 @@ import common      # noqa: E402
 import verdict     # noqa: E402
 
 LIMIT = 0.98
-LIMIT_STATIC = 0.95
+# Stacks of goroutines that are larger than a copy, and the instructions that switch stacks, were up to
+# 2.3 % of the 400 samples of a recording. How often they are met depends on the CPU.
+LIMIT_COPIES = 0.95
 LIMIT_LATER = 0.995     # share of the samples that must have the same stack in both profiles
 DEPTH = 200
 BY_PROGRAM = 'which a BPF program copied'
@@ -88,8 +90,8 @@ def check_static(version, root, variant):
         return f'no stack is {DEPTH} calls deep'
     if any(s.count('main.deep') > DEPTH + 1 for s in deep):
         return 'recursion is deeper than it is'
-    return verdict.check_roots(stacks, LIMIT_STATIC) or \
-        verdict.check_roots(deep, LIMIT_STATIC)
+    return verdict.check_roots(stacks, LIMIT_COPIES) or \
+        verdict.check_roots(deep, LIMIT_COPIES)
 
 
 def compare(now, later):
@@ -141,7 +143,7 @@ def check_cgo(version, root, variant, options, by):
     # goroutine's stack too, stacks are shorter.
     if not options and BY_PROGRAM not in text:
         return ''
-    wrong = verdict.check_roots(stacks, LIMIT)
+    wrong = verdict.check_roots(stacks, LIMIT if options else LIMIT_COPIES)
     if wrong:
         return wrong
     # One stack shows Go that calls C that calls Go.
