@@ -16,9 +16,9 @@ WALK_BPF_CC	:= $(CLANG) -target bpf -mcpu=v3 -O2 -g -fno-strict-aliasing $(WARN)
 WALK_BPF_HEADERS_x86 := /usr/include/$(MULTIARCH)
 WALK_BPF_HEADERS_arm64 := $(patsubst %/asm,%,$(firstword \
 	$(wildcard /usr/include/aarch64-linux-gnu/asm) /usr/aarch64-linux-gnu/include/asm))
-# The programs of each architecture. On arm64 only Python is known, and only beside copies of stacks.
+# The programs of each architecture. On arm64 only Python is known, and not in the walk.
 WALK_BPF_x86	:= walk lend lend_native language native probed stack
-WALK_BPF_arm64	:= walk lend lend_language language stack
+WALK_BPF_arm64	:= walk lend lend_language language probed stack
 HAS_LIBBPF_H	:= $(wildcard /usr/include/bpf/bpf_core_read.h)
 WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h) tools/probes/bpf/event.h
 LLVM_STRIP	?= llvm-strip

@@ -89,26 +89,38 @@ BPF_LANGUAGE := selftests/harness.py $(addprefix selftests/language/,python_test
 BPF_LANGUAGE_x86 := $(BPF_LANGUAGE) $(addprefix $(B)/selftests/language/,truth shstk-language.bpf.o)
 BPF_LANGUAGE_arm64 := $(BPF_LANGUAGE) $(BPF_ARM64)/truth $(BPF_ARM64)/shstk-language.bpf.o
 
-# Python's functions in stopped processes, where it allocates, by the agent, and by what a broker lends, and those of
-# OCaml. Each word is a test, with those of its functions that are short. OCaml's program (static, of effects_many.c and
-# effects.ml) is made elsewhere; without it that test is skipped.
+# Python's functions in stopped processes, where it allocates, by the agent, and by what a broker lends, its tasks, and
+# functions of OCaml. Each word is a test, with those of its functions that are short, and with the version of Python
+# if that is not the guest's own. OCaml's program (static, of effects_many.c and effects.ml) is made elsewhere; without
+# it that test is skipped.
 BPF_EFFECTS := $(if $(wildcard $(SHSTK_CACHE)/ocaml-arm64/effects),$(BPF_ARM64)/effects)
-LANGUAGE_TESTS_arm64 := trace_test:told,told_in_core allocations_test:right,shown,lock in_process_test:plain,threads \
-	lent_test:shown,compared,right,placed ocaml_test:copied,traced
-LANGUAGE_COMMAND_arm64 := $(addprefix selftests/,harness.py pprof.py $(addprefix language/,trace_test.py told.py \
+LANGUAGE_TESTS_arm64 := trace_test:told,told_in_core \
+	allocations_test:right,shown,lock,right_of_process,shown_of_process,lock_of_process \
+	in_process_test:plain,threads lent_test:shown,compared,right,placed ocaml_test:copied,traced \
+	$(addsuffix :3.11,python_test:shown,compared,right,placed allocations_test:right,shown in_process_test:plain) \
+	$(addsuffix :3.14,python_test:shown,compared,right,placed tree_test:told_by_python,told_in_core)
+LANGUAGE_COMMAND_arm64 := $(addprefix selftests/,harness.py parts.py pprof.py $(addprefix language/,trace_test.py told.py \
 	waiting.py allocations_test.py allocations.py objects.py node_program.py written_program.py probed.py permitted.py \
-	in_process_test.py program.py judge.py lent_test.py truth_runs.py node_judge.py ocaml_test.py) broker/lending.py) \
-	$(addprefix $(BPF_ARM64)/,shstk libshstk-agent.so publish_word.so truth shstk-lend.bpf.o shstk-lend_language.bpf.o shstk-walk.bpf.o) $(B)/selftests/heap/arm64/libshstk-heap.so \
-	$(BPF_EFFECTS)
+	in_process_test.py program.py judge.py lent_test.py truth_runs.py node_judge.py ocaml_test.py python_test.py \
+	tree_test.py waiting_tasks.py changing_tasks.py) broker/lending.py) \
+	$(addprefix $(BPF_ARM64)/,shstk libshstk-agent.so publish_word.so truth shstk-language.bpf.o shstk-lend.bpf.o \
+	shstk-lend_language.bpf.o shstk-probed.bpf.o shstk-walk.bpf.o) \
+	$(addprefix $(B)/selftests/heap/arm64/,libshstk-heap.so shstk-heap.bpf.o) $(BPF_EFFECTS)
+# Files of these versions.
+LANGUAGE_PYTHON_arm64 := $(foreach v,python-arm64:3.11 root-arm64:3.14,$(foreach f,bin lib,\
+	$(SHSTK_CACHE)/$(subst :,/usr/$(f)/python,$(v)):/usr/$(f)/python$(lastword $(subst :, ,$(v)))))
 $(BPF_ARM64)/effects: $(SHSTK_CACHE)/ocaml-arm64/effects
 	@mkdir -p $(@D)
 	$(Q)cp $< $@
 $(BPF_ARM64)/publish_word.so: selftests/language/publish_word.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(ARM64)gcc $(CSTD) $(WARN) -O1 -g -fPIC -shared -o $@ $<
-# $(1) is such a word.
-language_step = echo "	'language:$(subst _test,,$(firstword $(subst :, ,$(1))))=selftests/language/guest_command.sh \
-	$(subst :, ,$(1)) $(LANGUAGE_COMMAND_arm64)' \\";
+# $(1) is such a word, $(2) the number of a part of it.
+language_part = $(word $(2),$(subst :, ,$(1)))
+language_name = $(subst _test,,$(call language_part,$(1),1))$(addprefix -,$(call language_part,$(1),3))
+language_choice = $(if $(1),env PYTHON=/usr/bin/python$(1) )
+language_step = echo "	'language:$(call language_name,$(1))=$(call language_choice,$(call language_part,$(1),3))selftests/language/guest_command.sh \
+	$(call language_part,$(1),1) $(call language_part,$(1),2) $(LANGUAGE_COMMAND_arm64)' \\";
 
 # Allocations by probes on a kernel that no other guest has (HEAP_PROBED_x86 is known later).
 BPF_GUESTS_PROBED := x86-qemu-6.1
@@ -160,6 +172,7 @@ $(B)/guest/check-bpf-$(1): FORCE selftests/bpf/walk.sh \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/lib/python3.13:/usr/lib/python3.13 \\"; \
 	   echo "	--add $$(SHSTK_CACHE)/programs-$(2)/usr/share/nodejs:/usr/share/nodejs \\"; \
 	   echo "	--prog programs-$(2):/usr/lib/$$(BPF_CC1_$(2))/libffi.so.8 \\"; \
+	   $$(foreach f,$$(LANGUAGE_PYTHON_$(2)),echo "	--add $$(f) \\";) \
 	   $$(bpf_steps_$(2)) $$(call bpf_step_probed,$(1)) \
 	   echo "	'bpf:walk=selftests/bpf/walk.sh $(3) $$(BPF_FILES_$(2))' \\"; \
 	   $$(call bpf_step_module,$(1),$(3),$(2)) echo; } >$$@

@@ -17,6 +17,7 @@ for file in *; do
 	shstk | libshstk-*.so | shstk-*.bpf.o) cp "$file" build ;;
 	esac
 done
+cp build/shstk-language.bpf.o build/selftests/language # beside truth
 
 # Core files are to lie where the program works, and users are to need the broker, as they do elsewhere.
 echo core >/proc/sys/kernel/core_pattern

@@ -34,8 +34,8 @@ def go_on(program):
 def record_process(out, command, action, may_refuse=None):
     """Records a program that says that it is ready while action() goes on with it. Returns what was said, in
     which may_refuse may be why no functions are shown."""
-    if platform.machine() != 'x86_64':
-        raise Skip('frames are read at probes on x86-64 only')
+    if platform.machine() not in ('x86_64', 'aarch64'):
+        raise Skip('frames are read at probes on x86-64 and arm64')
     with Process(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as program:
         equal(program.stdout.readline(), 'ready\n', 'the program')
         with Process([SHSTK, 'record', '--heap', '-p', str(program.pid), '--duration=1h', '-o', out],

@@ -48,7 +48,7 @@ def python():
     if version(OWN) >= (3, 14):
         return OWN
     if os.uname().machine != 'x86_64':
-        raise Skip('Python is traced on x86-64')
+        raise Skip('the Python that is fetched is for x86-64')
     folder = os.path.join(fetched('python'), 'usr')
     libraries = os.path.join(folder, 'lib/x86_64-linux-gnu')
     return ['/usr/bin/env', 'PYTHONHOME=' + folder, 'PYTHONDONTWRITEBYTECODE=1',

@@ -52,8 +52,6 @@ bool waiting_tasks_known(const struct waiting_tasks *w, const struct interpreted
 		*why = w->why;
 	else if (refused)
 		because(why, "%s", refused);
-	else if (of->arch != SHSTK_ARCH_X86)
-		because(why, "tasks of Python are known on x86-64 only");
 	else if (!of->number || !w->layout.minor)
 		because(why, "it runs no Python that is known");
 	else if (!w->layout.asyncio)

@@ -19,13 +19,13 @@ uint64_t python_address_of(const char *name)
 }
 
 #ifdef PYTHON_IS_READ
-/* Returns whether a version is known on this machine. On arm64, agents were not run in 3.11. */
+/* Returns whether a version is known on this machine. */
 static bool is_known(const struct python_version *v)
 {
 #ifdef __x86_64__
 	return v;
 #else
-	return v && v->arm64 && !v->cframes;
+	return v && v->arm64;
 #endif
 }
 

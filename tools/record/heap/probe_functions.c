@@ -8,8 +8,10 @@
 #include "libshstk/shstk.h"
 #include "tools/bpf/load_object.h"
 #include "tools/elf/jit_library.h"
+#include "tools/perf/regs.h"
 #include "tools/proc/maps.h"
 #include "tools/record/heap/probe_functions.h"
+#include "tools/stack_pointer.h"
 
 #define OBJECT "shstk-probed.bpf.o"
 #define PROGRAM "language_probe"
@@ -186,7 +188,7 @@ bool probe_functions_place(struct probe_functions *f, struct process *p,
 	struct language_sample of = {
 		.tid = (int)call->event.tid,
 		.pc = regs->pc,
-		.sp = regs->r[7],
+		.sp = stack_pointer(perf_regs_arch(), regs),
 		.fold = fold ? ret->max : 0,
 	};
 	unsigned int nr;

@@ -29,6 +29,7 @@
 #include "tools/record/heap/probe_records.h"
 #include "tools/record/heap/told.h"
 #include "tools/shstk.h"
+#include "tools/stack_pointer.h"
 
 #define OBJECT "shstk-heap.bpf.o"
 #define START_SIZE 512
@@ -242,7 +243,7 @@ static void count_end(struct probe_recording *p, const struct unwound *u)
 static void divide(const struct probe_call *call, struct stack_copy *copy,
 		   struct memory_piece pieces[PIECES])
 {
-	const uint64_t sp = copy->regs->r[perf_regs_arch() == SHSTK_ARCH_X86 ? 7 : 31];
+	const uint64_t sp = stack_pointer(perf_regs_arch(), copy->regs);
 	size_t from = PART - sp % PART;
 	bool behind = true; /* the part before this one is there */
 
