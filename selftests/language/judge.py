@@ -102,3 +102,11 @@ class OwnerJudge(Judge):
     def take_lines(self, name, lines):
         for line in range(lines[0], lines[1] + 1):
             self.owner[line] = name
+
+    def find_fault_alone(self, word, frames):
+        """What is wrong with a stack of nothing but what lies in one function; None: nothing."""
+        self.counts['of fibers and threads'] += 1
+        owners = {name.partition('.')[0] for name, _ in frames}
+        if len(owners) != 1 or not owners <= set(self.number):
+            return 'a function in a function'
+        return None if not word or self.number[owners.pop()] == word else RUNS

@@ -22,3 +22,9 @@ class PhpJudge(OwnerJudge):
                 yield name, line
             elif line in self.owner:
                 yield f'{self.owner[line]}.{name}', line
+
+    def find_fault(self, word, frames):
+        """A fiber has a stack of its own, without the function that made it."""
+        if all('.' in name and self.lines[line].endswith('// fiber') for name, line in frames):
+            return self.find_fault_alone(word, frames)
+        return super().find_fault(word, frames)

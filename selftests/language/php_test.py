@@ -5,6 +5,7 @@
 The environment may choose how many samples are taken (SAMPLES) of which interpreter (PHP).
 """
 
+import itertools
 import os
 import platform
 import re
@@ -25,11 +26,14 @@ from truth_runs import add_tests    # noqa: E402
 
 PHP = os.environ.get('PHP', '/usr/bin/php')
 WAITING = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.php')
-KINDS = 'sort map generator deep magic made'.split()
+KINDS = 'sort map generator deep magic made fiber'.split()
 THROWN = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'thrown.php')
 CALLERS = {      # of the functions of that program
     '{main}': [None], 'Generator::current': ['{main}'], 'array_map': ['{main}'], 'inside': ['array_map'],
     'throw_in': ['inside'], 'Generator::throw': ['throw_in'], 'generate': ['Generator::current', 'Generator::throw']}
+FIBERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fibers.php')
+OF_FIBER = ['Fiber::suspend in_fiber'.split()]      # what fibers.php runs where it goes on with a fiber: in one,
+OF_MAIN = ['Fiber::start {main}'.split(), 'Fiber::resume go_on {main}'.split()]     # and elsewhere
 RESUMED = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'resumed.php')
 BEGIN = 'Generator::current begin {main}'.split()     # who goes on with a generator there
 GO_ON = 'Generator::next go_on {main}'.split()
@@ -61,9 +65,10 @@ def stack_of(kind):
 
 @test
 def traced():
-    """`shstk trace -p` shows the functions and lines where a program says that it waits"""
+    """`shstk trace -p` shows the functions and lines where a program says that it waits; of a fiber its own ones"""
     for kind in KINDS:
         told, frames = stack_of(kind)
+        told = list(itertools.takewhile(lambda frame: frame[0] != 'Fiber::start', told))
         seen = list(functions_of(frames))
         check(seen[0][0] == 'fread' and seen[1:] == told, f'{kind}: told: {told}\nseen: {seen}')
         check('execute_ex' not in [frame['function'] for frame in frames], f'{kind}: {frames}')
@@ -217,6 +222,38 @@ def resumed():
         for place, frames in found.items():
             check(resumed_is_right(frames), f'{kind}, at {place:#x}: {frames}')
         places = list(found)
+
+
+def is_of_main(frames):
+    """Whether that is the stack of the thread itself, and not of a fiber."""
+    return any(frame['function'] == 'php_execute_script' for frame in frames)
+
+
+def switched_stacks(places):
+    """For each of the instructions that fibers.php comes to: its address in the file, and the frames there."""
+    with Process([*PHP.split(), FIBERS]) as process:
+        bias = bias_of(process.pid)
+        stop(process)
+        skip_unless_held(process.pid, bias + places[0])
+        await_that(process, lambda: stack_at(process, bias + places[0]))
+        for place in places:
+            frames = stack_at(process, bias + place)
+            if frames:
+                yield place, frames
+        process.kill()
+
+
+@test
+def switched():
+    """At each instruction at which PHP goes on with a fiber, functions are only in stacks of their own fiber"""
+    places = instructions(*range_of('zend_fiber_switch_context'))
+    # From one instruction to that in front of it, the program goes on with the other stack.
+    found = list(switched_stacks(instructions(*range_of('jump_fcontext')) + places + places[::-1]))
+    for place, frames in found:
+        names = [name for name, _ in functions_of(frames)]
+        check(not names or names in (OF_MAIN if is_of_main(frames) else OF_FIBER), f'at {place:#x}: {frames}')
+    reached = {(place, is_of_main(frames)) for place, frames in found}
+    check(len(reached) >= 80, f'{len(reached)} of {2 * len(places)} instructions were reached')
 
 
 def thrown_is_right(frames):

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * place_test.c - where functions stand that have native frames of their own, and where a frame may have become the
- * innermost one just now, with stacks of the test's own.
+ * place_test.c - where functions stand that have native frames of their own, where a frame may have become the
+ * innermost one just now, and where a native stack begins, with stacks of the test's own.
  *
  * A frame's flags are what it is (enum language_kind), and its function is the one in its number. The native
  * function at an address begins at the multiple of 16 in front of it.
@@ -18,6 +18,7 @@
 #define CODE 0x1000 /* other native code */
 #define MAP 0x2000 /* native functions that frames have */
 #define EACH 0x2010
+#define BEGIN 0x3000 /* stands for a frame at which a native stack begins */
 #define NAMES 2
 
 static const struct language_function functions[NAMES] = {
@@ -31,7 +32,7 @@ static uint64_t pcs[MOST], sps[MOST];
 static uint8_t marks[MOST];
 static int order[2 * MOST];
 static unsigned int nr_frames, nr_natives;
-static bool published; /* what the language was told */
+static bool published, begun, unsure; /* what the language was told */
 
 static unsigned int kind(const void *version, const struct language_frame *frame)
 {
@@ -43,6 +44,8 @@ static bool sound(const void *version, const struct language_frames *of)
 {
 	(void)version;
 	published = of->published;
+	begun = of->begun;
+	unsure = of->unsure;
 	return true;
 }
 
@@ -52,12 +55,20 @@ static uint64_t begin_of(void *arg, uint64_t pc)
 	return pc & ~15ull;
 }
 
+/* Returns what a frame of that function is; 0: one of Ruby that ends a row. */
+static unsigned int kind_of(uint64_t function)
+{
+	if (!function)
+		return LANGUAGE_SHOWN | LANGUAGE_LAST;
+	return function == BEGIN ? LANGUAGE_BEGIN : LANGUAGE_NATIVE;
+}
+
 /* Adds a frame of Ruby that ends a row, or with the address of a function one of that. */
 static void add_frame(uint64_t function)
 {
 	entries[nr_frames] = (struct language_entry){
 		.addr = 1 + nr_frames,
-		.flags = function ? LANGUAGE_NATIVE : LANGUAGE_SHOWN | LANGUAGE_LAST,
+		.flags = kind_of(function),
 	};
 	frames[nr_frames] =
 		(struct language_frame){ &entries[nr_frames], &functions[function == EACH] };
@@ -277,6 +288,44 @@ TEST(what_a_signal_has_interrupted_counts_and_return_addresses_do_not)
 	place_in(&publishing, NULL);
 	EXPECT_TRUE(published);
 	marks[1] = 0;
+}
+
+/* ---- Native stacks that begin ---- */
+
+TEST(frames_behind_the_one_at_which_the_native_stack_begins_are_of_another_one)
+{
+	make(LIST(CODE, RUN, CODE), LIST(RUN, BEGIN, RUN, RUN));
+	EXPECT_ORDER(0, ~0, 2);
+	EXPECT_TRUE(begun);
+	make(LIST(CODE, RUN, CODE), LIST(RUN));
+	EXPECT_ORDER(0, ~0, 2);
+	EXPECT_FALSE(begun);
+	make(LIST(CODE, CODE), LIST(BEGIN, RUN));
+	EXPECT_EQ(0, place());
+}
+
+TEST(in_functions_that_go_on_with_another_stack_and_what_they_call_lists_are_unsure)
+{
+	static const struct language_found found = {
+		.run_start = RUN,
+		.run_end = RUN + 16,
+		.switches = { { FIRST, SECOND } },
+		.counted = true,
+	};
+
+	make(LIST(CODE, FIRST, RUN), LIST(RUN));
+	place_in(&found, NULL);
+	EXPECT_TRUE(unsure);
+	pcs[1] = SECOND; /* the call is the last instruction */
+	place_in(&found, NULL);
+	EXPECT_TRUE(unsure);
+	marks[1] = SHSTK_MARK_PC;
+	place_in(&found, NULL);
+	EXPECT_FALSE(unsure);
+	marks[1] = 0;
+	pcs[1] = FIRST;
+	place_in(&found, NULL);
+	EXPECT_FALSE(unsure);
 }
 
 TEST_HARNESS_MAIN

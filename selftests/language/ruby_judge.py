@@ -104,9 +104,5 @@ class RubyJudge(OwnerJudge):
     def find_fault(self, word, frames):
         """A fiber or a thread has a stack of its own, without the function that made it."""
         if all('.' in name for name, _ in frames):
-            self.counts['of fibers and threads'] += 1
-            owners = {name.partition('.')[0] for name, _ in frames}
-            if len(owners) != 1 or not owners <= set(self.number):
-                return 'a function in a function'
-            return None if not word or self.number[owners.pop()] == word else 'the function that runs'
+            return self.find_fault_alone(word, frames)
         return super().find_fault(word, frames)

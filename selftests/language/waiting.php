@@ -53,5 +53,6 @@ $kinds = [
 	'deep' => fn() => deep(60),
 	'magic' => function () { Key::$made = 1; return (new Key)->missing; },
 	'made' => fn() => new Key,
+	'fiber' => function () { $f = new Fiber(fn() => array_map(fn($n) => deep($n), [3])); $f->start(); },
 ];
 $kinds[$argv[2]]();

@@ -41,6 +41,14 @@ struct language_module {
 #define LANGUAGE_PUBLISHING 160 /* places at which frames become the innermost ones, at most */
 #define LANGUAGE_PUBLISHING_BYTES 192 /* what follows such a place has fewer bytes */
 
+#define LANGUAGE_SWITCHES 2 /* functions that go on with another native stack, at most */
+
+/* Code from an address up to another one. */
+struct language_code_range {
+	uint64_t start;
+	uint64_t end;
+};
+
 /**
  * struct language_found - an interpreter
  * @version: what the language needs to know of its version; constant.
@@ -57,6 +65,9 @@ struct language_module {
  * @publishing: addresses behind the instructions that do so, in order; within LANGUAGE_PUBLISHING_BYTES behind them
  *	the innermost frame may have a caller that is not its own. In the function that runs frames, it has its own.
  * @nr_publishing: number of these; more than LANGUAGE_PUBLISHING: it may be so anywhere else.
+ * @switches: functions that go on with another native stack, whose frames become those of the thread only
+ *	then: in these, and in what they call, frames and native stack are not of one moment. Those behind the last one
+ *	are empty.
  * @counted: nothing on the native stack tells where the interpreter was entered. Each call of the
  *	function that runs frames has a row of them, so they are counted.
  */
@@ -73,6 +84,7 @@ struct language_found {
 	bool publishes;
 	uint64_t publishing[LANGUAGE_PUBLISHING];
 	unsigned int nr_publishing;
+	struct language_code_range switches[LANGUAGE_SWITCHES];
 	bool counted;
 };
 
@@ -102,6 +114,7 @@ struct language_line {
  * @frame_size: bytes of its frame.
  * @address: address of its machine code, if frames of it are LANGUAGE_NATIVE.
  * @native: it is written in another language, as part of the interpreter.
+ * @begins_stack: it is none, but stands for where a native stack begins.
  * @lines: the lines of its instructions, in the order of these.
  * @nr_lines: number of elements of @lines.
  * @own: what the language itself keeps of it, malloc'ed in one piece, or NULL.
@@ -115,6 +128,7 @@ struct language_function {
 	uint64_t frame_size;
 	uint64_t address;
 	bool native;
+	bool begins_stack;
 	struct language_line *lines;
 	size_t nr_lines;
 	void *own;
@@ -129,6 +143,8 @@ enum language_kind {
 		4, /* the interpreter was entered for it; the next mark or call is the place */
 	LANGUAGE_NATIVE =
 		8, /* it is a call of a function that has a native frame, where it is shown if that is found */
+	LANGUAGE_BEGIN =
+		16, /* it is no call: the native stack begins here, and frames behind it are of another one */
 };
 
 /*
@@ -150,6 +166,7 @@ struct language_frame {
  * @base_word: the word of the base that was passed on.
  * @inner_sp: stack pointer of the innermost native frame.
  * @outer_sp: stack pointer of the outermost one.
+ * @begun: the native stack begins behind the last frame (LANGUAGE_BEGIN).
  * @unsure: the lists may be in the middle of a change.
  * @published: the innermost frame may have become that just now.
  */
@@ -162,6 +179,7 @@ struct language_frames {
 	uint64_t base_word;
 	uint64_t inner_sp;
 	uint64_t outer_sp;
+	bool begun;
 	bool unsure;
 	bool published;
 };

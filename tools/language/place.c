@@ -116,13 +116,27 @@ static bool in_run(const struct placing *p, unsigned int i)
 				p->native->pcs[i] - !(p->native->marks[i] & SHSTK_MARK_PC));
 }
 
+/* Returns whether code is part of a function that goes on with another native stack. */
+static bool switches_at(const struct language_found *found, uint64_t pc)
+{
+	for (unsigned int i = 0; i < LANGUAGE_SWITCHES; i++)
+		if (pc >= found->switches[i].start && pc < found->switches[i].end)
+			return true;
+	return false;
+}
+
 /* Returns whether a thread is where the interpreter's lists may be in the middle of a change. */
 static bool is_unsure(const struct native_stack *native, const struct language_found *found)
 {
-	for (unsigned int i = 0; i < native->nr; i++)
-		if (native->marks[i] & SHSTK_MARK_PC && native->pcs[i] >= found->unsure_start &&
+	for (unsigned int i = 0; i < native->nr; i++) {
+		const bool exact = native->marks[i] & SHSTK_MARK_PC;
+
+		if (exact && native->pcs[i] >= found->unsure_start &&
 		    native->pcs[i] < found->unsure_end)
 			return true;
+		if (switches_at(found, native->pcs[i] - !exact))
+			return true;
+	}
 	return false;
 }
 
@@ -331,6 +345,17 @@ static bool all_placed(const struct placing *p)
 	return i == p->frames->nr;
 }
 
+/* Leaves out frames of another native stack, which are behind that at which this one begins. */
+static void end_at_begin(const struct placing *p, struct language_frames *frames)
+{
+	unsigned int i = 0;
+
+	while (i < frames->nr && !(kind_of(p, i) & LANGUAGE_BEGIN))
+		i++;
+	frames->begun = i < frames->nr;
+	frames->nr = i;
+}
+
 unsigned int place_frames(const struct native_stack *native, const struct language *language,
 			  const struct language_found *found, struct language_frames *frames,
 			  int *order)
@@ -345,7 +370,10 @@ unsigned int place_frames(const struct native_stack *native, const struct langua
 
 	frames->unsure = is_unsure(native, found);
 	frames->published = is_published(native, found);
-	if (!native->nr || !frames->nr)
+	if (!native->nr)
+		return 0;
+	end_at_begin(&p, frames);
+	if (!frames->nr)
 		return 0;
 	frames->inner_sp = native->sps[0];
 	frames->outer_sp = native->sps[native->nr - 1];

@@ -76,6 +76,9 @@ int php_function(const void *version, const struct language_code *code, size_t s
 	if (!fits(code, size))
 		return -EINVAL;
 	ret->native = *object == INTERNAL;
+	/* The frame at which a fiber begins has a function without a name and without code. */
+	ret->begins_stack = ret->native && !get64(object + PHP_FUNCTION_NAME) &&
+			    !get64(object + v->code);
 	class = make_text(code->table, code->got[PHP_TEXT_CLASS]);
 	name = make_text(code->shorts[PHP_TEXT_NAME], code->got[PHP_TEXT_NAME]);
 	/* A function of the interpreter has no file; there is another member at that place. */

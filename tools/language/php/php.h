@@ -23,6 +23,8 @@ enum php_text {
  * @variables: offset in a function of the address of the names of its variables.
  * @file: offset in a function of the name of its file.
  * @first_line: offset in a function.
+ * @code: offset in a function that is part of the interpreter of the address of its code.
+ * @fiber: offset in executor_globals of the address of the fiber that runs.
  */
 struct php_version {
 	uint32_t api;
@@ -34,6 +36,8 @@ struct php_version {
 	uint32_t variables;
 	uint32_t file;
 	uint32_t first_line;
+	uint32_t code;
+	uint32_t fiber;
 };
 
 /* Offsets that all versions have. */

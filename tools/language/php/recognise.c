@@ -19,7 +19,8 @@
 #include "tools/language/php/php.h"
 #include "tools/language/php/publish.h"
 
-#define PAGE_SIZE_OF_STACK 262144 /* bytes in which the stack of frames grows, in all versions */
+#define PAGE_SIZE_OF_STACK 262144 /* bytes in which the stack of frames grows, in all versions, */
+#define PAGE_SIZE_OF_FIBER 16384 /* and that of a fiber */
 #define REGISTRY_FIRST 16 /* offset in the registry of the address of its elements */
 #define REGISTRY_USED 24 /* offset of their number */
 #define MODULE_BYTES 10 /* of a module that are read */
@@ -38,6 +39,7 @@ struct found {
 	uint64_t run_size;
 	uint64_t resume;
 	uint64_t resume_size;
+	struct language_code_range switches[LANGUAGE_SWITCHES];
 	uint64_t code;
 	uint64_t code_size;
 	bool threads;
@@ -48,6 +50,11 @@ bool php_may_be(const char *path)
 	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
 
 	return !strncmp(name, "php", 3) || !strncmp(name, "libphp", 6);
+}
+
+static struct language_code_range range_of(const GElf_Sym *sym)
+{
+	return (struct language_code_range){ sym->st_value, sym->st_value + sym->st_size };
 }
 
 static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const char *name)
@@ -71,6 +78,10 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 	} else if (!strcmp(name, "zend_generator_resume")) {
 		f->resume = sym->st_value;
 		f->resume_size = sym->st_size;
+	} else if (!strcmp(name, "zend_fiber_switch_context")) {
+		f->switches[0] = range_of(sym);
+	} else if (!strcmp(name, "jump_fcontext")) {
+		f->switches[1] = range_of(sym);
 	}
 	return 0;
 }
@@ -130,6 +141,10 @@ static bool find_symbols(const struct language_module *m, struct found *f,
 	f->run += bias;
 	f->code += bias;
 	f->resume += f->resume ? bias : 0;
+	for (unsigned int i = 0; i < LANGUAGE_SWITCHES; i++) {
+		f->switches[i].start += bias;
+		f->switches[i].end += bias;
+	}
 	return true;
 }
 
@@ -174,7 +189,7 @@ static int check_globals(const struct language_module *m, const struct php_versi
 		return -EAGAIN;
 	if (!size)
 		return -EAGAIN;
-	if (size == PAGE_SIZE_OF_STACK)
+	if (size == PAGE_SIZE_OF_STACK || size == PAGE_SIZE_OF_FIBER)
 		return 0;
 	return refuse(why, v->name, "its variable executor_globals has other members");
 }
@@ -223,6 +238,7 @@ static void set_target(const struct php_version *v, uint64_t globals, struct lan
 	};
 
 	t->base = globals;
+	t->base_word_at = v->fiber;
 	t->frames = (struct language_chain){ 1, { (int)v->current }, PHP_FRAME_CALLER };
 	t->frame_bytes = PHP_FRAME_BYTES;
 	t->code_at = PHP_FRAME_FUNCTION;
@@ -262,6 +278,7 @@ int php_recognise(const struct language_module *m, struct language_found *ret, s
 	ret->run_end = f.run + f.run_size;
 	ret->unsure_start = f.resume;
 	ret->unsure_end = f.resume + f.resume_size;
+	memcpy(ret->switches, f.switches, sizeof(ret->switches));
 	ret->counted = true;
 	php_find_publishing(m, f.code, f.code_size, f.globals + v->current, v->current, ret);
 	set_target(v, f.globals, &ret->target);
