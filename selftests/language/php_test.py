@@ -74,6 +74,15 @@ def traced():
         check('execute_ex' not in [frame['function'] for frame in frames], f'{kind}: {frames}')
 
 
+@test
+def nested():
+    """Of a fiber with a deep stack in another one, no function of that one is shown, though it has the outer end"""
+    told, frames = stack_of('nested')
+    check('make_inside' in [name for name, _ in told], f'{told}')
+    names = [frame['function'] for frame in frames]
+    check('make_inside' not in names and 'zif_fread' in names, f'{frames}')
+
+
 def path_of_php():
     """The program's file. Skips the test where its instructions are not known."""
     if platform.machine() != 'x86_64' or not shutil.which('readelf') or not shutil.which('objdump'):

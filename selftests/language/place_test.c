@@ -31,8 +31,8 @@ static struct language_frame frames[MOST];
 static uint64_t pcs[MOST], sps[MOST];
 static uint8_t marks[MOST];
 static int order[2 * MOST];
-static unsigned int nr_frames, nr_natives;
-static bool published, begun, unsure; /* what the language was told */
+static unsigned int nr_frames, nr_natives, left_out;
+static bool published, begun, unsure, folded; /* what the language was told */
 
 static unsigned int kind(const void *version, const struct language_frame *frame)
 {
@@ -46,6 +46,7 @@ static bool sound(const void *version, const struct language_frames *of)
 	published = of->published;
 	begun = of->begun;
 	unsure = of->unsure;
+	folded = of->left_out;
 	return true;
 }
 
@@ -103,7 +104,7 @@ static unsigned int place_in(const struct language_found *found,
 		.nr = nr_natives,
 		.function = function,
 	};
-	struct language_frames all = { .frames = frames, .nr = nr_frames };
+	struct language_frames all = { .frames = frames, .nr = nr_frames, .left_out = left_out };
 
 	return place_frames(&native, &language, found, &all, order);
 }
@@ -302,6 +303,20 @@ TEST(frames_behind_the_one_at_which_the_native_stack_begins_are_of_another_one)
 	EXPECT_FALSE(begun);
 	make(LIST(CODE, CODE), LIST(BEGIN, RUN));
 	EXPECT_EQ(0, place());
+}
+
+TEST(behind_frames_that_are_not_known_a_native_stack_may_have_begun_before)
+{
+	make(LIST(CODE, RUN, CODE), LIST(MAP, MAP, RUN, BEGIN, RUN));
+	left_out = 1;
+	place();
+	EXPECT_FALSE(begun);
+	EXPECT_TRUE(folded);
+	left_out = 4;
+	place();
+	EXPECT_TRUE(begun);
+	EXPECT_FALSE(folded);
+	left_out = 0;
 }
 
 TEST(in_functions_that_go_on_with_another_stack_and_what_they_call_lists_are_unsure)

@@ -46,6 +46,15 @@ function deep($n)
 	return $n ? deep($n - 1) : wait();
 }
 
+/* A fiber made by one whose stack is deep, too: what is known of both are the ends. */
+function make_inside($n)
+{
+	if ($n)
+		return make_inside($n - 1);
+	$f = new Fiber('deep');
+	$f->start(700);
+}
+
 $kinds = [
 	'sort' => function () { $v = [2, 1]; usort($v, 'Key::compare'); },
 	'map' => fn() => array_map(fn($v) => wait(), [1]),
@@ -54,5 +63,6 @@ $kinds = [
 	'magic' => function () { Key::$made = 1; return (new Key)->missing; },
 	'made' => fn() => new Key,
 	'fiber' => function () { $f = new Fiber(fn() => array_map(fn($n) => deep($n), [3])); $f->start(); },
+	'nested' => function () { $f = new Fiber('make_inside'); $f->start(900); },
 ];
 $kinds[$argv[2]]();

@@ -166,7 +166,7 @@ struct language_frame {
  * @base_word: the word of the base that was passed on.
  * @inner_sp: stack pointer of the innermost native frame.
  * @outer_sp: stack pointer of the outermost one.
- * @begun: the native stack begins behind the last frame (LANGUAGE_BEGIN).
+ * @begun: the native stack begins behind the last frame (LANGUAGE_BEGIN), and all frames inside are known.
  * @unsure: the lists may be in the middle of a change.
  * @published: the innermost frame may have become that just now.
  */

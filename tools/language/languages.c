@@ -1235,8 +1235,8 @@ static unsigned int place(struct languages *all, const struct kept_moment *m,
 	    native->nr + m->it.nr_frames + m->it.left_out > LANGUAGES_MOST)
 		return 0;
 	find_frames(all, m, &frames);
-	all->folded = frames.left_out;
 	nr = place_frames(native, of->language, &of->found, &frames, all->order);
+	all->folded = frames.left_out;
 	return nr ? make_entries(all, of, native, nr) : 0;
 }
 

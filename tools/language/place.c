@@ -345,15 +345,20 @@ static bool all_placed(const struct placing *p)
 	return i == p->frames->nr;
 }
 
-/* Leaves out frames of another native stack, which are behind that at which this one begins. */
+/*
+ * Leaves out frames of another native stack, which are behind that at which this one begins. Behind frames that are
+ * not known it may be that of a stack farther out: this one may begin in between.
+ */
 static void end_at_begin(const struct placing *p, struct language_frames *frames)
 {
 	unsigned int i = 0;
 
 	while (i < frames->nr && !(kind_of(p, i) & LANGUAGE_BEGIN))
 		i++;
-	frames->begun = i < frames->nr;
+	frames->begun = i < frames->nr && (!frames->left_out || i < frames->left_out);
 	frames->nr = i;
+	if (frames->left_out >= i)
+		frames->left_out = 0;
 }
 
 unsigned int place_frames(const struct native_stack *native, const struct language *language,

@@ -36,7 +36,7 @@ struct native_stack {
  * @language: the language.
  * @found: the interpreter.
  * @frames: what was read of it; @inner_sp, @outer_sp, @begun, @unsure and @published are set here, and @nr becomes
- *	less if the last ones are of another native stack.
+ *	less if the last ones are of another native stack, and @left_out 0 if it is one of these.
  * @order: receives the entries of the stack as it is to be shown, innermost first: the index of a
  *	native entry, ~ of that of a frame, or PLACE_LEFT_OUT. It has room for as many as both have
  *	together.
