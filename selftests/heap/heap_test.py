@@ -125,9 +125,20 @@ def what_threads_have_counts_in_a_peak_of_another():
     run = Run(TARGET, 'top-beside-threads')
     got = run.leaves('peak_space')
     equal(got.get('in_main'), 200000, 'in_main at the peak')
-    equal(got.get('small_in_thread'), 8 * 5 * 50, 'small_in_thread at the peak')
+    equal(got.get('small_in_thread'), 8 * 5 * 100, 'small_in_thread at the peak')
     if abs(peak_of(run.err) - sum(got.values())) > 6:   # 200 KiB have two decimals
         raise AssertionError(f'{sum(got.values())} bytes in the profile: {run.err}')
+
+
+@test
+def what_threads_have_counts_in_a_peak_of_another_beside_much():
+    run = Run(TARGET, 'top-beside-threads-in-much')
+    got = run.leaves('peak_space')
+    equal(got.get('in_main'), 4700000, 'in_main at the peak')
+    equal(got.get('small_in_thread'), 60 * 5 * 100, 'small_in_thread at the peak')
+    missing = sum(got.values()) - peak_of(run.err)
+    if missing > sum(got.values()) / 1000 + 5300:   # 4.5 MiB have two decimals
+        raise AssertionError(f'{missing} bytes are missing: {run.err}')
 
 
 @test

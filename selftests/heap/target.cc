@@ -422,7 +422,7 @@ static void *have_small(void *)
 	void *blocks[5];
 
 	for (void *&p : blocks)
-		p = small_in_thread(50);
+		p = small_in_thread(100);
 	pthread_barrier_wait(&all_have);
 	pthread_barrier_wait(&may_free);
 	for (void *p : blocks)
@@ -432,23 +432,36 @@ static void *have_small(void *)
 
 /*
  * Threads allocate far below the peak, where each may count for itself for a while, and wait. Then main()
- * allocates what makes the peak.
+ * allocates what makes the peak, besides the bytes that it holds.
  */
-static int top_beside_threads(void)
+static int top_beside(int threads, size_t held_by_main)
 {
-	pthread_t t[holders];
+	void *held = held_by_main ? in_main(held_by_main) : nullptr;
+	pthread_t t[60];
 
+	require(threads <= 60, "room for the threads");
 	free(in_main(100000));
-	pthread_barrier_init(&all_have, nullptr, holders + 1);
-	pthread_barrier_init(&may_free, nullptr, holders + 1);
-	for (pthread_t &i : t)
-		require(!pthread_create(&i, nullptr, have_small, nullptr), "pthread_create");
+	pthread_barrier_init(&all_have, nullptr, threads + 1);
+	pthread_barrier_init(&may_free, nullptr, threads + 1);
+	for (int i = 0; i < threads; i++)
+		require(!pthread_create(&t[i], nullptr, have_small, nullptr), "pthread_create");
 	pthread_barrier_wait(&all_have);
 	free(in_main(200000));
 	pthread_barrier_wait(&may_free);
-	for (pthread_t &i : t)
-		pthread_join(i, nullptr);
+	for (int i = 0; i < threads; i++)
+		pthread_join(t[i], nullptr);
+	free(held);
 	return 0;
+}
+
+static int top_beside_threads(void)
+{
+	return top_beside(holders, 0);
+}
+
+static int top_beside_threads_in_much(void)
+{
+	return top_beside(60, 4500000);
 }
 
 /* Loads a library that does not exist: it counts that it is asked for with this flag. */
@@ -942,6 +955,7 @@ int main(int argc, char **argv)
 		{ "together", together },
 		{ "together-in-much", together_in_much },
 		{ "top-beside-threads", top_beside_threads },
+		{ "top-beside-threads-in-much", top_beside_threads_in_much },
 	};
 
 	if (argc < 2)

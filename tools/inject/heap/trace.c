@@ -595,16 +595,38 @@ static inline uint64_t increase(_Atomic uint64_t *counter, uint64_t n)
 _Static_assert(SHARDS <= 1 << (SHARD_PART - 10), "a thousandth");
 _Static_assert(SHARDS <= 64, "a bit for each");
 
+/* Returns which part of @now bytes in use a shard may hold back in any case. */
+static inline int64_t shard_part(int64_t now)
+{
+	return now > 0 ? now >> SHARD_PART : 0;
+}
+
+/* Returns whether a new peak is so far from @now bytes that each shard may hold back SHARD_BELOW of them. */
+static inline bool is_far_below(int64_t now, uint64_t held)
+{
+	const int64_t missing = atomic_load_explicit(&heap.image->peak, memory_order_relaxed) - now;
+
+	/* One more than have something now, as this thread's may become one of them. */
+	return missing > (__builtin_popcountll(held) + 1) * SHARD_BELOW;
+}
+
 /* Returns how many bytes a shard may hold back while @now bytes are known to be in use; 0: none. */
 static inline int64_t shard_room(int64_t now, uint64_t held)
 {
-	const int64_t missing = atomic_load_explicit(&heap.image->peak, memory_order_relaxed) - now;
-	const int64_t part = now > 0 ? now >> SHARD_PART : 0;
+	const int64_t part = shard_part(now);
 
-	/* One more than have something now, as this thread's may become one of them. */
-	if (missing > (__builtin_popcountll(held) + 1) * SHARD_BELOW && part < SHARD_BELOW)
+	if (part < SHARD_BELOW && is_far_below(now, held))
 		return SHARD_BELOW;
 	return part < SHARD_LEAST ? 0 : part;
+}
+
+/*
+ * Returns whether what shards hold back, @held of them, may be more than it may while @now bytes are in use:
+ * what they got where a new peak was far away is still there when it is near.
+ */
+static inline bool hold_too_much(int64_t now, uint64_t held)
+{
+	return held && shard_part(now) < SHARD_BELOW && !is_far_below(now, held);
 }
 
 /* Returns what the shards hold back, which then hold nothing. */
@@ -621,7 +643,19 @@ static int64_t take_held(void)
 /* Adds to the common counter, and returns the sum. */
 static int64_t add_live(int64_t by)
 {
-	return atomic_fetch_add_explicit(&heap.image->live, by, memory_order_relaxed) + by;
+	return atomic_fetch_add(&heap.image->live, by) + by;
+}
+
+/*
+ * Adds what the shards hold back if it is too much. Returns the bytes in use, @now before that. Who changes the
+ * common counter comes here after that, and whose shard begins to hold something after it has set its bit: so
+ * of two who do it at the same time, one sees what the other did.
+ */
+static int64_t settle(int64_t now)
+{
+	while (unlikely(hold_too_much(now, atomic_load(&heap.unshared->held))))
+		now = add_live(take_held());
+	return now;
 }
 
 static int64_t change_live(int64_t by)
@@ -629,25 +663,22 @@ static int64_t change_live(int64_t by)
 	const uint32_t i = local.tid % SHARDS;
 	_Atomic int64_t *shard = &heap.unshared->shards[i].bytes;
 	int64_t now = atomic_load_explicit(&heap.image->live, memory_order_relaxed), room;
-	uint64_t held;
 
 	if (likely(*heap.single)) {
 		atomic_store_explicit(&heap.image->live, now + by, memory_order_relaxed);
 		return now + by;
 	}
-	held = atomic_load_explicit(&heap.unshared->held, memory_order_relaxed);
-	room = shard_room(now, held);
+	room = shard_room(now, atomic_load_explicit(&heap.unshared->held, memory_order_relaxed));
 	if (!room)
-		return add_live(by + (held ? take_held() : 0));
+		return settle(add_live(by));
 	by += atomic_fetch_add(shard, by);
-	if (by <= -room || by >= room) {
-		now = add_live(atomic_exchange(shard, 0));
-		return shard_room(now, held) ? now : add_live(take_held());
-	}
+	if (by <= -room || by >= room)
+		return settle(add_live(atomic_exchange(shard, 0)));
 	/* take_held() clears the bit before it takes what the shard has: so it took it, or the bit is seen as cleared. */
-	if (unlikely(!(atomic_load(&heap.unshared->held) >> i & 1)))
-		atomic_fetch_or(&heap.unshared->held, 1ull << i);
-	return now;
+	if (likely(atomic_load(&heap.unshared->held) >> i & 1))
+		return now;
+	atomic_fetch_or(&heap.unshared->held, 1ull << i);
+	return room == SHARD_BELOW ? settle(atomic_load(&heap.image->live)) : now;
 }
 
 /*
