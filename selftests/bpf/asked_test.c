@@ -156,6 +156,15 @@ static void beget(struct served *s)
 	s->users[0].stuck = child;
 }
 
+static const char *subuid; /* what the server has as /etc/subuid, unless NULL */
+
+/* Sees another file as /etc/subuid from now on. Returns false if that is impossible here. */
+static bool see_as_subuid(const char *path)
+{
+	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
+	       !mount(path, "/etc/subuid", NULL, MS_BIND, NULL);
+}
+
 /* Has the server hear requests and serve them, with what it knew before. Returns whether it did. */
 static bool serve(const struct walk_asked *asked, int nr)
 {
@@ -174,12 +183,15 @@ static bool serve(const struct walk_asked *asked, int nr)
 	s->tables = TABLES, s->files = KNOWN, s->config = CONFIG;
 	s->next += !s->next;
 	s->nr_waiting = &shared->waiting;
+	/* The list was in the memory of the server that was before. */
+	s->subordinate = (struct subordinate){ 0 };
 	server = fork();
 	if (!server) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (begets)
 			beget(s);
-		serve_asked(s);
+		if (!subuid || see_as_subuid(subuid))
+			serve_asked(s);
 		_exit(1);
 	}
 	for (int i = 0; i < LIMIT && !done; i++) {
@@ -510,6 +522,46 @@ static void test_turns(const struct file *files)
 		"a user with one file does not wait until all files of another user have their tables");
 }
 
+/* ---- Further ids ---- */
+
+/* Returns whether a process can see this file as /etc/subuid. */
+static bool can_see_as_subuid(const char *path)
+{
+	int status = 1;
+	const pid_t child = fork();
+
+	if (!child)
+		_exit(!see_as_subuid(path));
+	return waitpid(child, &status, 0) == child && !status;
+}
+
+/* Tests that the server reads who has which further ids. */
+static void test_further_ids(const struct file *file)
+{
+	const char *fact = "a request by a further id of a user's is that user's";
+	struct walk_asked asked = file->asked;
+	char path[PATH_MAX + 32];
+	FILE *f;
+
+	snprintf(path, sizeof(path), "%s/subuid", folder);
+	f = fopen(path, "w");
+	if (!f)
+		exit(1);
+	fprintf(f, "%d:200000:65536\n", OTHER);
+	fclose(f);
+	if (can_see_as_subuid(path)) {
+		asked.uid = 200001;
+		subuid = path;
+		verdict(ask(&asked) && shared->served.nr_users == 1 &&
+				shared->served.users[0].uid == OTHER,
+			fact);
+		subuid = NULL;
+	} else {
+		skip(fact, "there is no /etc/subuid, or nothing can be mounted here");
+	}
+	unlink(path);
+}
+
 int main(int argc, char **argv)
 {
 	static struct file files[FILES];
@@ -531,7 +583,7 @@ int main(int argc, char **argv)
 		puts("1..0 # SKIP files beside this program cannot be executed");
 		return 4;
 	}
-	puts("1..16");
+	puts("1..17");
 	fflush(stdout);
 	shared = share(sizeof(*shared));
 	test_forgotten(main);
@@ -541,6 +593,7 @@ int main(int argc, char **argv)
 	test_identity(&files[0]);
 	test_name(&files[0]);
 	test_turns(files);
+	test_further_ids(&files[0]);
 	remove_files();
 	return !!failed;
 }
