@@ -1239,6 +1239,8 @@ static bool start_with_further_ids(const char *shstk)
 	close(done[1]);
 	good = read(done[0], &c, 1) == 1;
 	close(done[0]);
+	if (!good)
+		waitpid(broker, NULL, 0);
 	return good;
 }
 
@@ -1282,6 +1284,7 @@ static void test_further_ids(const char *shstk)
 	if (!start_with_further_ids(shstk)) {
 		skip(fact, "there is no /etc/subuid, or nothing can be mounted here");
 		skip(then, "there is no /etc/subuid, or nothing can be mounted here");
+		unlink(name);
 		return;
 	}
 	while (nr < 64 && (holders[nr] = holder(FURTHER + nr, &error)))
