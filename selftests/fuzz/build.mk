@@ -378,6 +378,8 @@ fuzz selftests/fuzz/run: | $(FUZZ_B)/heap_fuzz $(FUZZ_B)/heap_seed $(FUZZ_B)/rin
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/ring_fuzz $(FUZZ_B)/dump_fuzz $(FUZZ_B)/dump.stamp
 
+$(addprefix $(FUZZ_B)/,broker_fuzz convert_fuzz goroutine_fuzz heap_fuzz ring_fuzz): selftests/fuzz/clock.h
+
 CHECK += selftests/fuzz/run
 
 fuzz: | $(FUZZ_SYMBOL:%=$(FUZZ_B)/%_fuzz) $(FUZZ_B)/elf_seed $(FUZZ_B)/dwarf.stamp
