@@ -23,8 +23,16 @@ class PhpJudge(OwnerJudge):
             elif line in self.owner:
                 yield f'{self.owner[line]}.{name}', line
 
+    def mark_of(self, name, line):
+        """What the line of a frame says of the stack that it is in."""
+        mark = self.lines[line].rpartition('// ')[2]
+        return mark if '.' in name and mark in ('fiber', 'inner', 'shared') else ''
+
     def find_fault(self, word, frames):
         """A fiber has a stack of its own, without the function that made it."""
-        if all('.' in name and self.lines[line].endswith('// fiber') for name, line in frames):
+        marks = {self.mark_of(name, line) for name, line in frames} - {'shared'}
+        if len(marks) > 1:
+            return 'a stack in a stack'
+        if marks != {''}:
             return self.find_fault_alone(word, frames)
         return super().find_fault(word, frames)

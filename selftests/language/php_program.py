@@ -5,7 +5,7 @@
 
 Each function's name tells who calls it: n_0_2 is called by n_0, at one line only. A closure, a
 generator or a method of a class lies in the lines of the function that uses it. Lines that are run in a fiber end in
-"// fiber".
+"// fiber", and those in a fiber that this one makes in "// inner", or "// shared" if it runs them, too.
 FOLDER/functions.txt has a line for each function: name, number, line of the call, first and last
 line. At lines that end in "#" the number is about to change.
 """
@@ -28,7 +28,7 @@ WORK = [
      'for ($j = 0; $j < $n >> 2; $j++) $s = $c->missing;'],
     ['$f = new Fiber(function ($k) { // fiber', ' for (; $k; $k--) { // fiber', '  $v = range(1, 16); // fiber',
      '  usort($v, fn($a, $b) => $b - $a); // fiber', '  Fiber::suspend($v[0]); // fiber', ' } // fiber',
-     ' $i = new Fiber(function ($k) { // fiber', '  while ($k--) Fiber::suspend($k); // fiber', ' }); // fiber',
+     ' $i = new Fiber( // fiber', '  function ($k) { // shared', '   while ($k--) Fiber::suspend($k); // inner', '  }); // fiber',
      ' for ($i->start(8); !$i->isTerminated(); $i->resume()) $s = $k; // fiber', '}); // fiber',
      'for ($f->start($n >> 4); !$f->isTerminated(); $f->resume()) $s = $n;'],
     ['$s = eval("return array_reduce(range(1, $n), fn(\\$a, \\$b) => \\$a ^ \\$b);");'],
