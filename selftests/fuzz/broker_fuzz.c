@@ -213,6 +213,12 @@ static bool has_lease(uid_t uid, uint32_t number)
 	return false;
 }
 
+/* Two ids each count as one user. */
+static uid_t counts_as(uid_t uid)
+{
+	return (uid + 1) & ~1u;
+}
+
 /* Keeps a lease that was given, of which no user has more than half as many as there are places. */
 static void keep_lease(uid_t uid, uint32_t number, int token)
 {
@@ -222,7 +228,7 @@ static void keep_lease(uid_t uid, uint32_t number, int token)
 	for (int i = 0; i < LEASES; i++) {
 		if (given[i].number == number)
 			abort();
-		own += given[i].number && given[i].uid == uid;
+		own += given[i].number && counts_as(given[i].uid) == counts_as(uid);
 		if (!given[i].number)
 			place = &given[i];
 	}
@@ -282,8 +288,7 @@ static void ask(struct leases *l, uid_t uid, const uint8_t *data, size_t size)
 			judge_event(&packet->request, true);
 		}
 		/* The process that checks is not trusted: what it passes on may be anything. */
-		/* Two ids each count as one user. */
-		fd = leases_answer(l, uid, uid & ~1u, packet, &reply);
+		fd = leases_answer(l, uid, counts_as(uid), packet, &reply);
 		judge_answer(uid, &packet->request, &reply, fd);
 	}
 	free(packet);
