@@ -32,8 +32,10 @@ CALLERS = {      # of the functions of that program
     '{main}': [None], 'Generator::current': ['{main}'], 'array_map': ['{main}'], 'inside': ['array_map'],
     'throw_in': ['inside'], 'Generator::throw': ['throw_in'], 'generate': ['Generator::current', 'Generator::throw']}
 FIBERS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'fibers.php')
-OF_FIBER = ['Fiber::suspend in_fiber'.split()]      # what fibers.php runs where it goes on with a fiber: in one,
-OF_MAIN = ['Fiber::start {main}'.split(), 'Fiber::resume go_on {main}'.split()]     # and elsewhere
+STACKS = {      # what fibers.php may run where it goes on with a fiber: in its main stack, and by the native calls in others
+    'main': ['Fiber::start go_on_always {main}'.split(), 'Fiber::resume go_on go_on_always {main}'.split()],
+    1: ['Fiber::suspend in_fiber'.split()],
+    2: ['Fiber::start go_on_always'.split(), 'Fiber::resume go_on go_on_always'.split()]}
 RESUMED = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'resumed.php')
 BEGIN = 'Generator::current begin {main}'.split()     # who goes on with a generator there
 GO_ON = 'Generator::next go_on {main}'.split()
@@ -233,14 +235,15 @@ def resumed():
         places = list(found)
 
 
-def is_of_main(frames):
-    """Whether that is the stack of the thread itself, and not of a fiber."""
-    return any(frame['function'] == 'php_execute_script' for frame in frames)
+def stack_name(frames):
+    """Which of STACKS that is."""
+    functions = [frame['function'] for frame in frames]
+    return 'main' if 'php_execute_script' in functions else functions.count('zend_call_function')
 
 
-def switched_stacks(places):
+def switched_stacks(places, *inside):
     """For each of the instructions that fibers.php comes to: its address in the file, and the frames there."""
-    with Process([*PHP.split(), FIBERS]) as process:
+    with Process([*PHP.split(), FIBERS, *inside]) as process:
         bias = bias_of(process.pid)
         stop(process)
         skip_unless_held(process.pid, bias + places[0])
@@ -256,13 +259,14 @@ def switched_stacks(places):
 def switched():
     """At each instruction at which PHP goes on with a fiber, functions are only in stacks of their own fiber"""
     places = instructions(*range_of('zend_fiber_switch_context'))
-    # From one instruction to that in front of it, the program goes on with the other stack.
-    found = list(switched_stacks(instructions(*range_of('jump_fcontext')) + places + places[::-1]))
-    for place, frames in found:
-        names = [name for name, _ in functions_of(frames)]
-        check(not names or names in (OF_MAIN if is_of_main(frames) else OF_FIBER), f'at {place:#x}: {frames}')
-    reached = {(place, is_of_main(frames)) for place, frames in found}
-    check(len(reached) >= 80, f'{len(reached)} of {2 * len(places)} instructions were reached')
+    for inside in ([], ['inside']):
+        # From one instruction to that in front of it, the program goes on with the other stack.
+        found = list(switched_stacks(instructions(*range_of('jump_fcontext')) + places + places[::-1], *inside))
+        for place, frames in found:
+            names = [name for name, _ in functions_of(frames)]
+            check(not names or names in STACKS.get(stack_name(frames), []), f'{inside} at {place:#x}: {frames}')
+        reached = {(place, stack_name(frames)) for place, frames in found}
+        check(len(reached) >= 80, f'{inside}: {len(reached)} of {2 * len(places)} instructions were reached')
 
 
 def thrown_is_right(frames):
