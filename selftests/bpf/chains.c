@@ -13,6 +13,7 @@
  * verifier refuses the program, and says why.
  */
 #include <errno.h>
+#include <inttypes.h>
 #include <linux/perf_event.h>
 #include <signal.h>
 #include <stdio.h>
@@ -58,6 +59,24 @@ static uint64_t user_part(const uint64_t *chain, uint64_t nr)
 	return i < nr ? i + 1 : nr;
 }
 
+#define TOLD 5 /* differences */
+
+/* Counts a difference, and prints what both say from there on, of the first ones. */
+static void tell_difference(struct both *b, const struct perf_sample *s, uint64_t i, uint64_t j)
+{
+	const uint64_t first = user_part(b->entries, b->nr);
+
+	if (b->differ++ >= TOLD)
+		return;
+	printf("entry %" PRIu64 " at %#" PRIx64 ":", i - first, b->entries[first]);
+	for (uint64_t k = i; k < b->nr && k < i + 4; k++)
+		printf(" %#" PRIx64, b->entries[k]);
+	printf(", the callchain's:");
+	for (uint64_t k = j; k < s->nr && k < j + 4; k++)
+		printf(" %#" PRIx64, s->chain[k]);
+	puts("");
+}
+
 /* Compares the chain with that of the sample, as far as both go. */
 static void compare(struct both *b, const struct perf_sample *s)
 {
@@ -65,7 +84,7 @@ static void compare(struct both *b, const struct perf_sample *s)
 
 	for (; i < b->nr && j < s->nr; i++, j++)
 		if (b->entries[i] != s->chain[j]) {
-			b->differ++;
+			tell_difference(b, s, i, j);
 			return;
 		}
 	b->same += i == b->nr && j == s->nr;

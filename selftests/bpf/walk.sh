@@ -192,13 +192,15 @@ chains_that() # WHAT
 	sed -n "s/^as the callchain:.* \([0-9]*\) $1.*/\1/p" said
 }
 
-# The module has tables of all files that programs may map. Those of the walk are made as they are met.
+# The module has tables of all files that programs may map, and of the vDSO, to which handlers of signals return on
+# arm64: without one, the next entry is what a frame record says there, the interrupted function's caller. Those
+# of the walk are made as they are met.
 load_tables()
 {
 	find /usr /lib /lib64 -type f 2>/dev/null | while read -r file; do
 		[ "$(head -c 4 "$file" | tail -c 3)" = ELF ] && echo "$file"
 	done >files
-	xargs ./shstk rules load -q ./throw <files >out 2>&1
+	xargs ./shstk rules load -qv ./throw <files >out 2>&1
 }
 
 # Compares chains of one program with the module's.
@@ -219,6 +221,7 @@ beside_module() # PROGRAM
 	done
 	[ "$all" -gt 0 ] && [ $((differ * 1000)) -le "$all" ] && [ $((same * 1000)) -ge $((all * 990)) ]
 	point $? "$1: the chains are the module's"
+	sed -n 's/^entry/# &/p' said
 	echo "# $1: $(grep '^as the callchain' said)"
 }
 
