@@ -209,9 +209,9 @@ def resumed_is_right(frames):
     return not names or behind in ([INSIDE] if inside else [BEGIN, GO_ON])
 
 
-def resumed_stacks(kind, places):
-    """For each of the instructions that resumed.php comes to: its address in the file, and the frames there."""
-    with Process([*PHP.split(), RESUMED, kind]) as process:
+def held_stacks(places, script, *args):
+    """For each of the instructions that a script comes to: its address in the file, and the frames there."""
+    with Process([*PHP.split(), script, *args]) as process:
         bias = bias_of(process.pid)
         stop(process)
         skip_unless_held(process.pid, bias + places[0])
@@ -228,7 +228,7 @@ def resumed():
     """At each instruction at which PHP goes on with a generator, its function has its callers, or is not shown"""
     places = resume_places()
     for kind in 'made', 'other':
-        found = dict(resumed_stacks(kind, places))
+        found = dict(held_stacks(places, RESUMED, kind))
         check(len(found) >= 50, f'{kind}: {len(found)} of {len(places)} instructions were reached')
         for place, frames in found.items():
             check(resumed_is_right(frames), f'{kind}, at {place:#x}: {frames}')
@@ -241,27 +241,13 @@ def stack_name(frames):
     return 'main' if 'php_execute_script' in functions else functions.count('zend_call_function')
 
 
-def switched_stacks(places, *inside):
-    """For each of the instructions that fibers.php comes to: its address in the file, and the frames there."""
-    with Process([*PHP.split(), FIBERS, *inside]) as process:
-        bias = bias_of(process.pid)
-        stop(process)
-        skip_unless_held(process.pid, bias + places[0])
-        await_that(process, lambda: stack_at(process, bias + places[0]))
-        for place in places:
-            frames = stack_at(process, bias + place)
-            if frames:
-                yield place, frames
-        process.kill()
-
-
 @test
 def switched():
     """At each instruction at which PHP goes on with a fiber, functions are only in stacks of their own fiber"""
     places = instructions(*range_of('zend_fiber_switch_context'))
     for inside in ([], ['inside']):
         # From one instruction to that in front of it, the program goes on with the other stack.
-        found = list(switched_stacks(instructions(*range_of('jump_fcontext')) + places + places[::-1], *inside))
+        found = list(held_stacks(instructions(*range_of('jump_fcontext')) + places + places[::-1], FIBERS, *inside))
         for place, frames in found:
             names = [name for name, _ in functions_of(frames)]
             check(not names or names in STACKS.get(stack_name(frames), []), f'{inside} at {place:#x}: {frames}')
