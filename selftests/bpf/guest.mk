@@ -201,7 +201,7 @@ run-bench-bpf-guest: $(B)/guest/init-x86 $(BPF_COST_FILES) $$(bpf_module)
 check-bpf:
 	$(Q).ci/packages-install build check guest
 	$(Q)selftests/guest/setup
-	$(Q)selftests/guest/setup kernel-x86-6.1
+	$(Q)selftests/guest/setup kernel-x86-6.1 python-arm64
 	$(Q)+$(CHECK_MAKE) run-check-bpf
 run-check-bpf: $(CHECK_BPF)
 	$(Q)selftests/run --guests $(CHECK_BPF)

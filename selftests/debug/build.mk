@@ -247,7 +247,7 @@ KERNELS_GUESTS := $(filter-out %-rt,$(KERNELS_MORE)) x86-qemu-7.3 x86-qemu-6.18 
 KERNELS_BPF := $(filter arm64-%,$(KERNELS_MORE)) $(filter x86-qemu-%,$(KERNELS_GUESTS))
 check-kernels:
 	$(Q).ci/packages-install build check guest
-	$(Q)selftests/guest/setup source libbpf-arm64 qemu-x86 root-x86 root-arm64 programs-x86 programs-arm64 \
+	$(Q)selftests/guest/setup source libbpf-arm64 qemu-x86 root-x86 root-arm64 programs-x86 programs-arm64 python-arm64 \
 		$(KERNELS_MORE:%=kernel-%)
 	$(Q)$(MAKE) --no-print-directory run-check-kernels
 	$(Q)+$(CHECK_MAKE) run-check-bpf BPF_GUESTS='$(KERNELS_BPF)'
