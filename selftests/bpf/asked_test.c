@@ -26,6 +26,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "selftests/own_mounts.h"
 #include "tools/bpf/serve_tables.h"
 #include "tools/rules/device.h"
 
@@ -158,13 +159,6 @@ static void beget(struct served *s)
 
 static const char *subuid; /* what the server has as /etc/subuid, unless NULL */
 
-/* Sees another file as /etc/subuid from now on. Returns false if that is impossible here. */
-static bool see_as_subuid(const char *path)
-{
-	return !unshare(CLONE_NEWNS) && !mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) &&
-	       !mount(path, "/etc/subuid", NULL, MS_BIND, NULL);
-}
-
 /* Has the server hear requests and serve them, with what it knew before. Returns whether it did. */
 static bool serve(const struct walk_asked *asked, int nr)
 {
@@ -190,7 +184,7 @@ static bool serve(const struct walk_asked *asked, int nr)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		if (begets)
 			beget(s);
-		if (!subuid || see_as_subuid(subuid))
+		if (!subuid || own_file(subuid, "/etc/subuid"))
 			serve_asked(s);
 		_exit(1);
 	}
@@ -531,7 +525,7 @@ static bool can_see_as_subuid(const char *path)
 	const pid_t child = fork();
 
 	if (!child)
-		_exit(!see_as_subuid(path));
+		_exit(!own_file(path, "/etc/subuid"));
 	return waitpid(child, &status, 0) == child && !status;
 }
 

@@ -28,7 +28,6 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
-#include <sys/mount.h>
 #include <sys/prctl.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
@@ -41,6 +40,7 @@
 
 #include "client.h"
 #include "facts.h"
+#include "selftests/own_mounts.h"
 
 /* IDs of users that do not exist. */
 enum { FIRST = 65000, SECOND, SILENT, STOPPED, FLOOD };
@@ -1230,8 +1230,7 @@ static bool start_with_further_ids(const char *shstk)
 	fclose(f);
 	broker = fork();
 	if (!broker) {
-		if (unshare(CLONE_NEWNS) || mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-		    mount(ids, "/etc/subuid", NULL, MS_BIND, NULL) || write(done[1], "", 1) != 1)
+		if (!own_file(ids, "/etc/subuid") || write(done[1], "", 1) != 1)
 			_exit(99);
 		be_activated(shstk, socket, NULL);
 	}

@@ -5,7 +5,7 @@
 
 BROKER_B := $(B)/selftests/broker
 $(BROKER_B)/broker_test: selftests/broker/broker_test.c selftests/broker/facts.h \
-		selftests/broker/client.h tools/perf/borrow_protocol.h all
+		selftests/broker/client.h selftests/own_mounts.h tools/perf/borrow_protocol.h all
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -D_GNU_SOURCE -O2 -g $(CPPFLAGS_COMMON) \
 		-o $@ $(filter %.c,$^)
