@@ -397,14 +397,18 @@ static __attribute__((noinline)) int near_memo(struct thread *t)
 	return n;
 }
 
-/* Ends a capture whose trace is that of @x. Returns the number of entries. */
+/* Makes a capture whose trace is that of @x. Returns the number of entries. */
 static inline __attribute__((always_inline)) int at_place(struct thread *t, struct place *x)
 {
-	const struct call *c = &t->call;
+	struct call *c = &t->call;
 	struct shstk_info *info = c->info;
 	const int n = x->n + 1, guessed = x->guessed;
 	uint64_t *pcs = c->pcs;
 
+	if (unlikely(place_repeats(t->places, x, t->captures))) {
+		c->keep = NULL;
+		return near_memo(t);
+	}
 	pcs[0] = x->pc;
 	enter_count(t, true);
 	if (c->hook) {

@@ -1031,6 +1031,50 @@ static bool leave_memo_alone(void)
 	return leaves || !cleared || unowned;
 }
 
+/* What served captures in a row, or by turns. */
+struct row {
+	unsigned int captures, by_place;
+};
+
+static void capture_in_row(struct chain *c)
+{
+	struct row *r = c->arg;
+
+	capture_once(c);
+	r->captures++;
+	r->by_place += thread_self->places->when + 1 == thread_self->captures;
+}
+
+/* Captures at three places by turns, then at each of them alone. Both calls of a place are the same one. */
+static void capture_rows(struct chain *c)
+{
+	struct chain d = { .fns = chain_fns_nofp, .mask = 15, .leaf = capture_in_row };
+	struct row *r = c->arg;
+
+	for (volatile unsigned int i = 0; i < 30 + 3 * 60; i++) {
+		const unsigned int row = i < 30 ? 0 : 1 + (i - 30) / 60;
+
+		d.arg = &r[row];
+		chain_descend(&d, 10 + 10 * (row ? row - 1 : i % 3));
+	}
+}
+
+/* Returns whether a trace that is captured again and again goes from its place to the memo, and soon. */
+static bool rows_go_to_memo(void)
+{
+	struct row r[4] = { 0 };
+	struct chain c = { .fns = chain_fns_nofp, .mask = 15, .leaf = capture_rows, .arg = r };
+	unsigned int most = 0;
+
+	chain_descend(&c, 20);
+	for (int i = 0; i < 4; i++) {
+		printf("# %u of %u captures %s were served by a place\n", r[i].by_place,
+		       r[i].captures, i ? "in a row" : "by turns");
+		most = i && r[i].by_place > most ? r[i].by_place : most;
+	}
+	return r[0].by_place > 10 && most > PLACE_ROW / 2 && most <= PLACE_ROW + PLACE_LEFT;
+}
+
 /* Does that @n frames deep, where there is no room for so many traces, or for even one. */
 static unsigned int keep_in_vain(unsigned int n)
 {
@@ -1237,7 +1281,7 @@ static bool pays_again(void)
 int main(int argc, char **argv)
 {
 	unsigned int bad_packed, bad_records, walked, behind, outlived, meant, beside;
-	bool pays, turned, overlooked_turns, in_vain, kept, branched, alone;
+	bool pays, rows, turned, overlooked_turns, in_vain, kept, branched, alone;
 	static char other_stack[1 << 20];
 	struct sigaction sa = { .sa_sigaction = handler };
 	stack_t ss = { .ss_sp = other_stack, .ss_size = sizeof(other_stack) };
@@ -1250,7 +1294,7 @@ int main(int argc, char **argv)
 	sa.sa_flags |= SA_ONSTACK;
 	sigaction(SIGUSR2, &sa, NULL);
 	sigaltstack(&ss, NULL);
-	printf("TAP version 13\n1..18\n# seed %llu\n", (unsigned long long)seed);
+	printf("TAP version 13\n1..19\n# seed %llu\n", (unsigned long long)seed);
 	state = seed * 0x9e3779b97f4a7c15ull | 1;
 	while (captures < limit)
 		wander();
@@ -1310,8 +1354,11 @@ int main(int argc, char **argv)
 	alone = leave_memo_alone();
 	printf("%s 18 what a capture left by longjmp() is forgotten by one that has the state\n",
 	       alone ? "not ok" : "ok");
-	return wrong || wrong_ids || !kept || !branched || alone || beside || walked || behind ||
-	       turned || overlooked_turns || in_vain || outlived || meant ||
+	rows = rows_go_to_memo();
+	printf("%s 19 a trace that is captured again and again is left to the memo\n",
+	       rows ? "ok" : "not ok");
+	return wrong || wrong_ids || !kept || !branched || !rows || alone || beside || walked ||
+	       behind || turned || overlooked_turns || in_vain || outlived || meant ||
 	       reused <= compared / 100 || overlooked || noticed < 100 || bad_packed ||
 	       bad_records || !pays;
 }
