@@ -510,13 +510,23 @@ static bool is_entry(struct module *mod, uint64_t pc)
 	return pc - entry < 64 && module_rule(mod, entry, true) == RULE_NONE;
 }
 
+/* Returns true if @pc is where make_fcontext() of Boost.Context lets the outermost function of a stack return. */
+static bool ends_context(const struct view *v, struct module *mod, uint64_t pc)
+{
+	size_t before, len;
+	const uint8_t *code = v->m->ends_context ? module_code(mod, pc, &before, &len) : NULL;
+
+	return code && v->m->ends_context(code, before, len);
+}
+
 /*
  * Returns true if @pc is the first instruction of a function and no call lies in front of it.
  * Whoever built this stack wants that function to run last, as makecontext() does.
  */
 static bool is_built(const struct view *v, struct module *mod, uint64_t pc)
 {
-	return !is_after_call(v, pc) && module_rule(mod, pc, true) != RULE_NONE;
+	return !is_after_call(v, pc) &&
+	       (module_rule(mod, pc, true) != RULE_NONE || ends_context(v, mod, pc));
 }
 
 /*

@@ -92,6 +92,12 @@ struct machine {
 	 */
 	uint64_t (*stub_rule)(const uint8_t *code, size_t before, size_t len);
 	/*
+	 * Returns whether @code is what make_fcontext() of Boost.Context puts behind the outermost function of a
+	 * new stack: it ends the program. Nothing calls it, and nothing describes it. @before bytes of code lie in front of
+	 * @code, and @len from there on. NULL if it is not known.
+	 */
+	bool (*ends_context)(const uint8_t *code, size_t before, size_t len);
+	/*
 	 * Returns whether the code at @code finds out which side of a clone() it is on. @before
 	 * bytes of code lie in front of @code, and @len from there on. NULL if C libraries describe
 	 * this code.

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* stub_test.c - tests what is known of the entries of arm64's PLTs, on any machine. */
+/*
+ * stub_test.c - tests what is known of code that nothing describes: the entries of arm64's PLTs, and the end of
+ * make_fcontext(), on any machine.
+ */
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -69,6 +73,43 @@ TEST(part_of_an_entry)
 		EXPECT_EQ(RULE_NONE, machine_arm64.stub_rule((const uint8_t *)(entry + 1 + i), 0,
 							     4 * (3 - i)));
 	}
+}
+
+/* The end of make_fcontext() in Debian's libboost-context1.83.0; the stack's last return address is behind 3 bytes. */
+static const uint8_t fcontext_x86[] = { 0x55, 0xff, 0xe3, 0x48, 0x31, 0xff,
+					0xe8, 0xd9, 0xfe, 0xff, 0xff, 0xf4 };
+/* The same for arm64, where it is behind one instruction. */
+static const uint32_t fcontext_arm64[] = { RETURN, 0xd2800000, 0x97ffffa3 };
+
+/*
+ * Expects that @m knows the @size bytes of @code, at @at, and neither anything else, nor if a byte differs, nor beyond what
+ * is mapped. @exact: number of the bytes that say so.
+ */
+static bool knows_end(const struct machine *m, const void *code, size_t size, size_t at,
+		      size_t exact)
+{
+	uint8_t other[16];
+	size_t i, known = 0;
+
+	for (i = 0; i < size; i++)
+		known += m->ends_context((const uint8_t *)code + i, i, size - i);
+	if (known != 1 || !m->ends_context((const uint8_t *)code + at, at, size - at) ||
+	    m->ends_context((const uint8_t *)code + at, at - 1, size - at) ||
+	    m->ends_context((const uint8_t *)code + at, at, 7))
+		return false;
+	for (i = 0; i < exact; i++) {
+		memcpy(other, code, size);
+		other[i] ^= 0x10;
+		if (m->ends_context(other + at, at, size - at))
+			return false;
+	}
+	return true;
+}
+
+TEST(end_of_a_context)
+{
+	EXPECT_TRUE(knows_end(&machine_x86, fcontext_x86, sizeof(fcontext_x86), 3, 7));
+	EXPECT_TRUE(knows_end(&machine_arm64, fcontext_arm64, sizeof(fcontext_arm64), 4, 8));
 }
 
 TEST_HARNESS_MAIN

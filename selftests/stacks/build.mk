@@ -39,8 +39,12 @@ $(STACKS)/probed: selftests/stacks/probed.c $(STACKS)/libprobed.so
 split_stack_FLAGS = $(shell echo 'int main(void) { return 0; }' | $(CC) -fsplit-stack -x c -o /dev/null - \
 	2>/dev/null && echo -fsplit-stack -DSPLIT)
 
+$(STACKS)/coroutine_bare: selftests/stacks/coroutine.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(STACKS_CC) -DBARE -o $@ $<
+
 STACKS_TARGETS := $(addprefix $(STACKS)/,executable_data executable_data_large \
-	coroutine deep lower_stack moved_text mutexes no_info no_stop other_stack probed replaced split_stack)
+	$(if $(filter x86,$(ARCH)),coroutine_bare) coroutine deep lower_stack moved_text mutexes no_info no_stop other_stack probed replaced split_stack)
 
 selftests/stacks/stacks_test.py: | $(STACKS_TARGETS) all
 

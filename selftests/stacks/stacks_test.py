@@ -8,6 +8,7 @@ middle > inner. Prints KTAP.
 
 import json
 import os
+import platform
 import re
 import resource
 import shutil
@@ -536,19 +537,32 @@ def split_stack_without_alternate_stack():
     check(held > 0.5 * sum(value for _, value in times), f'{times} {done.stderr}')
 
 
-@test
-def coroutine():
-    """code in a coroutine: by trace, by copies, and by the agent"""
+def check_coroutine(name):
+    """The stacks of a coroutine are whole: by trace, by copies, and by the agent."""
     chain = ['inner', 'middle', 'outer', 'body']
-    with Target('coroutine', '0') as pid:
+    with Target(name, '0') as pid:
         for _ in range(TRIES):
             thread = threads_of(pid, '--source=unwind')[0]
             # Or it is just between the coroutine and main().
             if has_chain(names_of(thread), chain):
                 break
         check(has_chain(names_of(thread), chain) and thread['complete'], f'{thread}')
-    check_stacks('coroutine', chain, '--via=copies')
-    check_stacks('coroutine', chain, '--via=agent')
+    check_stacks(name, chain, '--via=copies')
+    check_stacks(name, chain, '--via=agent')
+
+
+@test
+def coroutine():
+    """code in a coroutine: by trace, by copies, and by the agent"""
+    check_coroutine('coroutine')
+
+
+@test
+def bare_coroutine():
+    """code in a coroutine as Boost.Context and PHP make it: by trace, by copies, and by the agent"""
+    if platform.machine() != 'x86_64':
+        raise Skip('written for x86-64 only')
+    check_coroutine('coroutine_bare')
 
 
 def check_lines_of_calls(thread):
