@@ -513,10 +513,11 @@ static bool is_entry(struct module *mod, uint64_t pc)
 /* Returns true if @pc is where make_fcontext() of Boost.Context lets the outermost function of a stack return. */
 static bool ends_context(const struct view *v, struct module *mod, uint64_t pc)
 {
+	const size_t at = v->m->context_at;
 	size_t before, len;
-	const uint8_t *code = v->m->ends_context ? module_code(mod, pc, &before, &len) : NULL;
+	const uint8_t *code = module_code(mod, pc, &before, &len);
 
-	return code && v->m->ends_context(code, before, len);
+	return code && before >= at && machine_ends_context(v->m, code - at, len + at);
 }
 
 /*

@@ -92,11 +92,12 @@ struct machine {
 	 */
 	uint64_t (*stub_rule)(const uint8_t *code, size_t before, size_t len);
 	/*
-	 * Returns whether @code is what make_fcontext() of Boost.Context puts behind the outermost function of a
-	 * new stack: it ends the program. Nothing calls it, and nothing describes it. @before bytes of code lie in front of
-	 * @code, and @len from there on. NULL if it is not known.
+	 * What make_fcontext() of Boost.Context puts behind the outermost function of a new stack, up to the
+	 * four bytes that end a call of _exit(). That function would return to byte @context_at. Nothing calls this
+	 * code, and nothing describes it. @context_size is 0 if it is not known.
 	 */
-	bool (*ends_context)(const uint8_t *code, size_t before, size_t len);
+	uint8_t context_end[8];
+	uint8_t context_size, context_at;
 	/*
 	 * Returns whether the code at @code finds out which side of a clone() it is on. @before
 	 * bytes of code lie in front of @code, and @len from there on. NULL if C libraries describe
@@ -106,6 +107,15 @@ struct machine {
 	/* Returns the kind of the word @v, which lies at address @addr of a shadow stack. */
 	enum shadow_entry (*shadow_entry)(uint64_t v, uint64_t addr);
 };
+
+/* Tells whether the @len bytes at @code begin with @m->context_end and the rest of its call. */
+static inline bool machine_ends_context(const struct machine *m, const uint8_t *code, size_t len)
+{
+	const size_t size = m->context_size;
+
+	return size && len >= size + 4 && !memcmp(code, m->context_end, size) &&
+	       m->after_call(code, size + 4);
+}
 
 extern const struct machine machine_x86;
 extern const struct machine machine_arm64;

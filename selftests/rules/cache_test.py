@@ -69,6 +69,13 @@ record: nop
 ''',
 }
 
+# Code between two functions, as in make_fcontext() of Boost.Context: the outermost function of a stack returns to "end".
+CONTEXT = {
+    'x86_64': 'ret; push %rbp; jmp *%rbx; end: xor %rdi, %rdi; call before; behind: hlt',
+    'aarch64': 'ret; end: mov x0, #0; bl before; behind: nop',
+}
+DESCRIBED = '%s: .cfi_startproc; nop; ret; .cfi_endproc\n'
+
 FOLDER = os.path.join(TMP, 'cache')
 
 
@@ -140,6 +147,13 @@ def rule_at(table, offset):
             if at <= offset % 4096][-1]
 
 
+def addresses(name):
+    """Returns {symbol: address} of a file."""
+    names = subprocess.run(['nm', name], check=True, cwd=TMP, capture_output=True, text=True).stdout
+    return {line.split()[-1]: int(line.split()[0], 16) for line in names.splitlines()
+            if len(line.split()) == 3}
+
+
 @test
 def start_files():
     """the start files' code, which nothing describes, has rules in programs of each kind"""
@@ -205,12 +219,32 @@ def lost_frames():
         done = rules('compile', '-o', 'table', 'jump')
         check(done.returncode == 0, done.stderr)
         table = read(os.path.join(TMP, 'table'))
-        names = subprocess.run(['nm', 'jump'], check=True, cwd=TMP, capture_output=True,
-                               text=True).stdout
-        at = {line.split()[-1]: int(line.split()[0], 16) for line in names.splitlines()}
+        at = addresses('jump')
         lost = RULE_REG if machine == 'x86_64' else RULE_RETURN
         found = [rule_at(table, at[name]) for name in ('buffer', 'registers', 'record')]
         check(found == [lost | CFA_MAX, lost | CFA_MAX, RULE_CUT], f'{machine}: {found}')
+
+
+@test
+def context_ends():
+    """the code to which the outermost function of a coroutine would return has no caller"""
+    for machine, code in CONTEXT.items():
+        compiler = 'cc' if machine == os.uname().machine else machine + '-linux-gnu-gcc'
+        if not shutil.which(compiler):
+            print(f'# no {compiler} here')
+            continue
+        write(os.path.join(TMP, 'context.S'),
+              f'{DESCRIBED % "before"}{code}\n{DESCRIBED % "after"}'.encode())
+        subprocess.run([compiler, '-nostdlib', '-shared', '-o', 'context', 'context.S'], check=True,
+                       cwd=TMP)
+        done = rules('compile', '-o', 'table', 'context')
+        check(done.returncode == 0, done.stderr)
+        table = read(os.path.join(TMP, 'table'))
+        at = addresses('context')
+        # The rule of a return address is that of the byte in front of it.
+        found = [rule_at(table, at['end'] + more) & 15 for more in (-2, -1, 0)]
+        check(found == [RULE_NONE, RULE_END, RULE_END], f'{machine}: {found}')
+        check(rule_at(table, at['behind']) & 15 == RULE_NONE, f'{machine}: behind')
 
 
 @test

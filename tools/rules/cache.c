@@ -20,7 +20,7 @@
 
 #define CACHE_MAGIC "shstkrul"
 /* Must be increased when rules_compile() makes other tables for the same files. */
-#define CACHE_VERSION 7
+#define CACHE_VERSION 8
 #define MAX_BYTES ((off_t)1 << 29)
 
 /* Size that is counted for a link: that of an ordinary table. So there are at most 32768 links. */

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * compile_known.c - makes rules for code that has no unwind information but is known: start files,
- * the entry point, an image that describes nothing, clone(), the byte behind a signal return, and
- * the linker's stubs.
+ * the entry point, an image that describes nothing, clone(), the byte behind a signal return, the end of
+ * make_fcontext(), and the linker's stubs.
  */
+#include <string.h>
+
 #include <linux/shstk_rules.h>
 
 #include "tools/rules/undescribed.h"
@@ -145,7 +147,7 @@ static void add_stub(void *arg, size_t offset, uint64_t rule)
 	rows_add(g->rows, g->start + offset, rule);
 }
 
-/* Looks for stubs in a range of code without unwind information. */
+/* Looks for stubs of the linker in a range of code without unwind information. */
 static void find_stubs(struct rows *rows, uint64_t start, uint64_t end)
 {
 	struct uncovered_code gap = { rows, start };
@@ -162,10 +164,34 @@ static void find_stubs(struct rows *rows, uint64_t start, uint64_t end)
 }
 
 /*
- * Adds the rules of the linker's stubs. They lie between other code, or in front of all code that
- * is described.
+ * Looks in a range of code without unwind information for that to which the outermost function of a stack returns that
+ * Boost.Context made (struct machine.context_end). The rule of a return address is that of the byte in front of
+ * it, which is the last one of a jump here.
  */
-static void add_stubs(struct rows *rows)
+static void find_context_ends(struct rows *rows, uint64_t start, uint64_t end)
+{
+	const struct machine *m = rows->img->m;
+	size_t size;
+	const uint8_t *code = elf_image_at(rows->img, start, &size), *at = code;
+
+	if (!code)
+		return;
+	size = size < end - start ? size : end - start;
+	while ((at = memmem(at, code + size - at, m->context_end, m->context_size))) {
+		uint64_t vaddr = start + (at - code), behind = vaddr + m->context_size + 4;
+
+		if (machine_ends_context(m, at, code + size - at)) {
+			rows_add(rows, vaddr + m->context_at - 1, SHSTK_RULE_END);
+			if (behind < end)
+				rows_add(rows, behind, SHSTK_RULE_NONE);
+		}
+		at++;
+	}
+}
+
+/* Calls @find for each range of code without unwind information: between other code, and in front of it. */
+static void each_gap(struct rows *rows,
+		     void (*find)(struct rows *rows, uint64_t start, uint64_t end))
 {
 	const struct elf_image *img = rows->img;
 	uint64_t first = rows->n ? rows->v[0].vaddr : 0;
@@ -173,11 +199,10 @@ static void add_stubs(struct rows *rows)
 
 	for (unsigned int i = 0; i < img->nload; i++)
 		if (img->load[i].exec && img->load[i].vaddr < first)
-			find_stubs(rows, img->load[i].vaddr, first);
+			find(rows, img->load[i].vaddr, first);
 	for (size_t i = 0; i < n; i++)
 		if (rows->v[i].rule == SHSTK_RULE_NONE)
-			find_stubs(rows, rows->v[i].vaddr,
-				   i + 1 < n ? rows->v[i + 1].vaddr : img->hi);
+			find(rows, rows->v[i].vaddr, i + 1 < n ? rows->v[i + 1].vaddr : img->hi);
 }
 
 void add_known_code(struct rows *rows)
@@ -190,6 +215,9 @@ void add_known_code(struct rows *rows)
 		find_clone(rows, i);
 	}
 	if (arch == SHSTK_ARCH_ARM64)
-		add_stubs(rows);
+		each_gap(rows, find_stubs);
+	rows_sort(rows);
+	if (rows->img->m->context_size)
+		each_gap(rows, find_context_ends);
 	rows_sort(rows);
 }

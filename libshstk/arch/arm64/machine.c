@@ -49,13 +49,6 @@ static bool after_call(const uint8_t *code, size_t len)
 	       (v & 0xfefff800) == 0xd63f0800;
 }
 
-static bool ends_context(const uint8_t *code, size_t before, size_t len)
-{
-	/* ret; mov x0, #0; bl _exit */
-	return before >= 4 && len >= 8 && insn(code - 4) == 0xd65f03c0 &&
-	       insn(code) == 0xd2800000 && after_call(code, 8);
-}
-
 /* The first entry of a PLT as AAELF64 gives it. The other entries are the same without the push. */
 static const uint32_t plt_entry[][2] = {
 	/* mask, instruction */
@@ -127,7 +120,10 @@ const struct machine machine_arm64 = {
 	.syscall_len = 4,
 	.sigframe_offset = sigframe_offset,
 	.after_call = after_call,
-	.ends_context = ends_context,
+	/* ret; mov x0, #0; then bl */
+	.context_end = { 0xc0, 0x03, 0x5f, 0xd6, 0x00, 0x00, 0x80, 0xd2 },
+	.context_size = 8,
+	.context_at = 4,
 	.decode = arm64_decode,
 	.stub_rule = stub_rule,
 	.shadow_entry = arm64_shadow_entry,

@@ -69,16 +69,6 @@ static bool after_call(const uint8_t *code, size_t len)
 	return false;
 }
 
-static bool ends_context(const uint8_t *code, size_t before, size_t len)
-{
-	static const uint8_t in_front[] = { 0x55, 0xff, 0xe3 }; /* push %rbp; jmp *%rbx */
-	static const uint8_t end[] = { 0x48, 0x31, 0xff, 0xe8 }; /* xor %rdi, %rdi; call _exit */
-
-	return before >= sizeof(in_front) && len >= sizeof(end) + 4 &&
-	       !memcmp(code - sizeof(in_front), in_front, sizeof(in_front)) &&
-	       !memcmp(code, end, sizeof(end));
-}
-
 /*
  * Returns the length of the conditional jump at @code, or 0 if there is none. *@target receives
  * where it leads, relative to its own start.
@@ -165,7 +155,10 @@ const struct machine machine_x86 = {
 	.syscall_len = 2,
 	.sigframe_offset = sigframe_offset,
 	.after_call = after_call,
-	.ends_context = ends_context,
+	/* push %rbp; jmp *%rbx; xor %rdi, %rdi; call */
+	.context_end = { 0x55, 0xff, 0xe3, 0x48, 0x31, 0xff, 0xe8 },
+	.context_size = 7,
+	.context_at = 3,
 	.decode = x86_decode,
 	.clone_code = clone_code,
 	.shadow_entry = x86_shadow_entry,
