@@ -80,8 +80,33 @@ static void test_users(void)
 	ksft_test_result(counts("root:100:10\nroot:200:10\n0:300:10\n", 3, 105, 100) &&
 				 counts("root:100:10\nroot:200:10\n", 2, 209, 200) &&
 				 counts("0:300:10\n", 1, 305, 300),
-			 "those of root count as one of them, and none as root\n");
+			 "those of root count as the first of them, and none as root\n");
 	ksft_test_result(subordinate_user(NULL, 7) == 7, "without a list each is itself\n");
+}
+
+static void test_containers(void)
+{
+	const char *many = "root:100000:65536000\n", *some = "root:100000:65537\n";
+	const char *all = "root:1:4294967294\n", *more = "alice:1:1\nroot:2:4294967293\nbob:9:1\n";
+	const char *both = "alice:100000:10\nroot:100005:65541\n";
+
+	ksft_test_result(counts(many, 1000, 100000, 100000) && counts(many, 1000, 165535, 100000) &&
+				 counts(many, 1000, 165536, 165536) &&
+				 counts(many, 1000, 65635999, 65570464) &&
+				 counts(many, 1000, 65636000, 65636000) &&
+				 counts(some, 2, 165536, 165536),
+			 "each 65536 ids of root's count as one\n");
+	ksft_test_result(counts(both, 3, 100009, 1000) && counts(both, 3, 100010, 100010) &&
+				 counts(both, 3, 165540, 100010) && counts(both, 3, 165541, 165541),
+			 "as far as they are no other user's\n");
+	ksft_test_result(counts(all, 65536, 1, 1) && counts(all, 65536, 65536, 1) &&
+				 counts(all, 65536, 65537, 65537) &&
+				 counts(more, 32769, 65538, 2) &&
+				 counts(more, 32769, 131074, 131074),
+			 "or more ids, if there are too many for that\n");
+	ksft_test_result(counts("containers:100000:131072\n", 2, 165537, 165536) &&
+				 counts("container:100000:131072\n", 1, 165537, 100000),
+			 "ids of podman's for containers are root's\n");
 }
 
 static void test_overlaps(void)
@@ -194,13 +219,14 @@ static void test_files(void)
 int main(void)
 {
 	ksft_print_header();
-	ksft_set_plan(17);
+	ksft_set_plan(21);
 	if (!mkdtemp(folder))
 		ksft_exit_fail_msg("%s: %s\n", folder, strerror(errno));
 	snprintf(subuid, sizeof(subuid), "%s/subuid", folder);
 	snprintf(passwd, sizeof(passwd), "%s/passwd", folder);
 	write_file(passwd, PASSWD, strlen(PASSWD));
 	test_users();
+	test_containers();
 	test_overlaps();
 	test_mistakes();
 	test_bytes();

@@ -31,13 +31,22 @@
 /* The greatest number is no id: it says "none". */
 #define MAX_ID (UINT32_MAX - 1)
 
+/*
+ * Ids of a piece of root's, as many as programs expect to find where they run as several users: what runs
+ * containers gives so many to each.
+ */
+#define PIECE 65536
+
+/* Whose ids are root's, too, unless there is a user of that name: podman's containers with "--userns=auto". */
+#define CONTAINERS "containers"
+
 /**
  * struct entry - what a line says
  * @name: the user, as the line names it.
  * @first: the first id.
  * @nr: number of ids.
  * @user: the id as whom they count; 0: not known yet.
- * @is_root: the user is root.
+ * @is_root: the user is root; @user stays 0.
  * @line: number of the line, from 0.
  */
 struct entry {
@@ -217,19 +226,25 @@ static void find_users(struct entries *all, FILE *passwd)
 	}
 }
 
+/* Returns the user as whom ids count by an entry whose name is no user's. */
+static uint32_t other_user(const struct entry *e)
+{
+	uint32_t id;
+
+	if (read_id(e->name, MAX_ID, &id))
+		return id;
+	return strcmp(e->name, CONTAINERS) ? e->first : 0;
+}
+
 /* Finds the users that are named by their numbers, and those that are not known. */
 static void find_others(struct entries *all)
 {
 	for (size_t i = 0; i < all->nr; i++) {
 		struct entry *e = &all->v[i];
-		uint32_t id;
 
 		if (!e->user && !e->is_root)
-			set_user(all, e, read_id(e->name, MAX_ID, &id) ? id : e->first);
+			set_user(all, e, other_user(e));
 	}
-	for (size_t i = 0; i < all->nr; i++)
-		if (all->v[i].is_root)
-			all->v[i].user = all->v[i].first;
 }
 
 /* ---- Ranges ---- */
@@ -243,15 +258,54 @@ static int by_first(const void *a, const void *b)
 	return (x->line > y->line) - (x->line < y->line);
 }
 
+/* Returns the number of ranges that the entries become at most, with pieces of so many ids. */
+static size_t nr_ranges(const struct entries *all, uint64_t piece)
+{
+	size_t ret = 0;
+
+	for (size_t i = 0; i < all->nr; i++)
+		ret += all->v[i].is_root ? (all->v[i].nr + piece - 1) / piece : 1;
+	return ret;
+}
+
+/*
+ * Returns how many ids a piece of root's has: where the module would not take so many ranges, twice as
+ * many, or as often twice as is needed. It takes one range for each entry.
+ */
+static uint64_t piece_size(const struct entries *all)
+{
+	uint64_t ret = PIECE;
+
+	while (nr_ranges(all, ret) > SHSTK_RULES_MAX_RANGES)
+		ret *= 2;
+	return ret;
+}
+
+/* Adds the ids of root's from @first to below @behind, by pieces that are counted from the entry's beginning. */
+static void add_pieces(struct subordinate *ret, const struct entry *e, uint64_t first,
+		       uint64_t behind, uint64_t piece)
+{
+	while (first < behind) {
+		const uint64_t next = e->first + ((first - e->first) / piece + 1) * piece;
+		const uint64_t end = next < behind ? next : behind;
+
+		ret->ranges[ret->nr++] = (struct shstk_rules_range){ (uint32_t)first,
+								     (uint32_t)(end - first),
+								     (uint32_t)first };
+		first = end;
+	}
+}
+
 /*
  * Makes ranges of the entries, which are in the order of their first ids. Of ids that two entries
  * have, the earlier entry decides. Returns 0 or -ENOMEM.
  */
 static int make_ranges(const struct entries *all, struct subordinate *ret)
 {
+	const uint64_t piece = piece_size(all);
 	uint64_t end = 0;
 
-	ret->ranges = calloc(all->nr ? all->nr : 1, sizeof(*ret->ranges));
+	ret->ranges = calloc(nr_ranges(all, piece) + 1, sizeof(*ret->ranges));
 	if (!ret->ranges)
 		return -ENOMEM;
 	for (size_t i = 0; i < all->nr; i++) {
@@ -261,9 +315,12 @@ static int make_ranges(const struct entries *all, struct subordinate *ret)
 
 		if (first >= behind)
 			continue;
-		ret->ranges[ret->nr++] = (struct shstk_rules_range){ (uint32_t)first,
-								     (uint32_t)(behind - first),
-								     e->user };
+		if (e->is_root)
+			add_pieces(ret, e, first, behind, piece);
+		else
+			ret->ranges[ret->nr++] =
+				(struct shstk_rules_range){ (uint32_t)first,
+							    (uint32_t)(behind - first), e->user };
 		end = behind;
 	}
 	return 0;

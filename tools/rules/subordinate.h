@@ -30,9 +30,11 @@ struct subordinate {
  *
  * Lines that say nothing valid, or begin with '#', are skipped. What two lines say is taken from the
  * one whose range begins first, or, if they begin together, from the first line. The ids that root has
- * count as the first of their range: root of the machine has no share, but those to whom root lends ids
- * do. The ids of a user who is not in @passwd, and no number, count as the first id of that user's that
- * the file has. Users that only a server knows are not asked for: it may not answer.
+ * go to containers, and root of the machine has no share: so each piece of 65536 of them, from the beginning
+ * of their range, counts as one user, its first id. Pieces are larger where the module would not take so
+ * many. The ids of a user who is not in @passwd, and no number, count as the first id of that user's that
+ * the file has; but those of "containers", whom there need not be, are root's. Users that only a server
+ * knows are not asked for: it may not answer.
  *
  * Return: 0, or a negative errno; then there are no ranges. A file that does not exist is like an
  * empty one.
