@@ -22,6 +22,17 @@ $(BROKER_B)/race_test: selftests/broker/race_test.c selftests/broker/facts.h $(T
 
 CHECK += $(BROKER_B)/race_test
 
+# Tests how users are counted, with the broker's own functions.
+USERS_WRAP := now_ns held_create held_open held_count subordinate_renew bpf_loaded_set walker_loaded
+$(BROKER_B)/users_test: selftests/broker/users_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
+	@mkdir -p $(@D)
+	$(Q)objcopy --weaken-symbol=main $(B)/tools/shstk.o $@-shstk.o
+	$(call say,LD,$@)$(CC) $(TOOL_CFLAGS) $(KSELFTEST_FLAGS) $(USERS_WRAP:%=-Wl,--wrap=%) -MMD -MP -o $@ $< \
+		$@-shstk.o $(filter-out $(addprefix $(B)/tools/,shstk.o broker/broker.o),$(filter %.o,$^)) \
+		$(filter %.a,$^) $(TOOL_LIBS)
+
+CHECK += $(BROKER_B)/users_test
+
 # Tests what asks the broker, with a stand-in for it.
 $(BROKER_B)/borrow_test: selftests/broker/borrow_test.c $(patsubst %,$(B)/tools/perf/%.o,borrow borrow_reply)
 	@mkdir -p $(@D)

@@ -233,7 +233,7 @@ $(FUZZ_B)/answer_seed: selftests/fuzz/build.mk
 fuzz selftests/fuzz/run: | $(FUZZ_B)/answer_fuzz $(FUZZ_B)/answer_seed
 
 # broker_fuzz gets packets of users and of the broker. It includes what answers users.
-$(FUZZ_B)/broker_fuzz: selftests/fuzz/broker_fuzz.c $(patsubst %,tools/broker/%.c,held_events leases) \
+$(FUZZ_B)/broker_fuzz: selftests/fuzz/broker_fuzz.c $(patsubst %,tools/broker/%.c,held_events leases) tools/rules/subordinate.c \
 		$(patsubst %,tools/perf/%.c,borrow borrow_reply event regs rings) $(B)/lib/fuzz/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \

@@ -49,6 +49,7 @@
 #define BACKLOG 128
 #define NEW ".new" /* suffix of a socket's name while it is made */
 #define LOOK_MS 1000 /* interval in which children are checked for their deadline */
+#define HELD_NS 1000000000ull /* least time between two looks at what a user holds */
 #define IDLE 600 /* default of --idle */
 /*
  * Seconds after which the process that makes tables is begun again when it has ended: twice as many each
@@ -60,8 +61,8 @@
 /**
  * struct user - a user who was answered, and may hold events
  * @uid: the user.
- * @counts_as: another user, if @uid is a further id of that one; else @uid.
  * @set: the set of the user's events (held_events.h).
+ * @looked: CLOCK_MONOTONIC in ns, when the broker last looked whether the user holds any.
  * @child: the process that answers the user now, or 0.
  * @deadline: time when @child is killed, CLOCK_MONOTONIC in ns.
  * @asks: socket by which @child asks for leases, or -1.
@@ -70,8 +71,8 @@
  */
 struct user {
 	uid_t uid;
-	uid_t counts_as;
 	int set;
+	uint64_t looked;
 	int asks;
 	pid_t child;
 	uint64_t deadline;
@@ -175,50 +176,72 @@ static bool holds_nothing(const struct user *u)
 
 	if (file >= 0)
 		close(file);
-	return ret && !u->child;
+	return ret;
 }
 
-/* Makes room by removing users who hold nothing. */
-static void forget_users(struct broker *b)
+/*
+ * Returns whether a user may be forgotten. The kernel lists all events of a user for that, which may be very
+ * many, and anybody can make the broker look, by connecting again and again. So it looks at each user
+ * once in a second at most.
+ */
+static bool may_forget(struct user *u)
+{
+	const uint64_t now = now_ns(CLOCK_MONOTONIC);
+
+	if (u->child || now - u->looked < HELD_NS)
+		return false;
+	u->looked = now;
+	return holds_nothing(u);
+}
+
+/* Returns the user as whom an id counts. It is asked each time, so what was changed holds for all at once. */
+static uid_t counted(const struct broker *b, uid_t uid)
+{
+	return subordinate_user(&b->subordinate, uid);
+}
+
+/* Makes room by removing users who hold nothing, of all or of those who count as @of. */
+static void forget_users(struct broker *b, const uid_t *of)
 {
 	for (unsigned int i = b->nr_users; i--;) {
-		if (!holds_nothing(&b->users[i]))
+		if ((of && counted(b, b->users[i].uid) != *of) || !may_forget(&b->users[i]))
 			continue;
 		close(b->users[i].set);
 		b->users[i] = b->users[--b->nr_users];
 	}
 }
 
-/* Returns whether there is room for one more that counts as this user. */
-static bool has_room(const struct broker *b, uid_t counts_as)
+/* Returns whether one more may count as this user. */
+static bool has_ids(const struct broker *b, uid_t counts_as)
 {
 	unsigned int ids = 0;
 
 	for (unsigned int i = 0; i < b->nr_users; i++)
-		ids += b->users[i].counts_as == counts_as;
-	return b->nr_users < MAX_USERS && ids < MAX_IDS;
+		ids += counted(b, b->users[i].uid) == counts_as;
+	return ids < MAX_IDS;
+}
+
+/* Returns whether there is room for one more that counts as this user, and makes it if it can. */
+static bool has_room(struct broker *b, uid_t counts_as)
+{
+	if (!has_ids(b, counts_as))
+		forget_users(b, &counts_as);
+	if (b->nr_users == MAX_USERS)
+		forget_users(b, NULL);
+	return b->nr_users < MAX_USERS && has_ids(b, counts_as);
 }
 
 /* Adds a user. Returns NULL if there is no room. */
 static struct user *add_user(struct broker *b, uid_t uid)
 {
 	struct user *u;
-	uid_t counts_as;
 
 	/* If they cannot be read, those that are known hold. */
 	subordinate_renew(&b->subordinate);
-	counts_as = subordinate_user(&b->subordinate, uid);
-	if (!has_room(b, counts_as))
-		forget_users(b);
-	if (!has_room(b, counts_as))
+	if (!has_room(b, counted(b, uid)))
 		return NULL;
 	u = &b->users[b->nr_users];
-	*u = (struct user){
-		.uid = uid,
-		.counts_as = counts_as,
-		.set = held_create(),
-		.asks = -1,
-	};
+	*u = (struct user){ .uid = uid, .set = held_create(), .asks = -1 };
 	b->nr_users += u->set >= 0;
 	return u->set >= 0 ? u : NULL;
 }
@@ -342,8 +365,10 @@ static void end_asks(struct user *u)
 static void answer_packet(struct broker *b, struct user *u)
 {
 	struct broker_reply reply = { .version = BROKER_VERSION };
-	const int ret = leases_answer(&b->leases, u->uid, u->counts_as, &u->packet, &reply);
+	int ret;
 
+	subordinate_renew(&b->subordinate);
+	ret = leases_answer(&b->leases, &b->subordinate, u->uid, &u->packet, &reply);
 	u->waits = ret == -EINPROGRESS;
 	if (!u->waits && !broker_answer(u->asks, &reply, ret))
 		end_asks(u);
@@ -447,7 +472,7 @@ static bool is_idle(struct broker *b)
 
 	if (b->path || now - b->used < b->idle * 1000000000ull)
 		return false;
-	forget_users(b);
+	forget_users(b, NULL);
 	if (!b->nr_users && !leases_any(&b->leases))
 		return true;
 	b->used = now;

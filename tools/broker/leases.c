@@ -94,7 +94,7 @@ static void take_back(struct leases *l, struct lease *it)
 	close(it->token);
 	*it = (struct lease){
 		.rests = now_ns(CLOCK_MONOTONIC),
-		.counts_as = it->counts_as,
+		.uid = it->uid,
 		.processes = it->processes,
 		.functions = it->functions,
 	};
@@ -166,17 +166,19 @@ bool leases_lost(struct leases *l, pid_t pid)
  * Returns a free place that the user may have, or NULL. Places that rest count as those of the user who
  * had them: else one who takes leases and gives them back at once would have all places rest.
  */
-static struct lease *find_place(struct leases *l, uid_t counts_as)
+static struct lease *find_place(struct leases *l, const struct subordinate *ids, uid_t uid)
 {
+	const uid_t user = subordinate_user(ids, uid);
 	unsigned int nr_left = 0, own = 0;
 	struct lease *ret = NULL;
 
 	for (int i = 0; i < LEASES; i++) {
 		struct lease *it = &l->all[i];
 
-		own += (it->number || it->rests) && it->counts_as == counts_as;
-		if (it->number || it->rests)
+		if (it->number || it->rests) {
+			own += subordinate_user(ids, it->uid) == user;
 			continue;
+		}
 		nr_left++;
 		ret = it;
 	}
@@ -193,10 +195,10 @@ static uint32_t next_number(struct leases *l, uint32_t slot)
 }
 
 /* Gives a lease. Returns the user's end of its pipe, or a negative errno. */
-static int give(struct leases *l, uid_t uid, uid_t counts_as, const struct broker_request *r,
-		uint32_t *ret)
+static int give(struct leases *l, const struct subordinate *ids, uid_t uid,
+		const struct broker_request *r, uint32_t *ret)
 {
-	struct lease *it = find_place(l, counts_as);
+	struct lease *it = find_place(l, ids, uid);
 	struct walk_lease lease = {
 		.uid = uid,
 		.max = r->max_stack,
@@ -219,7 +221,6 @@ static int give(struct leases *l, uid_t uid, uid_t counts_as, const struct broke
 	*it = (struct lease){
 		.number = lease.number,
 		.uid = uid,
-		.counts_as = counts_as,
 		.token = pair[1],
 		.processes = -1,
 		.functions = -1,
@@ -355,8 +356,8 @@ static int read_process(struct leases *l, uid_t uid, const struct broker_process
 	return err == -ENOENT ? 0 : err;
 }
 
-int leases_answer(struct leases *l, uid_t uid, uid_t counts_as, const union broker_packet *packet,
-		  struct broker_reply *ret)
+int leases_answer(struct leases *l, const struct subordinate *ids, uid_t uid,
+		  const union broker_packet *packet, struct broker_reply *ret)
 {
 	const struct broker_request *r = &packet->request;
 	int err;
@@ -367,7 +368,7 @@ int leases_answer(struct leases *l, uid_t uid, uid_t counts_as, const union brok
 	if (r->kind == BROKER_OUTPUT)
 		return give_output(l, uid, r);
 	if (r->kind == BROKER_LEASE)
-		return give(l, uid, counts_as, r, &ret->lease);
+		return give(l, ids, uid, r, &ret->lease);
 	if (r->kind != BROKER_PROCESS)
 		return -EINVAL;
 	err = read_process(l, uid, &packet->process);

@@ -22,14 +22,13 @@
 #include "tools/broker/places.h"
 #include "tools/perf/borrow_protocol.h"
 #include "tools/reason.h"
+#include "tools/rules/subordinate.h"
 
 /**
  * struct lease - a lease
  * @number: its number; 0: the place is free, or rests.
  * @rests: CLOCK_MONOTONIC in ns, when it ended, as long as a walk for it may still go on; else 0.
- * @uid: the user.
- * @counts_as: whose share of the places it takes, also while the place rests: another user's, if @uid is a
- *	further id of that one.
+ * @uid: the user, whose share of the places it takes, also while the place rests.
  * @token: this end of its pipe.
  * @given: a bit for each CPU whose output was given.
  * @processes: map of its processes with an interpreter, -1: there is none. It stays until a walk that
@@ -40,7 +39,6 @@ struct lease {
 	uint32_t number;
 	uint64_t rests;
 	uid_t uid;
-	uid_t counts_as;
 	int token;
 	uint64_t given[BROKER_MAX_CPUS / 64];
 	int processes;
@@ -76,16 +74,16 @@ int leases_program(const struct leases *l);
 /**
  * leases_answer() - answer a request of kind BROKER_LEASE, BROKER_OUTPUT or BROKER_PROCESS
  * @l: the leases.
+ * @ids: whose further ids are which: these take that user's share.
  * @uid: the user who asks.
- * @counts_as: whose share a new lease takes.
  * @r: the request, which may be anything, but is whole.
  * @ret: receives the number of a new lease, and BROKER_DONE if there is no descriptor to be sent.
  *
  * Return: a descriptor for the user, to be closed when it was sent; -EINPROGRESS if the same request is
  * to be made again when places_fd() of @l->places can be read; or another negative errno.
  */
-int leases_answer(struct leases *l, uid_t uid, uid_t counts_as, const union broker_packet *r,
-		  struct broker_reply *ret);
+int leases_answer(struct leases *l, const struct subordinate *ids, uid_t uid,
+		  const union broker_packet *r, struct broker_reply *ret);
 
 /* Returns whether somebody has a lease. */
 bool leases_any(const struct leases *l);
