@@ -80,6 +80,28 @@ static void test_further_ids(void)
 	free(s);
 }
 
+/* Tests that what was counted before a file of further ids was changed counts as that file says. */
+static void test_change(void)
+{
+	struct shstk_rules_range ranges[] = { { 100000, 65536, 1000 } };
+	struct served *s = calloc(1, sizeof(*s));
+	unsigned int first;
+
+	if (!s)
+		exit(1);
+	s->most_bytes = 1000 * WALK_BLOCK;
+	s->subordinate.ranges = ranges;
+	first = take_all(s, 100000);
+	take_bytes(s, 100000, 1);
+	s->subordinate.nr = 1;
+	verdict(first > 0 && !take_all(s, 1000) && !take_bytes(s, 1000, 1) &&
+			!take_all(s, 100001) && take_all(s, 200000) && take_bytes(s, 200000, 1),
+		"what an id used up counts as the user's, whose id it has become");
+	s->subordinate.nr = 0;
+	verdict(take_all(s, 1000) && take_bytes(s, 1000, 1), "and no longer when it is taken back");
+	free(s);
+}
+
 int main(void)
 {
 	struct served *s = calloc(1, sizeof(*s));
@@ -88,7 +110,7 @@ int main(void)
 
 	if (!s)
 		return 1;
-	puts("KTAP version 1\n1..10");
+	puts("KTAP version 1\n1..12");
 	first = take_all(s, 1000);
 	verdict(first > 0 && first <= (WALK_FILES - first) / 2 + 1,
 		"a user has no more files than half as many as are left");
@@ -112,5 +134,6 @@ int main(void)
 	free(s);
 	test_bytes();
 	test_further_ids();
+	test_change();
 	return !!failed;
 }

@@ -229,21 +229,50 @@ struct served_user *serve_user(struct served *s, uid_t id)
 	if (s->nr_users == SERVE_USERS)
 		return &s->users[SERVE_USERS - 1];
 	s->users[s->nr_users].uid = uid;
+	s->users[s->nr_users].id = id;
 	return &s->users[s->nr_users++];
+}
+
+/*
+ * Sums up what counts as this user's by now. There are several places of a user if an id counted as another one
+ * before /etc/subuid was changed.
+ */
+static void sum_up(const struct served *s, const struct served_user *user, unsigned int *files,
+		   uint64_t *bytes)
+{
+	const uid_t uid = subordinate_user(&s->subordinate, user->id);
+
+	*files = 0;
+	*bytes = 0;
+	for (unsigned int i = 0; i < s->nr_users; i++) {
+		const struct served_user *u = &s->users[i];
+
+		if (subordinate_user(&s->subordinate, u->id) != uid)
+			continue;
+		*files += u->files;
+		*bytes += u->bytes;
+	}
 }
 
 bool serve_has_room(const struct served *s, const struct served_user *user)
 {
-	return s->known < WALK_FILES && user->files < (WALK_FILES - s->known + 1) / 2;
+	unsigned int files;
+	uint64_t bytes;
+
+	sum_up(s, user, &files, &bytes);
+	return s->known < WALK_FILES && files < (WALK_FILES - s->known + 1) / 2;
 }
 
 bool serve_has_bytes(struct served *s, struct served_user *user, uint64_t bytes)
 {
 	const uint64_t blocks = (bytes + WALK_BLOCK - 1) / WALK_BLOCK * WALK_BLOCK;
+	unsigned int files;
+	uint64_t own;
 
 	if (!s->most_bytes)
 		return true;
-	if (user->bytes + blocks > (s->most_bytes - s->bytes) / 2)
+	sum_up(s, user, &files, &own);
+	if (own + blocks > (s->most_bytes - s->bytes) / 2)
 		return false;
 	user->bytes += blocks;
 	s->bytes += blocks;

@@ -17,7 +17,8 @@
 
 /**
  * struct served_user - what a user's processes had us do
- * @uid: the user.
+ * @uid: the user, as ids counted when the place was taken.
+ * @id: the id for which it was taken: what was counted here is that of whom @id counts as now.
  * @files: files that are known because a process of the user's asked.
  * @bytes: bytes of the tables of these files.
  * @again: CLOCK_MONOTONIC in ns; until then requests of the user are dropped, since one of the user's
@@ -31,6 +32,7 @@
  */
 struct served_user {
 	uid_t uid;
+	uid_t id;
 	unsigned int files;
 	uint64_t bytes;
 	uint64_t again;
