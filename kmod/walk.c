@@ -314,6 +314,24 @@ static __always_inline int pass_frames(struct pass *p, struct walk *w, const boo
 }
 
 /*
+ * Returns whether the frame is in the vdso, which has no table. Unlike code in a file without a
+ * table, it is not left by a frame record: on arm64 signal handlers return there, and the frame
+ * record that the kernel makes for them holds the x30 of the interrupted function, so the function
+ * itself, or its caller, would be missing.
+ */
+static __always_inline bool in_bare_vdso(const struct pass *p)
+{
+	return p->m->key == rules_vdso_key && !p->m->table;
+}
+
+/* Ends a walk in such a frame. */
+static noinline int end_in_vdso(u64 offset)
+{
+	rules_cut(rules_vdso_key, offset, RULES_CUT_TABLE);
+	return WALK_NO_TABLE;
+}
+
+/*
  * Passes one frame that the loop cannot pass. @f is room for that frame. Returns GO_ON,
  * GO_CAREFULLY, or how the walk ends.
  */
@@ -324,6 +342,8 @@ static __always_inline int pass_special(struct pass *p, struct walk *w, struct f
 
 	*f = (struct frame){ p->pc, p->sp, p->fp, p->other };
 	w->exact = p->at == p->pc;
+	if (unlikely(in_bare_vdso(p)))
+		return end_in_vdso(p->at + p->m->file_off);
 	if (p->rule->cfa & PACKED_SPECIAL)
 		ret = step_special(w, f, p->m, p->rule, careful);
 	else

@@ -17,7 +17,7 @@
  * @WALK_ROOM: there is no room for more entries.
  * @WALK_NO_CODE: a return address is not in executable memory; it is left out of the chain.
  * @WALK_NO_TABLE: in code that no table covers, without a frame record whose return address is
- *	behind a call.
+ *	behind a call; or in the vdso, whose table is missing.
  * @WALK_NO_RULE: in code that has no rule in a file that has a table, without such a frame record.
  * @WALK_NO_KIND: the frame is described, but in a way that no kind of rule can express.
  * @WALK_NO_MEMORY: the stack could not be read, because a page is not present or not mapped.

@@ -300,9 +300,21 @@ def as_named():
     """what load -p says of a file is what load FILE says"""
     path = copy('twice')
     with device() as dev, mapped(path) as pid:
-        line = dev.run('load', path).stdout
+        line = next(line for line in dev.run('load', path).stdout.splitlines() if 'twice' in line)
         check('functions' in line and '% described' in line, line)
         check(line in dev.run('load', '-p', str(pid)).stdout, 'other figures')
+
+
+@test
+def vdso():
+    """load FILE gives the vdso a table, too, unless the file got none"""
+    path = copy('beside')
+    with device() as dev:
+        done = dev.run('load', path)
+        check(done.returncode == 0, done)
+        check([name for name, _ in dev.loads] == ['beside', '[vdso]'], dev.loads)
+        check(dev.run('load', path + 'x').returncode == 1 and len(dev.loads) == 2, dev.loads)
+        check(dev.run('load', '-v', path).returncode == 0 and len(dev.loads) == 4, dev.loads)
 
 
 @test

@@ -80,7 +80,8 @@ static const struct argp_option option_table[] = {
 	  0 },
 	{ "until", OPT_UNTIL, "FD", 0,
 	  "serve --bpf: end when this descriptor is readable, or its other end is closed", 0 },
-	{ "vdso", 'v', NULL, 0, "compile, load, drop: the vdso too", 0 },
+	{ "vdso", 'v', NULL, 0,
+	  "compile, drop: the vdso too; load: it alone, if there are no files", 0 },
 	{ 0 }
 };
 
@@ -241,6 +242,19 @@ static void use_vdso(struct options *o)
 	use_own(o, &file, err, "[vdso]");
 }
 
+/*
+ * Loads the table of the vdso with those of files that the user named. Without it chains of these files end
+ * where a signal handler of arm64 returns, which is in the vdso. A kernel may have no vdso.
+ */
+static void add_vdso(struct options *o)
+{
+	struct rules_file file;
+	int err = rules_file_vdso(&file);
+
+	if (err != -ENOENT)
+		use_own(o, &file, err, "[vdso]");
+}
+
 /* Handles a file that somebody runs. Anybody may have written it, so a worker reads it. */
 static void use_running(void *arg, int fd, const char *path)
 {
@@ -278,12 +292,16 @@ static void use_all_running(struct options *o)
 
 static int use_all(struct options *o, char **files)
 {
-	if (o->vdso || o->all || o->pid)
+	const bool vdso = o->vdso || o->all || o->pid;
+
+	if (vdso)
 		use_vdso(o);
 	if (o->all || o->pid)
 		use_all_running(o);
 	for (; *files; files++)
 		use_file(o, *files);
+	if (o->device >= 0 && o->done && !vdso)
+		add_vdso(o);
 	return end_output() || o->failed ? EXIT_FAILED : EXIT_OK;
 }
 
