@@ -157,7 +157,10 @@ void rules_recount_cuts(void)
 	for (i = 0; i < ARRAY_SIZE(cuts); i++) {
 		kuid_t was = READ_ONCE(cuts[i].uid);
 
-		/* If the slot was taken for another user meanwhile, it is counted right. */
+		/*
+		 * If the slot was taken for another user meanwhile, that was by the new ranges: the
+		 * caller has waited for walks that know the old ones.
+		 */
 		cmpxchg(&cuts[i].uid.val, __kuid_val(was), __kuid_val(rules_counted_user(was)));
 	}
 }

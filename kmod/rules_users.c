@@ -124,7 +124,12 @@ int rules_call_users(const struct shstk_rules_users *arg)
 		return ret;
 	}
 	replace_ranges(list);
-	/* Such places may be kept for long. Files that were missed are told of, or go, soon. */
+	/*
+	 * Such places may be kept for long. Files that were missed are told of, or go, soon. A walk
+	 * that takes a place for a user by the ranges of before is an RCU section, so it has noted
+	 * the user when these are waited for.
+	 */
+	synchronize_rcu();
 	rules_recount_cuts();
 	return 0;
 }

@@ -126,6 +126,34 @@ $(FUZZ_RULES): $(FUZZ_B)/kernel_rules_seed-%: $(FUZZ_B)/%_seed $(B)/shstk
 
 fuzz selftests/fuzz/run: | $(FUZZ_B)/kernel_rules_fuzz $(FUZZ_RULES)
 
+# compile_fuzz makes such tables of any file. It starts from the same programs, and from one with .debug_frame.
+FUZZ_COMPILE	:= $(patsubst %,tools/rules/%.c,compile compile_go compile_known compile_rule compile_table crt \
+	rule_rows stub undescribed)
+$(FUZZ_B)/compile_fuzz: selftests/fuzz/compile_fuzz.c $(FUZZ_COMPILE) $(B)/symbol/fuzz/libshstk-symbol.a \
+		$(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/compile_seed: $(FUZZ_B)/elf_seed $(FUZZ_B)/rules.stamp $(if $(filter x86 arm64,$(ARCH)),$(FUZZ_B)/kinds_seed)
+	$(Q)cp $(FUZZ_B)/debug_frame $@-debug_frame
+	$(if $(filter x86 arm64,$(ARCH)),$(Q)cp $(FUZZ_B)/kinds_seed $@-kinds)
+	$(Q)cp $< $@
+
+# functions_fuzz finds functions in any file. It starts from a small program, and from a library.
+$(FUZZ_B)/functions_fuzz: selftests/fuzz/functions_fuzz.c $(patsubst %,tools/elf/%.c,allocator functions symbols) \
+		$(B)/symbol/fuzz/libshstk-symbol.a $(B)/lib/fuzz/libshstk.a
+	@mkdir -p $(@D)
+	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
+		-fsanitize=fuzzer -MMD -MP -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
+
+$(FUZZ_B)/functions_seed: $(FUZZ_B)/elf_seed $(FUZZ_B)/elf_seed-plt
+	$(Q)cp $(FUZZ_B)/elf_seed-plt $@-plt
+	$(Q)cp $< $@
+
+fuzz selftests/fuzz/run: | $(FUZZ_B)/compile_fuzz $(FUZZ_B)/compile_seed $(FUZZ_B)/functions_fuzz \
+	$(FUZZ_B)/functions_seed
+
 # filter_fuzz gives filters of system calls to the agent.
 $(FUZZ_B)/filter_fuzz: selftests/fuzz/filter_fuzz.c tools/inject/agent/filter.c
 	@mkdir -p $(@D)

@@ -67,9 +67,15 @@ struct head {
 };
 
 static const char *const php[] = {
-	"executor_globals", "executor_globals_offset",
-	"module_registry",  "zend_vm_kind",
-	"execute_ex",	    NULL,
+	"executor_globals",
+	"executor_globals_offset",
+	"module_registry",
+	"zend_vm_kind",
+	"execute_ex",
+	"zend_generator_resume",
+	"zend_fiber_switch_context",
+	"jump_fcontext",
+	NULL,
 };
 
 static const char *const python[] = {

@@ -96,6 +96,20 @@ def make_php(cold):
     return it
 
 
+def make_php_fiber():
+    """PHP 8.2 in a fiber: its frames end with one of a function without a name and without code."""
+    it = make_php(False)
+    globals_, second, begins, function = it.symbols['executor_globals'], 0x840, 0xd00, 0xd80
+    it.words(globals_ + 1680, 0xe00)
+    it.words(second + 48, begins)
+    it.words(begins + 24, function, 0, 1 << 17, 0)
+    it.words(function, 1)
+    it.symbol('zend_generator_resume', 0x1a00)
+    it.symbol('zend_fiber_switch_context', 0x1b00)
+    it.symbol('jump_fcontext', RUN + 32)
+    return it
+
+
 def put_python_text(it, at, text, text_type):
     it.words(at, 1, text_type, len(text), 0, 0x60 | 1 << 2)
     it.bytes(at + 40, text + b'\0')
@@ -305,6 +319,7 @@ def make_v8(by_code):
 def main():
     prefix, path = sys.argv[1:]
     for name, it in (('php', make_php(False)), ('php-cold', make_php(True)),
+                     ('php-fiber', make_php_fiber()),
                      ('python-11', make_python_11()), ('python-14', make_python_14(False)),
                      ('python-arm64', make_python_14(True)), ('ruby-31', make_ruby_31()),
                      ('ruby-33', make_ruby_33()), ('v8', make_v8(False)), ('v8-code', make_v8(True))):
