@@ -356,7 +356,8 @@ $(FUZZ_B)/interpreter_fuzz: selftests/fuzz/interpreter_fuzz.c tools/language/rea
 	$(call say,LD,$@)$(CLANG) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(fuzz_FLAGS) \
 		-fsanitize=fuzzer -o $@ $(filter %.c %.a,$^) $(SYMBOL_LIBS)
 
-$(FUZZ_B)/interpreter_seed: selftests/fuzz/interpreter_seed.py selftests/fuzz/interpreter_fuzz.c $(FUZZ_B)/elf_seed
+$(FUZZ_B)/interpreter_seed: selftests/fuzz/interpreter_seed.py selftests/fuzz/interpreter_fuzz.c $(FUZZ_B)/elf_seed \
+		$(patsubst %,tools/language/%/recognise.c,php python ruby v8)
 	@mkdir -p $(@D)
 	$(call say,GEN,$@)$< $@ $(FUZZ_B)/elf_seed
 

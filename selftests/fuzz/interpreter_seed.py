@@ -24,6 +24,14 @@ def names_of(kind):
     return re.findall(r'"([^"]*)"', found.group(1))
 
 
+def check_names(kind):
+    """Ends if the source lacks a name of a symbol that is looked for in an interpreter's file."""
+    with open(f'tools/language/{kind}/recognise.c', encoding='utf-8') as source:
+        wanted = re.findall(r'if \(!strcmp\(name, "(\w+)"\)', source.read())
+    if not wanted or not set(wanted) <= set(names_of(kind)):
+        sys.exit(f'{SOURCE} lacks a name of {kind}: {set(wanted) - set(names_of(kind))}')
+
+
 class Process:
     """The memory of a process, and what its file says."""
 
@@ -318,6 +326,8 @@ def make_v8(by_code):
 
 def main():
     prefix, path = sys.argv[1:]
+    for kind in KINDS[:-1]:
+        check_names(kind)
     for name, it in (('php', make_php(False)), ('php-cold', make_php(True)),
                      ('php-fiber', make_php_fiber()),
                      ('python-11', make_python_11()), ('python-14', make_python_14(False)),
