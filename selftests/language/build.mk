@@ -15,8 +15,8 @@ $(LANGUAGE_B)/truth: selftests/language/truth.c $(TOOL_OBJ) $(B)/libshstk-symbol
 		$(filter-out $(B)/tools/shstk.o,$(filter %.o,$^)) $(filter %.a,$^) $(TOOL_LIBS)
 
 # The readers of interpreters, without the rest of the command.
-$(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,languages \
-		place read python/frame python/function python/python python/recognise python/thread python/unsure \
+$(LANGUAGE_B)/limit_test: selftests/language/limit_test.c $(patsubst %,$(B)/tools/language/%.o,hidden_variable \
+		languages place read python/frame python/function python/python python/recognise python/thread python/unsure \
 		python/versions \
 		php/cold php/frame php/function php/php php/publish php/recognise php/versions \
 		ruby/frame ruby/function ruby/hidden ruby/names ruby/recognise ruby/ruby ruby/versions \
@@ -87,7 +87,7 @@ $(LANGUAGE_B)/publish_test: selftests/language/publish_test.c $(B)/tools/languag
 CHECK += $(LANGUAGE_B)/publish_test
 
 # How what libruby does not export is found, with code of the test's own.
-$(LANGUAGE_B)/hidden_test: selftests/language/hidden_test.c $(B)/tools/language/ruby/hidden.o \
+$(LANGUAGE_B)/hidden_test: selftests/language/hidden_test.c $(patsubst %,$(B)/tools/language/%.o,hidden_variable ruby/hidden) \
 		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -no-pie -fno-pie -o $@ \

@@ -68,6 +68,7 @@ struct language_code_range {
  * @switches: functions that go on with another native stack, whose frames become those of the thread only
  *	then: in these, and in what they call, frames and native stack are not of one moment. Those behind the last one
  *	are empty.
+ * @base_frame: the outermost frame is no call: the list of frames ends with it.
  * @counted: nothing on the native stack tells where the interpreter was entered. Each call of the
  *	function that runs frames has a row of them, so they are counted.
  */
@@ -85,6 +86,7 @@ struct language_found {
 	uint64_t publishing[LANGUAGE_PUBLISHING];
 	unsigned int nr_publishing;
 	struct language_code_range switches[LANGUAGE_SWITCHES];
+	bool base_frame;
 	bool counted;
 };
 

@@ -888,6 +888,25 @@ void languages_forget(struct languages *all, int tid)
 		forget(all, m);
 }
 
+/*
+ * Leaves out the outermost frame, if it is none of a call (@base_frame of &struct language_found). Returns false
+ * if there are no others, or if it is another one.
+ */
+static bool drop_base(const struct languages *all, struct kept_moment *m, unsigned int nr_task)
+{
+	const struct interpreter *of = &all->interpreters[m->it.target];
+	struct language_entry *last = m->entries + m->it.nr_marks + m->it.nr_frames - 1;
+	const struct language_frame frame = { .entry = last };
+
+	if (!of->found.base_frame || m->it.end != LANGUAGE_WHOLE)
+		return true;
+	if (m->it.nr_frames < 2 || of->language->kind(of->found.version, &frame) != LANGUAGE_ENTRY)
+		return false;
+	memmove(last, last + 1, nr_task * sizeof(*last));
+	m->it.nr_frames--;
+	return true;
+}
+
 /* Keeps what was read of a thread until its sample comes, which is the next one. */
 static int take_moment(struct languages *all, int tid, uint64_t time,
 		       const struct language_moment *it, size_t size)
@@ -896,8 +915,9 @@ static int take_moment(struct languages *all, int tid, uint64_t time,
 	const unsigned int nr_task = it->task_size ? LANGUAGE_TASK_ENTRIES : 0;
 	struct kept_moment *m;
 
-	if (it->nr_marks > LANGUAGE_MARKS || it->nr_frames > LANGUAGE_FRAMES ||
-	    it->nr_marks + it->nr_frames + nr_task > nr || it->task_size > LANGUAGE_TASK ||
+	if (!it->target || it->target >= all->nr_interpreters || it->nr_marks > LANGUAGE_MARKS ||
+	    it->nr_frames > LANGUAGE_FRAMES || it->nr_marks + it->nr_frames + nr_task > nr ||
+	    it->task_size > LANGUAGE_TASK ||
 	    (it->left_out && (it->nr_frames != LANGUAGE_FRAMES ||
 			      it->left_out > LANGUAGE_DEEPEST - LANGUAGE_FRAMES)))
 		return 0;
@@ -914,6 +934,10 @@ static int take_moment(struct languages *all, int tid, uint64_t time,
 	m->time = time;
 	m->it = *it;
 	memcpy(m->entries, it + 1, nr * sizeof(*m->entries));
+	if (!drop_base(all, m, nr_task)) {
+		free(m);
+		return 0;
+	}
 	HASH_ADD_INT(all->moments, tid, m);
 	if (m->hh.tbl)
 		return 0;

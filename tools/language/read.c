@@ -10,7 +10,11 @@
 #include "tools/language/read.h"
 
 #define STOP_SHIFT 48 /* addresses of user space are smaller */
-#define THREAD_TABLE 8 /* offset from the thread pointer of the address of its blocks, in glibc */
+#ifdef __aarch64__
+#define THREAD_TABLE 0 /* offset from the thread pointer of the address of its blocks, in glibc */
+#else
+#define THREAD_TABLE 8
+#endif
 #define BLOCK_BYTES 16 /* of an element of this table */
 
 /**

@@ -72,16 +72,18 @@ void agent_functions_name(struct agent_functions *f, struct shstk_symbols *symbo
 
 int agent_functions_python(struct agent_functions *f, const struct agent_python *it)
 {
+	const struct python_version *v = it->minor < 256 ? python_version((int)it->minor) : NULL;
 	struct language_found found = {
-		.version = it->minor < 256 ? python_version((int)it->minor) : NULL,
+		.version = v,
 		.run_start = it->run,
 		.run_end = it->run + it->run_size,
+		.base_frame = v && v->base_frame,
 	};
 
-	if (!found.version)
+	if (!v)
 		return 0;
 	if (it->beginning)
-		python_find_unsure(found.version, machine_own(), it->beginning, &found);
+		python_find_unsure(v, machine_own(), it->beginning, &found);
 	return languages_add(f->languages, &language_python, &found);
 }
 

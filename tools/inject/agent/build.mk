@@ -5,7 +5,7 @@
 
 # It shortens deep stacks as the recorder does.
 AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c) \
-	tools/language/python/versions.c tools/repeats.c
+	tools/language/hidden_variable.c tools/language/python/versions.c tools/repeats.c
 AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 
 # What the compiler cannot check about a buffer is checked when it is filled (common/anylibc.c).

@@ -143,28 +143,47 @@ struct found_state {
 	uint64_t top;
 };
 
+/* Returns the state of this thread as its value of a key; 0: it has none. */
+static uint64_t state_by_key(void)
+{
+	/* In front of the key a word says whether there is one. */
+	const struct iovec from = peek_piece(python_key_at(&python) - 4, 8);
+	uint32_t words[2];
+
+	if (!peek_pieces(words, &from, 1) || !words[0] || words[1] >= 32)
+		return 0;
+	return python_thread_value(python_thread(&python), words[1]);
+}
+
+/* Returns the state of this thread as a variable has it; 0: it has none. */
+static uint64_t state_by_variable(void)
+{
+	const uint64_t at = python_variable_at(&python, peek);
+	uint64_t state;
+
+	return at && peek(&state, (const void *)at, sizeof(state)) ? state : 0;
+}
+
 /* Returns whether this thread has frames of Python. */
 static bool find_state(struct found_state *ret)
 {
 	const struct python_version *v = python.version;
-	struct iovec from[3] = {
-		/* In front of the key a word says whether there is one. */
-		peek_piece(python_key_at(&python) - 4, 8),
+	const uint64_t state = v->key ? state_by_key() : state_by_variable();
+	const struct iovec from[] = {
+		peek_piece(state + v->state_frames, 8),
+		peek_piece(state + v->state_thread, 8),
+		peek_piece(state + v->state_top, 8),
 		peek_piece(python.runtime + v->finalizing, 8),
 	};
-	uint32_t words[4];
-	uint64_t thread, state;
+	struct {
+		struct found_state state;
+		uint64_t finalizing;
+	} is;
 
-	if (!peek_pieces(words, from, 2) || !words[0] || words[1] >= 32 || words[2] || words[3])
+	if (!state || !peek_pieces(&is, from, 4))
 		return false;
-	thread = python_thread(&python);
-	state = python_thread_value(thread, words[1]);
-	if (!state)
-		return false;
-	from[0] = peek_piece(state + v->state_frames, 8);
-	from[1] = peek_piece(state + v->state_thread, 8);
-	from[2] = peek_piece(state + v->state_top, 8);
-	return peek_pieces(ret, from, 3) && ret->frames && ret->thread == thread;
+	*ret = is.state;
+	return ret->frames && ret->thread == python_thread(&python) && !is.finalizing;
 }
 
 /*

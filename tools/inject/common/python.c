@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /* python.c - reads the frames and functions of the Python that this process has. See python.h. */
+#include <elf.h>
 #include <pthread.h>
 
 #include "python.h"
 #include "libshstk/rtld.h"
 #include "peek.h"
+#include "tools/language/hidden_variable.h"
 #include "tools/language/middle.h"
 
 /* ---- Which Python the process has ---- */
-
-#define WORDS 96 /* of _Py_DebugOffsets; more than any version checks */
 
 uint64_t python_address_of(const char *name)
 {
@@ -32,7 +32,7 @@ static bool is_known(const struct python_version *v)
 /* Returns whether the interpreter's own table of offsets, if it has one, is as expected. */
 static bool has_offsets(const struct python_version *v, uint64_t runtime)
 {
-	uint64_t words[WORDS], cookie;
+	uint64_t words[PYTHON_WORDS], cookie;
 
 	if (!v->checks[0].word)
 		return true;
@@ -40,6 +40,29 @@ static bool has_offsets(const struct python_version *v, uint64_t runtime)
 	/* The third word says whether it is a free-threaded build. */
 	return peek(words, (const void *)runtime, sizeof(words)) && words[0] == cookie &&
 	       !words[2] && !python_differs(v, words);
+}
+
+static int read_own(void *arg, uint64_t addr, void *buf, size_t size)
+{
+	(void)arg;
+	return peek(buf, (const void *)addr, size) ? 0 : -EFAULT;
+}
+
+/* Finds the variable with a thread's state, if the version has no key. Returns false if it is not known. */
+static bool find_variable(const struct python_version *v, struct context_variable *ret)
+{
+	const struct hidden_variable_reader reader = {
+		.read = read_own,
+#ifdef __x86_64__
+		.machine = EM_X86_64,
+#else
+		.machine = EM_AARCH64,
+#endif
+		.function = v->key ? 0 : python_address_of(PYTHON_STATE_READER),
+		.member = HIDDEN_VARIABLE_RESULT,
+	};
+
+	return v->key || !hidden_variable_find(&reader, ret);
 }
 
 bool python_process_find(struct python_process *ret)
@@ -62,7 +85,35 @@ bool python_process_find(struct python_process *ret)
 	ret->run = (uintptr_t)rtld_symbol("_PyEval_EvalFrameDefault", &ret->run_size);
 	ret->thread_below = python_thread_pointer() - (uint64_t)pthread_self();
 	return is_known(ret->version) && ret->runtime && ret->code_type && ret->current &&
-	       ret->run && ret->run_size && has_offsets(ret->version, ret->runtime);
+	       ret->run && ret->run_size && has_offsets(ret->version, ret->runtime) &&
+	       find_variable(ret->version, &ret->variable);
+}
+
+/* ---- Where a thread has its state ---- */
+
+#ifdef __x86_64__
+#define THREAD_TABLE \
+	8 /* offset from the thread pointer of the address of its table of blocks, in glibc */
+#else
+#define THREAD_TABLE 0
+#endif
+#define TABLE_ELEMENT 16
+
+uint64_t python_variable_at(const struct python_process *p,
+			    bool (*read)(void *to, const void *from, size_t n))
+{
+	const struct context_variable *v = &p->variable;
+	const uint64_t pointer = python_thread_pointer();
+	const char *table = *(const char *const *)(pointer + THREAD_TABLE);
+	uint64_t number, generation, block;
+
+	if (!v->module)
+		return pointer + v->offset;
+	if (!table || !read(&number, table - TABLE_ELEMENT, sizeof(number)) || number < v->module ||
+	    !read(&generation, table, sizeof(generation)) || generation < v->generation ||
+	    !read(&block, table + v->module * TABLE_ELEMENT, sizeof(block)))
+		return 0;
+	return block && block != UINT64_MAX ? block + v->offset : 0;
 }
 #endif
 

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "bpf/context.h"
 #include "bpf/language.h"
 #include "tools/language/python/versions.h"
 
@@ -33,6 +34,7 @@
  * @current: a function of the interpreter's, which returns the state of the thread that has the lock
  *	(GIL).
  * @thread_below: bytes from what pthread_self() returns to the thread pointer, the same in all threads.
+ * @variable: where a thread has the address of its state, if the version has no key.
  */
 struct python_process {
 	const struct python_version *version;
@@ -42,6 +44,7 @@ struct python_process {
 	uint64_t run_size;
 	uint64_t (*current)(void);
 	uint64_t thread_below;
+	struct context_variable variable;
 };
 
 /*
@@ -63,7 +66,7 @@ static inline uint64_t python_thread_pointer(void)
 	return pointer;
 }
 
-/* Returns the address of the key. */
+/* Returns the address of the key, if the version has one. */
 static inline uint64_t python_key_at(const struct python_process *p)
 {
 #ifdef __x86_64__
@@ -90,6 +93,14 @@ static inline uint64_t python_thread_value(uint64_t thread, uint32_t key)
 
 	return *(const uint64_t *)(thread + first + key * 16ull);
 }
+
+/*
+ * Returns the address of the thread's variable with its state, if the version has no key; 0: the thread has none
+ * yet. The C library's table of variables is read by @read, which copies memory, or returns false. The thread itself
+ * makes that table longer, and may be about that.
+ */
+uint64_t python_variable_at(const struct python_process *p,
+			    bool (*read)(void *to, const void *from, size_t n));
 #endif
 
 /* Returns the address of what an object that is loaded exports by that name; 0: there is none. */

@@ -6,7 +6,7 @@
 
 HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
 	$(addprefix tools/inject/common/,anylibc.c env.c limits.c private.c python.c rawcall.c room.c sandbox_hook.c) \
-	tools/language/python/versions.c tools/repeats.c
+	tools/language/hidden_variable.c tools/language/python/versions.c tools/repeats.c
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
 
 # -fno-builtin-...: the compiler must not turn malloc() followed by memset() into calloc() here.

@@ -2,6 +2,7 @@
 /* python.c - the functions of Python that a thread is in when it allocates. See python.h. */
 #include <string.h>
 
+#include "../common/peek.h"
 #include "../common/python.h"
 #include "../common/told.h"
 #include "heap.h"
@@ -43,6 +44,57 @@ void python_begin(void)
 
 /* ---- Frames ---- */
 
+/* Returns the state that the thread has as its value of a key; 0: none. */
+static inline uint64_t state_by_key(uint64_t thread)
+{
+	const uint64_t key_at = python_key_at(&python);
+	uint32_t key;
+
+	/* In front of the key a word says whether there is one. */
+	if (!half(key_at - 4))
+		return 0;
+	key = half(key_at);
+	return key < 32 ? python_thread_value(thread, key) : 0;
+}
+
+/* Copies memory that is sure to be there. */
+static bool copy_word(void *to, const void *from, size_t n)
+{
+	memcpy(to, from, n);
+	return true;
+}
+
+/*
+ * Returns where the thread has its state, as a variable; 0: it has none. A variable stays where it is. While the
+ * C library makes its table of them longer, it calls realloc(), and the table is what was there before: so what
+ * was found counts only if it is the state of this thread.
+ */
+static uint64_t find_variable(uint64_t thread)
+{
+	const uint64_t at = python_variable_at(&python, copy_word);
+	uint64_t state, of;
+
+	/* A program's own lies at the same place in all threads. */
+	if (!python.variable.module)
+		return at;
+	/* Looking whether memory is there is a system call. */
+	if (!at || heap.sandboxed || heap.filtered ||
+	    !peek(&state, (const void *)at, sizeof(state)) || !state ||
+	    !peek(&of, (const void *)(state + python.version->state_thread), sizeof(of)))
+		return 0;
+	return of == thread ? at : 0;
+}
+
+/* Returns the state that the thread has as a variable; 0: none. */
+static inline uint64_t state_by_variable(uint64_t thread)
+{
+	static __thread uint64_t at;
+
+	if (!at)
+		at = find_variable(thread);
+	return at ? word(at) : 0;
+}
+
 /*
  * Returns the thread's state; 0: the thread has none, as before the interpreter is ready, or it does not
  * have the interpreter's lock. Without the lock, state and frames could be taken away by another thread
@@ -51,15 +103,12 @@ void python_begin(void)
 static inline uint64_t find_state(void)
 {
 	const struct python_version *v = python.version;
-	const uint64_t key_at = python_key_at(&python), thread = python_thread(&python);
+	const uint64_t thread = python_thread(&python);
 	uint64_t state;
-	uint32_t key;
 
-	/* In front of the key a word says whether there is one. */
-	if (!half(key_at - 4) || word(python.runtime + v->finalizing))
+	if (word(python.runtime + v->finalizing))
 		return 0;
-	key = half(key_at);
-	state = key < 32 ? python_thread_value(thread, key) : 0;
+	state = v->key ? state_by_key(thread) : state_by_variable(thread);
 	if (!state || python.current() != state)
 		return 0;
 	return word(state + v->state_thread) == thread ? state : 0;

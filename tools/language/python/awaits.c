@@ -39,14 +39,14 @@
 #define TYPE_IS_MADE (1u << 9) /* by a program, not by Python itself */
 #define DIGIT_BITS 30
 
-/* States of a coroutine in 3.14. */
-enum {
-	STATE_CREATED = -3,
-	STATE_SUSPENDED = -2,
-	STATE_AWAITING = -1,
-	STATE_EXECUTING = 0,
-	STATE_COMPLETED = 1,
-	STATE_CLEARED = 4,
+/* What a coroutine does. */
+enum coroutine_state {
+	COROUTINE_OTHER, /* nothing that is known */
+	COROUTINE_CREATED,
+	COROUTINE_SUSPENDED,
+	COROUTINE_AWAITING, /* suspended, as it waits for an object on its stack */
+	COROUTINE_EXECUTING,
+	COROUTINE_ENDED,
 };
 
 /* A task by its address. */
@@ -401,7 +401,7 @@ static int add_frame(struct awaits_reading *r, size_t nr, uint64_t at, uint64_t 
 		return 0;
 	if (!stack)
 		return -EAGAIN;
-	err = read_word(r, stack - sizeof(*next), next);
+	err = read_word(r, stack - l->awaited_at, next);
 	*next &= ~(uint64_t)l->code_tags;
 	return err;
 }
@@ -420,6 +420,27 @@ static int keep_frames(const struct awaits_reading *r, struct awaits_task *t, si
 	return 0;
 }
 
+/* Returns what the state in a coroutine's object means. */
+static enum coroutine_state state_of(const struct awaits_layout *l, int state)
+{
+	/* From -3 on. Which of the last ones is used depends on how the coroutine ended. */
+	static const uint8_t of_14[] = {
+		COROUTINE_CREATED, COROUTINE_SUSPENDED, COROUTINE_AWAITING, COROUTINE_EXECUTING,
+		COROUTINE_ENDED,   COROUTINE_ENDED,	COROUTINE_ENDED,    COROUTINE_ENDED,
+	};
+	/* From 0 on. A free-threaded build may hold a lock meanwhile. */
+	static const uint8_t of_15[] = {
+		COROUTINE_CREATED,  COROUTINE_SUSPENDED, COROUTINE_AWAITING,
+		COROUTINE_AWAITING, COROUTINE_EXECUTING, COROUTINE_ENDED,
+	};
+	const bool is_14 = l->minor == 14;
+	const unsigned int i = (unsigned int)(is_14 ? state + 3 : state);
+
+	if (i >= (is_14 ? sizeof(of_14) : sizeof(of_15)))
+		return COROUTINE_OTHER;
+	return is_14 ? of_14[i] : of_15[i];
+}
+
 /* Reads the coroutines of a task, the first one of which is at @at. */
 static int read_coroutines(struct awaits_reading *r, struct awaits_task *t, uint64_t at)
 {
@@ -428,25 +449,27 @@ static int read_coroutines(struct awaits_reading *r, struct awaits_task *t, uint
 
 	t->state = AWAITS_WAITING;
 	for (;;) {
-		int8_t state;
+		enum coroutine_state state;
+		int8_t byte;
 
 		err = unwrap(r, &at, &t->what);
 		if (err || t->what)
 			break;
-		err = read_bytes(r, at + r->l->generator_state, &state, sizeof(state));
+		err = read_bytes(r, at + r->l->generator_state, &byte, sizeof(byte));
 		if (err)
 			break;
-		if (state == STATE_EXECUTING || (state > STATE_EXECUTING && !nr)) {
-			t->state = state ? AWAITS_ENDED : AWAITS_RUNNING;
-			return state > STATE_CLEARED ? -EAGAIN : 0;
+		state = state_of(r->l, byte);
+		if (state == COROUTINE_EXECUTING || (state == COROUTINE_ENDED && !nr)) {
+			t->state = state == COROUTINE_ENDED ? AWAITS_ENDED : AWAITS_RUNNING;
+			return 0;
 		}
-		if (state < STATE_CREATED || state > STATE_EXECUTING)
+		if (state == COROUTINE_ENDED || state == COROUTINE_OTHER)
 			return -EAGAIN;
 		err = add_frame(r, nr++, at + r->l->generator_frame,
-				state == STATE_AWAITING ? &at : NULL);
-		if (state == STATE_CREATED && nr == 1)
+				state == COROUTINE_AWAITING ? &at : NULL);
+		if (state == COROUTINE_CREATED && nr == 1)
 			t->state = AWAITS_NEW;
-		if (err || state != STATE_AWAITING)
+		if (err || state != COROUTINE_AWAITING)
 			break;
 	}
 	return err || !nr ? err : keep_frames(r, t, nr);

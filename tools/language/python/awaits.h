@@ -42,6 +42,7 @@
  * @generator_frame: offset in a generator or coroutine.
  * @frame_code: offset in a frame.
  * @frame_stack: the same, of the end of its stack.
+ * @awaited_at: bytes from what a coroutine waits for to the end of its stack.
  * @long_tag: offset in an int.
  * @instructions: offset in a code object.
  * @code_tags: low bits of references that are none of the address.
@@ -85,6 +86,7 @@ struct awaits_layout {
 	uint32_t frame_code;
 	uint32_t frame_instruction;
 	uint32_t frame_stack;
+	uint32_t awaited_at;
 	uint32_t long_tag;
 	uint32_t long_digits;
 	uint32_t instructions;

@@ -13,14 +13,18 @@
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
 
-#define WORDS 96 /* of _Py_DebugOffsets */
 #define TASK_WORDS 13 /* of _AsyncioDebug */
 #define TASK_SECTION ".AsyncioDebug"
 #define MAX_OFFSET (1u << 24) /* an interpreter is the largest of these structures */
 
-/* Which word of a table is which member of struct awaits_layout, and how large it is at most. */
+#define VERSIONS 2 /* from AWAITS_SINCE on */
+
+/*
+ * Which word of a table, by the minor version, is which member of struct awaits_layout, and how large it is at
+ * most.
+ */
 struct awaits_word {
-	uint16_t word;
+	uint16_t words[VERSIONS];
 	uint16_t member;
 	uint32_t max;
 };
@@ -29,55 +33,57 @@ struct awaits_word {
 #define SMALL 4096 /* no other structure is as large */
 
 /* clang-format off */
-/* Of _Py_DebugOffsets in 3.14. */
+/* Of _Py_DebugOffsets. */
 static const struct awaits_word runtime_words[] = {
-	{ 5, MEMBER(interpreters), MAX_OFFSET },
-	{ 8, MEMBER(interpreter_next), MAX_OFFSET },
-	{ 9, MEMBER(interpreter_threads), MAX_OFFSET },
-	{ 23, MEMBER(thread_prev), SMALL },
-	{ 24, MEMBER(thread_next), SMALL },
-	{ 28, MEMBER(thread_id), SMALL },
-	{ 31, MEMBER(frame_bytes), 128 },
-	{ 33, MEMBER(frame_code), SMALL },
-	{ 34, MEMBER(frame_instruction), SMALL },
-	{ 37, MEMBER(frame_stack), SMALL },
-	{ 51, MEMBER(object_type), SMALL },
-	{ 53, MEMBER(type_name), SMALL },
-	{ 55, MEMBER(type_flags), SMALL },
-	{ 63, MEMBER(set_used), SMALL },
-	{ 64, MEMBER(set_table), SMALL },
-	{ 65, MEMBER(set_mask), SMALL },
-	{ 72, MEMBER(long_tag), SMALL },
-	{ 73, MEMBER(long_digits), SMALL },
-	{ 85, MEMBER(generator_frame), SMALL },
-	{ 86, MEMBER(generator_state), SMALL },
-	{ 87, MEMBER(node_next), SMALL },
-	{ 88, MEMBER(node_prev), SMALL },
+	{ { 5, 5 }, MEMBER(interpreters), MAX_OFFSET },
+	{ { 8, 8 }, MEMBER(interpreter_next), MAX_OFFSET },
+	{ { 9, 9 }, MEMBER(interpreter_threads), MAX_OFFSET },
+	{ { 23, 23 }, MEMBER(thread_prev), SMALL },
+	{ { 24, 24 }, MEMBER(thread_next), SMALL },
+	{ { 28, 31 }, MEMBER(thread_id), SMALL },
+	{ { 31, 39 }, MEMBER(frame_bytes), 128 },
+	{ { 33, 41 }, MEMBER(frame_code), SMALL },
+	{ { 34, 42 }, MEMBER(frame_instruction), SMALL },
+	{ { 37, 45 }, MEMBER(frame_stack), SMALL },
+	{ { 51, 59 }, MEMBER(object_type), SMALL },
+	{ { 53, 61 }, MEMBER(type_name), SMALL },
+	{ { 55, 63 }, MEMBER(type_flags), SMALL },
+	{ { 63, 75 }, MEMBER(set_used), SMALL },
+	{ { 64, 76 }, MEMBER(set_table), SMALL },
+	{ { 65, 77 }, MEMBER(set_mask), SMALL },
+	{ { 72, 84 }, MEMBER(long_tag), SMALL },
+	{ { 73, 85 }, MEMBER(long_digits), SMALL },
+	{ { 85, 101 }, MEMBER(generator_frame), SMALL },
+	{ { 86, 102 }, MEMBER(generator_state), SMALL },
+	{ { 87, 103 }, MEMBER(node_next), SMALL },
+	{ { 88, 104 }, MEMBER(node_prev), SMALL },
 };
 
-/* Of _AsyncioDebug. */
+/* Of _AsyncioDebug, which is the same in all versions. */
 static const struct awaits_word task_words[] = {
-	{ 0, MEMBER(task_bytes), AWAITS_TASK_BYTES },
-	{ 1, MEMBER(task_name), SMALL },
-	{ 2, MEMBER(task_awaited_by), SMALL },
-	{ 3, MEMBER(task_is_task), SMALL },
-	{ 4, MEMBER(task_by_set), SMALL },
-	{ 5, MEMBER(task_coroutine), SMALL },
-	{ 6, MEMBER(task_node), SMALL },
-	{ 8, MEMBER(interpreter_tasks), MAX_OFFSET },
-	{ 11, MEMBER(thread_task), SMALL },
-	{ 12, MEMBER(thread_tasks), SMALL },
+	{ { 0 }, MEMBER(task_bytes), AWAITS_TASK_BYTES },
+	{ { 1 }, MEMBER(task_name), SMALL },
+	{ { 2 }, MEMBER(task_awaited_by), SMALL },
+	{ { 3 }, MEMBER(task_is_task), SMALL },
+	{ { 4 }, MEMBER(task_by_set), SMALL },
+	{ { 5 }, MEMBER(task_coroutine), SMALL },
+	{ { 6 }, MEMBER(task_node), SMALL },
+	{ { 8 }, MEMBER(interpreter_tasks), MAX_OFFSET },
+	{ { 11 }, MEMBER(thread_task), SMALL },
+	{ { 12 }, MEMBER(thread_tasks), SMALL },
 };
 /* clang-format on */
 
 /* Takes members from a table's words. Returns false if one cannot be right. */
-static bool take_words(const struct awaits_word *list, size_t nr, const uint64_t *words,
+static bool take_words(const struct awaits_word *list, size_t nr, int minor, const uint64_t *words,
 		       struct awaits_layout *ret)
 {
 	for (size_t i = 0; i < nr; i++) {
-		if (words[list[i].word] > list[i].max)
+		const uint64_t value = words[list[i].words[minor - AWAITS_SINCE]];
+
+		if (value > list[i].max)
 			return false;
-		*(uint32_t *)((char *)ret + list[i].member) = (uint32_t)words[list[i].word];
+		*(uint32_t *)((char *)ret + list[i].member) = (uint32_t)value;
 	}
 	return true;
 }
@@ -161,8 +167,8 @@ static bool take_table(const uint64_t *words, const struct python_version *v,
 					    &ret->frame_stack };
 
 	return !memcmp(words, PYTHON_COOKIE, 8) && !python_differs(v, words) &&
-	       take_words(runtime_words, sizeof(runtime_words) / sizeof(*runtime_words), words,
-			  ret) &&
+	       take_words(runtime_words, sizeof(runtime_words) / sizeof(*runtime_words), v->minor,
+			  words, ret) &&
 	       lie_within(members, sizeof(members) / sizeof(*members), ret->frame_bytes);
 }
 
@@ -172,7 +178,7 @@ int awaits_take_python(const struct language_module *m, struct awaits_layout *re
 	/* What was taken from its module before stays. */
 	struct awaits_symbols found = { .layout = *ret };
 	const struct python_version *v;
-	uint64_t words[WORDS];
+	uint64_t words[PYTHON_WORDS];
 	unsigned long version;
 
 	if (!find_symbols(m, &found))
@@ -205,6 +211,8 @@ int awaits_take_python(const struct language_module *m, struct awaits_layout *re
 	found.layout.text = v;
 	found.layout.instructions = v->instructions;
 	found.layout.code_tags = v->code_tags;
+	/* From 3.15 on, there is a word behind it, by which an instruction counts what it has taken of an iterator. */
+	found.layout.awaited_at = v->minor == 14 ? 8 : 16;
 	*ret = found.layout;
 	return 0;
 }
@@ -242,7 +250,8 @@ int awaits_take_asyncio(const struct language_module *m, struct awaits_layout *r
 		return -ENOENT;
 	if (m->read(m->arg, at + bias, words, sizeof(words)))
 		return -EFAULT;
-	if (!take_words(task_words, sizeof(task_words) / sizeof(*task_words), words, ret) ||
+	if (!take_words(task_words, sizeof(task_words) / sizeof(*task_words), AWAITS_SINCE, words,
+			ret) ||
 	    !lie_within(members, sizeof(members) / sizeof(*members), ret->task_bytes)) {
 		because(why,
 			"its module _asyncio: the table " TASK_SECTION " is not as it is known");

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
-/* python.c - CPython 3.11 to 3.14 as a language. */
+/* python.c - CPython 3.11 to 3.15 as a language. */
 #include "tools/language/python/python.h"
 
 const struct language language_python = {

@@ -4,7 +4,8 @@
  *
  * Programs and libpython export what is needed, also without debug information. The thread state of
  * a thread is found as PyGILState_GetThisThreadState() finds it: _PyRuntime has the key of a value
- * that each thread has. That is right in all versions, whether or not the thread has the GIL.
+ * that each thread has. From 3.15 on, that function reads a thread-local variable without a symbol, so its code
+ * tells where that is. That is right in all versions, whether or not the thread has the GIL.
  */
 #include <errno.h>
 #include <gelf.h>
@@ -14,14 +15,14 @@
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/elf_file.h"
 #include "tools/elf/symbols.h"
+#include "tools/language/hidden_variable.h"
 #include "tools/language/python/python.h"
 #include "tools/language/python/versions.h"
-
-#define WORDS 96 /* of _Py_DebugOffsets; more than any version checks */
 
 /**
  * struct python_symbols - what a file has
  * @version: address of Py_Version; the others are addresses of symbols, too; 0: there is none.
+ * @state_reader: the function that returns a thread's state.
  * @tasks: there is what tells of tasks.
  * @machine: e_machine of the file.
  * @thread: 0, or why it is not known how far threads lie below their thread pointers, a negative errno.
@@ -35,6 +36,7 @@ struct python_symbols {
 	uint64_t text_type;
 	uint64_t run;
 	uint64_t run_size;
+	uint64_t state_reader;
 	bool tasks;
 	GElf_Half machine;
 	int thread;
@@ -68,6 +70,8 @@ static int take_symbol(void *arg, GElf_Word table, const GElf_Sym *sym, const ch
 		f->coroutine_type = sym->st_value;
 	else if (!strcmp(name, "PyUnicode_Type"))
 		f->text_type = sym->st_value;
+	else if (!strcmp(name, PYTHON_STATE_READER))
+		f->state_reader = sym->st_value;
 	else if (!strcmp(name, "_PyEval_EvalFrameDefault")) {
 		f->run = sym->st_value;
 		f->run_size = sym->st_size;
@@ -117,6 +121,7 @@ static bool find_symbols(const struct language_module *m, struct python_symbols 
 		ret->tasks = true;
 	}
 	ret->run += bias;
+	ret->state_reader += ret->state_reader ? bias : 0;
 	return true;
 }
 
@@ -125,7 +130,7 @@ static int check_offsets(const struct language_module *m, const struct python_ve
 			 uint64_t runtime, struct reason *why)
 {
 	const struct python_check *c;
-	uint64_t words[WORDS];
+	uint64_t words[PYTHON_WORDS];
 	int err;
 
 	if (!v->checks[0].word)
@@ -199,6 +204,14 @@ static void set_task(const struct python_version *v, const struct python_symbols
 	};
 }
 
+/* Returns the address of the key of threads' states; 0: there is none. */
+static uint64_t key_of(const struct python_version *v, const struct python_symbols *f)
+{
+	if (!v->key)
+		return 0;
+	return f->runtime + v->key + (f->machine == EM_AARCH64 ? v->key_arm64 : 0);
+}
+
 static void set_target(const struct python_version *v, const struct python_symbols *f,
 		       struct language_target *t)
 {
@@ -209,7 +222,8 @@ static void set_target(const struct python_version *v, const struct python_symbo
 	};
 
 	*t = (struct language_target){
-		.key_at = f->runtime + v->key + (f->machine == EM_AARCH64 ? v->key_arm64 : 0),
+		.key_at = key_of(v, f),
+		.by_variable = !v->key,
 		.thread_below = f->thread_below,
 		.slot = f->machine == EM_AARCH64 ? PYTHON_FIRST_VALUE_ARM64 : PYTHON_FIRST_VALUE,
 		.thread_at = v->state_thread,
@@ -244,9 +258,25 @@ static void set_target(const struct python_version *v, const struct python_symbo
 		set_task(v, f, &text, &t->task);
 }
 
+/* Finds the variable with threads' states, if there is no key. Returns 0, or a negative errno with the reason. */
+static int find_variable(const struct language_module *m, const struct python_version *v,
+			 const struct python_symbols *f, struct context_variable *ret,
+			 struct reason *why)
+{
+	const struct hidden_variable_reader reader = { m->read, m->arg, f->machine, f->state_reader,
+						       HIDDEN_VARIABLE_RESULT };
+	const int err = v->key ? 0 : hidden_variable_find(&reader, ret);
+
+	if (err == -ENOENT)
+		because(why, "Python 3.%d: the code of its " PYTHON_STATE_READER "() is not known",
+			v->minor);
+	return err;
+}
+
 int python_recognise(const struct language_module *m, struct language_found *ret,
 		     struct reason *why)
 {
+	struct context_variable variable = { 0 };
 	const struct python_version *v;
 	uint8_t code[PYTHON_BEGINNING];
 	unsigned long version;
@@ -269,10 +299,13 @@ int python_recognise(const struct language_module *m, struct language_found *ret
 	if (f.thread)
 		return f.thread;
 	err = check_offsets(m, v, f.runtime, why);
+	if (!err)
+		err = find_variable(m, v, &f, &variable, why);
 	if (err)
 		return err;
 	*ret = (struct language_found){
 		.version = v,
+		.base_frame = v->base_frame,
 		.run_start = f.run,
 		.run_end = f.run + f.run_size,
 	};
@@ -281,5 +314,6 @@ int python_recognise(const struct language_module *m, struct language_found *ret
 		memset(code, 0, sizeof(code));
 	python_find_unsure(v, f.machine, code, ret);
 	set_target(v, &f, &ret->target);
+	ret->target.variable = variable;
 	return 0;
 }

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#define PYTHON_WORDS 112 /* of _Py_DebugOffsets; more than any version needs */
 #define PYTHON_CHECKS 21
 #define PYTHON_COOKIE "xdebugpy" /* begins _Py_DebugOffsets */
 
@@ -14,8 +15,9 @@
  * @minor: 11 for Python 3.11.
  * @cframes: the thread state refers to a list of struct _PyCFrame on the native stack, which refer
  *	to frames; otherwise it refers to the frames.
+ * @base_frame: the list of frames ends with one that lies in the thread state and is no call.
  * @key: offset of the key of pthread_getspecific() in _PyRuntime; the word in front of it is not 0 if
- *	there is a key.
+ *	there is a key. 0: the thread state is in a thread-local variable (PYTHON_STATE_READER).
  * @key_arm64: so many bytes more it is on arm64, where locks are larger.
  * @finalizing: offset in _PyRuntime of a word that is not 0 once the interpreter ends.
  * @state_frames: offset in the thread state of the address of the frame, or of the cframe.
@@ -50,6 +52,7 @@
 struct python_version {
 	int minor;
 	bool cframes;
+	bool base_frame;
 	uint32_t key;
 	uint32_t key_arm64;
 	uint32_t finalizing;
@@ -83,6 +86,9 @@ struct python_version {
 		const char *name;
 	} checks[PYTHON_CHECKS];
 };
+
+/* An exported function that returns the state of the thread, whether or not it has the GIL. */
+#define PYTHON_STATE_READER "PyGILState_GetThisThreadState"
 
 /* Offsets that all versions have. */
 #define PYTHON_TYPE 8

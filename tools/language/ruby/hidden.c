@@ -2,9 +2,9 @@
 /*
  * hidden.c - finds what libruby does not export, from 3.3 on: by the code of functions that it exports.
  *
- * Two of these read a member of the thread's execution context, and so begin with the address of what
- * __tls_get_addr() needs for it; two others read a member of the virtual machine. Only the very code that is
- * expected counts, with the offsets that the version has, and both functions have to say the same.
+ * Two of these read a member of the thread's execution context, to which a thread-local variable refers
+ * (hidden_variable.h); two others read a member of the virtual machine. Only the very code that is expected
+ * counts, with the offsets that the version has, and both functions have to say the same.
  *
  * Instructions of Ruby are addresses in the function that runs them. The unwind information tells where that
  * begins and ends.
@@ -18,10 +18,10 @@
 #include "libshstk/symbol/budget.h"
 #include "libshstk/symbol/elf_file.h"
 #include "libshstk/unaligned.h"
+#include "tools/language/hidden_variable.h"
 #include "tools/language/ruby/hidden.h"
 
-#define CODE_BYTES 48
-#define MAX_MODULES 4096 /* as of what was found by a symbol */
+#define CODE_BYTES 16
 
 /* The beginning of a function: what is left of it, and its address. */
 struct code {
@@ -73,29 +73,13 @@ static bool begin(const struct language_module *m, uint64_t addr, struct code *c
 	return true;
 }
 
-/* Passes a load of the word at an offset from what rax has to rax. */
-static bool pass_member(struct code *c, uint8_t offset)
+/* Finds the variable that has the thread's execution context, by a function that reads the member at that offset. */
+static int context_of(const struct language_module *m, uint64_t addr, uint8_t member,
+		      struct context_variable *ret)
 {
-	return pass(c, (const uint8_t[]){ 0x48, 0x8b, 0x40, offset }, 4);
-}
+	const struct hidden_variable_reader reader = { m->read, m->arg, EM_X86_64, addr, member };
 
-/*
- * Returns what a function gives __tls_get_addr() for the execution context, of which it reads the member
- * at that offset first; 0: it does not.
- */
-static uint64_t context_of(const struct language_module *m, uint64_t addr, uint8_t member)
-{
-	struct code c;
-	uint64_t ret;
-
-	if (!begin(m, addr, &c) || !pass(&c, "\x48\x83\xec\x08", 4) || /* sub $8,%rsp */
-	    !pass(&c, "\x66\x48\x8d\x3d", 4)) /* data16 lea ...(%rip),%rdi */
-		return 0;
-	ret = pass_distance(&c);
-	if (!pass(&c, "\x66\x66\x48\xe8", 4)) /* data16 data16 rex.W call */
-		return 0;
-	pass_distance(&c);
-	return pass(&c, "\x48\x8b\x00", 3) && pass_member(&c, member) ? ret : 0;
+	return hidden_variable_find(&reader, ret);
 }
 
 /* Returns the address of the variable with that of the virtual machine, of which a function reads a member; or 0. */
@@ -113,21 +97,18 @@ static uint64_t machine_of(const struct language_module *m, uint64_t addr)
 int ruby_hidden_find(const struct language_module *m, const struct ruby_hidden *h,
 		     struct context_variable *context, uint64_t *machine)
 {
-	const uint64_t index = context_of(m, h->values[RUBY_ERRINFO], h->errinfo);
-	struct {
-		uint64_t module, offset;
-	} words;
+	struct context_variable other;
+	int err;
 
 	*machine = machine_of(m, h->values[RUBY_GC_COUNT]);
-	if (!index || index != context_of(m, h->values[RUBY_THREAD_CURRENT], h->thread) ||
-	    !*machine || *machine != machine_of(m, h->values[RUBY_DURING_GC]))
+	if (!*machine || *machine != machine_of(m, h->values[RUBY_DURING_GC]))
 		return -ENOENT;
-	if (m->read(m->arg, index, &words, sizeof(words)) || !words.module)
-		return -EAGAIN;
-	if (words.module > MAX_MODULES)
-		return -ENOENT;
-	*context = (struct context_variable){ words.module, (int64_t)words.offset, 0 };
-	return 0;
+	err = context_of(m, h->values[RUBY_ERRINFO], h->errinfo, context);
+	if (!err)
+		err = context_of(m, h->values[RUBY_THREAD_CURRENT], h->thread, &other);
+	if (err)
+		return err;
+	return context->module == other.module && context->offset == other.offset ? 0 : -ENOENT;
 }
 
 /* ---- The function that runs instructions ---- */
