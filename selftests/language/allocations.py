@@ -21,13 +21,13 @@ except ImportError:     # it is in a package of its own
 FIRST, STEP, LINES = 10002, 8, 37
 LOCKED, UNLOCKED = 1234567, 2345679     # sizes of the blocks that C code allocates
 KINDS = [
-    'def at_S():\n return bytearray(S)\ndef from_S():\n return at_S()\n',
-    'def at_S():\n yield bytearray(S)\ndef from_S():\n return list(at_S())\n',
-    'def at_S(v):\n return len(bytearray(S))\ndef from_S():\n return sorted([1], key=at_S)\n',
-    'def at_S(a, b):\n return bytearray(S)\ndef from_S():\n return functools.reduce(at_S, [1, 2])\n',
-    'def at_S(n=20):\n return at_S(n - 1) if n else bytearray(S)\ndef from_S():\n return at_S()\n',
-    'class at_S:\n def __init__(self): self.v = bytearray(S)\ndef from_S():\n return at_S()\n',
-    'async def at_S():\n return bytearray(S)\ndef from_S():\n return at_S().send(None)\n',
+    'def at_S():\n return bytes(S)\ndef from_S():\n return at_S()\n',
+    'def at_S():\n yield bytes(S)\ndef from_S():\n return list(at_S())\n',
+    'def at_S(v):\n return len(bytes(S))\ndef from_S():\n return sorted([1], key=at_S)\n',
+    'def at_S(a, b):\n return bytes(S)\ndef from_S():\n return functools.reduce(at_S, [1, 2])\n',
+    'def at_S(n=20):\n return at_S(n - 1) if n else bytes(S)\ndef from_S():\n return at_S()\n',
+    'class at_S:\n def __init__(self): self.v = bytes(S)\ndef from_S():\n return at_S()\n',
+    'async def at_S():\n return bytes(S)\ndef from_S():\n return at_S().send(None)\n',
 ]
 IN_THREAD = 5   # every so many rounds are in a thread of their own
 

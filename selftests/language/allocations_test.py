@@ -135,8 +135,8 @@ def blocks_in(found_stacks):
     """Of those stacks that are of a round's block: its number, and the stack."""
     found = []
     for each, frames in found_stacks:
-        number, rest = divmod(each - 1 - FIRST, STEP)
-        # A bytearray has a zero behind its bytes.
+        number, rest = divmod(each - 33 - FIRST, STEP)
+        # A bytes object has a head of 32 bytes, and a zero behind its bytes.
         if not rest and 0 <= number < ROUNDS:
             found.append((number, frames))
     return found

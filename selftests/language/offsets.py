@@ -22,7 +22,7 @@ C = ctypes.CDLL(None)
 RUNTIME = ctypes.addressof(ctypes.c_char.in_dll(ctypes.pythonapi, '_PyRuntime'))
 FRAME_AT = 24   # in the object that sys._getframe() returns, of the interpreter's frame
 OWNER_THREAD, OWNER_GENERATOR = 0, 1
-ctypes.pythonapi.PyThreadState_Get.restype = WORD
+ctypes.pythonapi.PyThreadState_Get.restype = ctypes.pythonapi.PyGILState_GetThisThreadState.restype = WORD
 C.pthread_self.restype = C.pthread_getspecific.restype = WORD
 
 
@@ -39,17 +39,25 @@ def frame_of(frame):
     return read(id(frame) + FRAME_AT)
 
 
-def compare_state():
-    """Compares what a thread has: where its state is, and what that refers to."""
+def compare_key(state):
+    """Compares the value that has the thread's state."""
     key_at = RUNTIME + VALUES['key'] + (VALUES.get('key_arm64', 0) if platform.machine() == 'aarch64' else 0)
-    key, state = read(key_at, ctypes.c_int32), ctypes.pythonapi.PyThreadState_Get()
-    frame, code = sys._getframe(), sys._getframe().f_code
+    key = read(key_at, ctypes.c_int32)
     first = {'x86_64': 'PYTHON_FIRST_VALUE', 'aarch64': 'PYTHON_FIRST_VALUE_ARM64'}.get(platform.machine())
     # The key itself may be 0, as any other word may.
     compare('that there is a key', read(key_at - 4, ctypes.c_int32), 1)
     compare('key', C.pthread_getspecific(key), state)
     if first:
         compare(first, read(C.pthread_self() + VALUES[first] + 16 * key), state)
+
+
+def compare_state():
+    """Compares what a thread has: where its state is, and what that refers to."""
+    state, frame, code = ctypes.pythonapi.PyThreadState_Get(), sys._getframe(), sys._getframe().f_code
+    if 'key' in VALUES:
+        compare_key(state)
+    else:
+        compare('the function that returns the state', ctypes.pythonapi.PyGILState_GetThisThreadState(), state)
     compare('state_thread', read(state + VALUES['state_thread']), C.pthread_self())
     # These change with each function of Python that is called, as read().
     frames = WORD.from_address(state + VALUES['state_frames']).value
@@ -107,8 +115,7 @@ def compare_code():
     compare('PYTHON_LENGTH', read(table + VALUES['PYTHON_LENGTH']), len(code.co_linetable))
     compare('PYTHON_TYPE', read(at + VALUES['PYTHON_TYPE']), id(type(code)))
     compare('first_line', read(at + VALUES['first_line'], ctypes.c_int32), code.co_firstlineno)
-    # It did not run, so its instructions are as they were made.
-    compare('instructions', ctypes.string_at(at + VALUES['instructions'], len(code.co_code)), code.co_code)
+    compare('instructions', ctypes.string_at(at + VALUES['instructions'], len(code.co_code)), code._co_code_adaptive)
     resume = next(i.offset for i in dis.get_instructions(code) if i.opname == 'RESUME')
     compare('first_traceable', read(at + VALUES['first_traceable'], ctypes.c_int32), resume // 2)
     if 'size_words' in VALUES:
