@@ -22,3 +22,14 @@ def fetched(part):
         raise Skip(run.stdout.strip().split('\n')[-1])
     equal(run.returncode, 0, run.stdout)
     return os.path.join(CACHE, part)
+
+
+def fetched_python(minor):
+    """The command of Python 3.minor of Debian 14 for x86-64, which is fetched with its C library."""
+    if os.uname().machine != 'x86_64':
+        raise Skip('the Python that is fetched is for x86-64')
+    folder = os.path.join(fetched('python'), 'usr')
+    libraries = os.path.join(folder, 'lib/x86_64-linux-gnu')
+    return ['/usr/bin/env', 'PYTHONHOME=' + folder, 'PYTHONDONTWRITEBYTECODE=1',
+            os.path.join(libraries, 'ld-linux-x86-64.so.2'), '--library-path', libraries,
+            os.path.join(folder, f'bin/python3.{minor}')]

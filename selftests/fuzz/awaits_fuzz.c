@@ -58,6 +58,7 @@ static const struct awaits_layout layout_of_fuzz = {
 	.frame_code = 0,
 	.frame_instruction = 8,
 	.frame_stack = 16,
+	.awaited_at = 8,
 	.long_tag = 16,
 	.long_digits = 24,
 	.code_tags = 3,

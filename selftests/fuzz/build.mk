@@ -345,7 +345,7 @@ $(FUZZ_B)/dump_fuzz: selftests/fuzz/dump_fuzz.c $(B)/lib/fuzz/libshstk.a $(FUZZ_
 		-fsanitize=fuzzer -MMD -MP -o $@ $< $(B)/lib/fuzz/libshstk.a
 
 # What puts functions into the stacks that agents took.
-FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c,languages place) \
+FUZZ_FUNCTIONS	:= tools/record/agent_functions.c $(patsubst %,tools/language/%.c,hidden_variable languages place) \
 		$(wildcard tools/language/*/*.c) tools/elf/symbols.c tools/convert/context_variable.c tools/repeats.c tools/elf/object.c
 
 # interpreter_fuzz: processes that may have an interpreter. One input is a file as it is.

@@ -88,6 +88,7 @@ static const char *const python[] = {
 	"PyAsyncGen_Type",
 	"PySet_Type",
 	"_PyEval_EvalFrameDefault",
+	"PyGILState_GetThisThreadState",
 	"pthread_self",
 	NULL,
 };

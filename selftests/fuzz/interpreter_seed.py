@@ -152,39 +152,49 @@ def make_python_11():
     return it
 
 
-# Words of _Py_DebugOffsets of 3.14 and of _AsyncioDebug; see versions.c and awaits_find.c.
+# Words of _Py_DebugOffsets and of _AsyncioDebug; see versions.c and awaits_find.c.
 OFFSETS_14 = {
     4: 784, 26: 72, 27: 152, 31: 88, 32: 8, 33: 0, 34: 56, 36: 74, 39: 216, 40: 112, 42: 128, 43: 136,
     44: 68, 48: 208, 51: 8, 75: 16, 76: 32, 78: 32, 79: 16, 80: 40,
     5: 0x320, 8: 8, 9: 16, 23: 0, 24: 8, 28: 16, 37: 64, 53: 16, 55: 24, 63: 16, 64: 24, 65: 32,
     72: 16, 73: 24, 85: 24, 86: 16, 87: 0, 88: 8,
 }
+OFFSETS_15 = {
+    4: 912, 26: 72, 30: 176, 39: 88, 40: 8, 41: 0, 42: 56, 44: 74, 47: 216, 48: 112, 50: 128, 51: 136,
+    52: 68, 56: 208, 59: 8, 87: 16, 88: 32, 90: 32, 91: 16, 92: 40,
+    5: 0x388, 8: 8, 9: 16, 23: 0, 24: 8, 31: 16, 45: 64, 61: 16, 63: 24, 75: 16, 76: 24, 77: 32,
+    84: 16, 85: 24, 101: 24, 102: 16, 103: 0, 104: 8,
+}
 TASK_OFFSETS = (56, 0, 16, 24, 25, 32, 40, 0, 24, 0, 0, 40, 24)
 
 
-def make_python_14(arm64):
-    """Python 3.14 with a task. arm64: where a thread begins is found by the code of pthread_self()."""
-    it = Process('python')
-    it.words(it.symbol('Py_Version', 0x100), 0x030e05f0)
-    # The table is in the middle of other things, as it has gaps.
-    runtime, state, frame, code = it.symbol('_PyRuntime', 0x900), 0x200, 0xc40, 0xd00
-    it.bytes(runtime, b'xdebugpy')
-    for word, value in OFFSETS_14.items():
-        it.words(runtime + 8 * word, value)
-    it.ints(runtime + 2336, 1, 0)
-    interpreter, node = 0x1300, 0x1400 + 40
-    it.words(runtime + 0x320, interpreter)
+def put_python_task(it, minor, state, code):
+    """A task of a version, whose coroutine waits."""
+    interpreter, node, awaited = 0x1300, 0x1400 + 40, 0x16c0
     it.words(interpreter, 0, 0, state, interpreter + 24, interpreter + 24)
     it.words(state, 0, 0, 99, node, node)
     it.words(node - 40, 0xf00, 0, 0, 1, 0x1480, state + 24, state + 24)
     # Its coroutine, and what that awaits: an object of a type that is its own.
-    awaited = 0x16c0
-    it.words(0x1480, 0, it.symbol('PyCoro_Type', 0x130), 255, code)
+    it.words(0x1480, 0, it.symbol('PyCoro_Type', 0x130), 255 if minor == 14 else 2, code)
     it.words(0x1480 + 24 + 56, code + 210, 0x1500)
-    it.words(0x1500 - 8, awaited)
+    it.words(0x1500 - 16, awaited, awaited)
     it.words(awaited, 0, awaited, awaited + 40, 1 << 24, 0, int.from_bytes(b'FutureIt', 'little'))
+    it.words(0x1540, *TASK_OFFSETS)
+    it.parts['tasks'] = (0x1540, 8 * len(TASK_OFFSETS))
+    return interpreter
+
+
+def put_python(it, minor, runtime):
+    """Python of a version with a frame and a task. Returns the address of a thread's state."""
+    state, frame, code = 0x200, {14: 0xc40, 15: 0x1900}[minor], 0xd00
+    it.words(it.symbol('Py_Version', 0x100), 0x030000f0 | minor << 16)
+    it.symbol('_PyRuntime', runtime)
+    it.bytes(runtime, b'xdebugpy')
+    for word, value in {14: OFFSETS_14, 15: OFFSETS_15}[minor].items():
+        it.words(runtime + 8 * word, value)
+    it.words(runtime + {14: 0x320, 15: 0x388}[minor], put_python_task(it, minor, state, code))
     it.words(state + 72, frame)
-    it.words(state + 152, THREAD)
+    it.words(state + {14: 152, 15: 176}[minor], THREAD)
     it.words(frame, code, 0)
     it.words(frame + 56, code + 210)
     put_python_code(it, code, it.symbol('PyCode_Type', 0x120), 0xf00)
@@ -194,19 +204,65 @@ def make_python_14(arm64):
     for name, at in (('PyGen_Type', 0x150), ('PyAsyncGen_Type', 0x158), ('PySet_Type', 0x160)):
         it.symbol(name, at)
     it.symbol('_PyEval_EvalFrameDefault', RUN)
-    it.words(0x1540, *TASK_OFFSETS)
-    it.parts['tasks'] = (0x1540, 8 * len(TASK_OFFSETS))
+    return state
+
+
+def put_python_thread(it):
+    """Where a thread of arm64 begins, which the code of pthread_self() tells."""
+    it.arm64 = 1
+    names = names_of('python')
+    it.words(0x1600, 0x1640, (1 + names.index('pthread_self')) << 32 | 1026, 0)
+    it.parts['relocations'] = (0x1600, 24)
+    it.words(0x1640, 0x1650)
+    it.ints(0x1650, 0xd503245f, 0xd53bd040, 0xd1000000 | 0x100 << 10, 0xd65f03c0)
+    it.registers[0] = THREAD + 0x100
+
+
+def make_python_14(arm64):
+    """Python 3.14 with a task."""
+    it = Process('python')
+    # The table is in the middle of other things, as it has gaps.
+    runtime = 0x900
+    state = put_python(it, 14, runtime)
+    it.ints(runtime + 2336, 1, 0)
     it.words(THREAD + 0x318, state)
     if arm64:
-        it.arm64 = 1
-        names = names_of('python')
-        it.words(0x1600, 0x1640, (1 + names.index('pthread_self')) << 32 | 1026, 0)
-        it.parts['relocations'] = (0x1600, 24)
-        it.words(0x1640, 0x1650)
-        it.ints(0x1650, 0xd503245f, 0xd53bd040, 0xd1000000 | 0x100 << 10, 0xd65f03c0)
-        it.registers[0] = THREAD + 0x100
+        put_python_thread(it)
         it.words(THREAD + 0x118, state)
     return it
+
+
+def make_python_15(code, arm64=False):
+    """Python 3.15 with a task. code: that of the function which reads the variable that has a thread's state."""
+    it = Process('python')
+    state, reader = put_python(it, 15, 0x900), 0x1700
+    # The outermost frame is none.
+    it.words(0x1900 + 8, 0x1980)
+    it.bytes(0x1980 + 74, b'\3')
+    it.bytes(it.symbol('PyGILState_GetThisThreadState', reader), code)
+    if arm64:
+        put_python_thread(it)
+        it.words(0x1680, RUN, 0x30)
+        it.words(THREAD + 0x100 + 0x30, state)
+        return it
+    it.words(THREAD - 40, state)
+    # The thread's table of blocks, of which the first one is this module's.
+    it.words(0x1780, 1, 0)
+    it.words(THREAD + 8, 0x17b0)
+    it.words(0x17a0, 1)
+    it.words(0x17b0, 1, 0, 0x17d0)
+    it.words(0x17d0 + 40, state)
+    return it
+
+
+def codes_of_python_15():
+    """Those of a program and a library, and of a library on arm64 whose descriptor is at 0x1680."""
+    program = b'\x64\x48\x8b\x04\x25\xd8\xff\xff\xff\xc3'
+    library = (b'\x55\x48\x89\xe5\x48\x8d\x3d' + struct.pack('<i', 0x1780 - 0x170b) +
+               b'\xe8\0\0\0\0\x5d\x48\x8b\x80\x28\0\0\0\xc3')
+    arm64 = struct.pack('<12I', 0xd503233f, 0xd53bd041, 0xa9bf7bfd, 0x910003fd, 0x90000000, 0xf9400002 | 0x680 // 8 << 10,
+                        0x91000000 | 0x680 << 10, 0xd63f0040, 0xf8606820, 0xa8c17bfd, 0xd50323bf, 0xd65f03c0)
+    return program, library, arm64
 
 
 def put_ruby(it, frame_bytes, stack, frame):
@@ -328,10 +384,13 @@ def main():
     prefix, path = sys.argv[1:]
     for kind in KINDS[:-1]:
         check_names(kind)
+    program, library, arm64 = codes_of_python_15()
     for name, it in (('php', make_php(False)), ('php-cold', make_php(True)),
                      ('php-fiber', make_php_fiber()),
                      ('python-11', make_python_11()), ('python-14', make_python_14(False)),
-                     ('python-arm64', make_python_14(True)), ('ruby-31', make_ruby_31()),
+                     ('python-arm64', make_python_14(True)),
+                     ('python-15', make_python_15(program)), ('python-15-library', make_python_15(library)),
+                     ('python-15-arm64', make_python_15(arm64, True)), ('ruby-31', make_ruby_31()),
                      ('ruby-33', make_ruby_33()), ('v8', make_v8(False)), ('v8-code', make_v8(True))):
         it.write(f'{prefix}-{name}')
     with open(path, 'rb') as file, open(f'{prefix}-file', 'wb') as out:

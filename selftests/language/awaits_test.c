@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * awaits_test.c - the tasks of Python, read from memory of the test's own that has them as Python 3.14 has,
+ * awaits_test.c - the tasks of Python, read from memory of the test's own that has them as Python 3.14 has, or 3.15,
  * also while they change, and as nobody has them.
  *
  * A task is known by the number in its name. The place of a coroutine is its address.
@@ -81,12 +81,14 @@ static const struct awaits_layout layout_of_test = {
 	.frame_code = 0,
 	.frame_instruction = 8,
 	.frame_stack = 0x10,
+	.awaited_at = 8,
 	.long_tag = 0x10,
 	.long_digits = 0x18,
 	.instructions = 0,
 	.code_tags = 3,
 };
 
+static int minor = 14; /* of the Python that has the memory */
 static uint64_t end; /* of the objects */
 static struct shstk_symbols *symbols;
 
@@ -263,7 +265,9 @@ static int read_with(uint64_t bytes, uint64_t time)
 	struct awaits_layout layout = layout_of_test;
 	int err;
 
-	layout.text = python_version(14);
+	layout.minor = minor;
+	layout.text = python_version(minor);
+	layout.awaited_at = minor == 14 ? 8 : 16;
 	if (shstk_symbols_create(&opts, &symbols))
 		return -ENOMEM;
 	from.account = shstk_symbols_process_account(symbols, 1);
@@ -358,6 +362,44 @@ TEST(what_tasks_do)
 	EXPECT_TRUE(is_named(4, "Task-9"));
 	EXPECT_EQ(AWAITS_RUNNING, all->tasks[4]->state);
 	awaits_destroy(all);
+}
+
+/* In 3.15 states have other numbers, and a word lies behind what a coroutine waits for. */
+TEST(what_tasks_of_a_newer_version_do)
+{
+	static const struct {
+		int state; /* of the coroutine of the outer one */
+		enum awaits_state is;
+		int err;
+	} cases[] = {
+		{ 0, AWAITS_NEW, 0 },	  { 1, AWAITS_WAITING, 0 },  { 4, AWAITS_RUNNING, 0 },
+		{ 5, AWAITS_ENDED, 0 },	  { 6, 0, -EAGAIN },	     { -1, 0, -EAGAIN },
+		{ -3, 0, -EAGAIN },
+	};
+	uint64_t task, inner, outer;
+
+	minor = 15;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		begin();
+		put(add_task(1) + 0x28, make_coroutine(cases[i].state, 0));
+		ASSERT_EQ(cases[i].err, read_all());
+		if (cases[i].err)
+			continue;
+		EXPECT_EQ(cases[i].is, all->tasks[0]->state);
+		awaits_destroy(all);
+	}
+	begin();
+	task = add_task(1);
+	inner = make_coroutine(1, 0);
+	outer = make_coroutine(2, 0);
+	put(outer + 0x18, inner | 1);
+	put(task + 0x28, outer);
+	ASSERT_EQ(0, read_all());
+	ASSERT_EQ(2, all->tasks[0]->nr_pcs);
+	EXPECT_EQ(inner, all->tasks[0]->pcs[0]);
+	EXPECT_EQ(outer, all->tasks[0]->pcs[1]);
+	awaits_destroy(all);
+	minor = 14;
 }
 
 TEST(names)

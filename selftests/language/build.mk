@@ -95,6 +95,13 @@ $(LANGUAGE_B)/hidden_test: selftests/language/hidden_test.c $(patsubst %,$(B)/to
 
 CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/hidden_test)
 
+# How a thread-local variable without a symbol is found, with code of the test's own.
+$(LANGUAGE_B)/hidden_variable_test: selftests/language/hidden_variable_test.c $(B)/tools/language/hidden_variable.o
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
+
+CHECK += $(LANGUAGE_B)/hidden_variable_test
+
 # The tasks of Python, with memory of the test's own.
 $(LANGUAGE_B)/awaits_test: selftests/language/awaits_test.c $(patsubst %,$(B)/tools/language/python/%.o,awaits function versions) \
 		$(B)/libshstk-symbol.a $(B)/lib/native/libshstk.a
@@ -167,6 +174,7 @@ selftests/language/both_test.py: | all
 selftests/language/languages_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,word.node newer/node free_threaded/python3)
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
+selftests/language/pythons_test.py: | all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/publish_word.so
 
 # A module of Node.js.
 $(LANGUAGE_B)/word.node: selftests/language/node_word.c
@@ -198,7 +206,7 @@ $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/lib
 		$(filter-out $(B)/tools/shstk.o,$(filter %.c %.o %.a,$^)) -pthread $(TOOL_LIBS)
 
 CHECK += selftests/language/offsets_test.py
-CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python in_process php ruby node java hostile trace both processes languages allocations ways tasks tree lent))
+CHECK += $(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/bounds_test $(patsubst %,selftests/language/%_test.py,python pythons in_process php ruby node java hostile trace both processes languages allocations ways tasks tree lent))
 
 #   make check-languages  print what is shown of programs in the languages that are installed here, and of SAMPLES=5000 stacks
 #	how many are right; and judge those of OCaml 5 (OCAMLOPT, or EFFECTS: effects_many.c and effects.ml compiled elsewhere)

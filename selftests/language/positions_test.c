@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
- * positions_test.c - the lines of functions, which a process chooses, have a bound; and what is told of processes
- * that ended is forgotten.
+ * positions_test.c - the lines of functions, which a process chooses, have a bound; what is told of processes that
+ * ended is forgotten; and the outermost frame of some interpreters is none.
  *
  * The language is one of this program: all its functions are in one place, and the line of each
  * frame is what was read of the process.
@@ -24,8 +24,11 @@
 #define PC 0x1000 /* of the function that runs frames */
 #define ID 2 /* number of the only function */
 #define FRAMES LANGUAGE_FRAMES /* of a sample */
+#define BASE 2 /* flag of a frame that is none of a call */
 #define LINES (1u << 22) /* more than all of the memory has room for */
 #define MEMORY (257u << 20) /* bytes that the functions and their lines may take */
+
+static bool with_base; /* the outermost frame of the language is none of a call */
 
 static bool may_be(const char *path)
 {
@@ -41,6 +44,7 @@ static int recognise(const struct language_module *module, struct language_found
 	ret->run_start = PC;
 	ret->run_end = PC + 1;
 	ret->counted = true;
+	ret->base_frame = with_base;
 	return 0;
 }
 
@@ -73,6 +77,8 @@ static unsigned int line(const struct language_function *function, int at)
 static unsigned int kind(const void *version, const struct language_frame *frame)
 {
 	(void)version;
+	if (frame->entry->flags == BASE)
+		return LANGUAGE_ENTRY;
 	return LANGUAGE_SHOWN | (frame->entry->flags ? LANGUAGE_LAST : 0);
 }
 
@@ -83,15 +89,14 @@ static bool sound(const void *version, const struct language_frames *frames)
 	return true;
 }
 
-/* No task was given a name. */
+/* No task was given a name but those of with_base. */
 static size_t task(const void *version, const uint8_t *name, size_t size, char *buf, size_t max)
 {
 	(void)version;
-	(void)name;
-	(void)size;
-	(void)buf;
-	(void)max;
-	return 0;
+	if (size > max || memcmp(name, "name", sizeof("name")))
+		return 0;
+	memcpy(buf, name, size);
+	return size;
 }
 
 #define LANGUAGE(name, find, of_task)                                                           \
@@ -189,6 +194,74 @@ TEST(an_interpreter_for_a_machine_of_which_its_language_is_not_known_is_refused)
 		close(module.fd);
 		languages_destroy(all);
 	}
+	shstk_symbols_destroy(symbols);
+}
+
+/* A moment with three frames at most, and the name of a task. */
+struct small_record {
+	struct language_moment moment;
+	struct language_entry entries[3 + LANGUAGE_TASK_ENTRIES];
+};
+
+/*
+ * Places a sample whose frames have these flags. Returns the number of its entries; *@nr_samples becomes how many
+ * samples had frames.
+ */
+static unsigned int place_small(struct languages *all, int number, const uint32_t *flags,
+				unsigned int nr, uint64_t *nr_samples)
+{
+	struct small_record record = { .moment = {
+		.kind = LANGUAGE_MOMENT,
+		.target = number,
+		.nr_frames = nr,
+		.task_size = sizeof("name"),
+		.pc = PC,
+	} };
+	const struct language_sample sample = { .number = number, .tid = 1, .pc = PC };
+	const uint64_t pc = PC, sp = 0;
+	const uint8_t mark = SHSTK_MARK_PC;
+	const struct native_stack native = { &pc, &mark, &sp, 1, true, NULL, NULL };
+	struct language_counts counts;
+	uint64_t pcs[FRAMES];
+	uint8_t marks[FRAMES];
+	unsigned int ret;
+
+	for (unsigned int i = 0; i < nr; i++)
+		record.entries[i] = (struct language_entry){ i + 1, ID, 0, flags[i] };
+	memcpy(&record.entries[nr], "name", sizeof("name"));
+	languages_take(all, 1, 0, &record, sizeof(record));
+	ret = languages_place(all, &sample, &native, pcs, marks, FRAMES);
+	languages_count(all, &counts);
+	languages_count_anew(all);
+	*nr_samples = counts.samples;
+	return ret;
+}
+
+TEST(an_outermost_frame_that_is_no_call_is_left_out)
+{
+	struct languages *all = languages_create(NULL);
+	struct shstk_symbols *symbols = NULL;
+	char label[LANGUAGES_LABEL];
+	uint64_t nr_samples;
+	int number;
+
+	ASSERT_EQ(0, shstk_symbols_create(NULL, &symbols));
+	with_base = true;
+	languages_stopped_only(all);
+	number = find_interpreter(all, symbols);
+	with_base = false;
+	ASSERT_LT(0, number);
+	EXPECT_EQ(2, place_small(all, number, (const uint32_t[]){ 0, 1, BASE }, 3, &nr_samples));
+	EXPECT_EQ(1, nr_samples);
+	EXPECT_EQ(sizeof("task") + sizeof("name"), languages_label(all, label));
+	EXPECT_STREQ("name", label + sizeof("task"));
+	/* The thread runs no function. */
+	EXPECT_EQ(0, place_small(all, number, (const uint32_t[]){ BASE }, 1, &nr_samples));
+	EXPECT_EQ(0, nr_samples);
+	/* The list does not end as it has to. */
+	EXPECT_EQ(0, place_small(all, number, (const uint32_t[]){ 0, 1 }, 2, &nr_samples));
+	EXPECT_EQ(0, place_small(all, number, NULL, 0, &nr_samples));
+	languages_destroy(all);
 	shstk_symbols_destroy(symbols);
 }
 

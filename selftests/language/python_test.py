@@ -14,13 +14,13 @@ from harness import TMP, main    # noqa: E402
 from judge import Judge    # noqa: E402
 from truth_runs import add_tests    # noqa: E402
 
-PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3').split()
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'program.py')
 
 
 def command(word):
     """program.py, which writes its functions to TMP."""
-    return PYTHON, PROGRAM, word, TMP, '1000'
+    return *PYTHON, PROGRAM, word, TMP, '1000'
 
 
 add_tests(command, Judge)
@@ -28,7 +28,7 @@ add_tests(command, Judge)
 
 def why():
     """Why nothing can be tested, or None."""
-    return None if os.path.exists(PYTHON) else PYTHON + ' is not installed'
+    return None if os.path.exists(PYTHON[0]) else PYTHON[0] + ' is not installed'
 
 
 if __name__ == '__main__':

@@ -16,7 +16,7 @@ from harness import TMP, check, main, test    # noqa: E402
 from tasks import NAMES, NONE    # noqa: E402
 from truth_runs import SAMPLES, lines_of, record    # noqa: E402
 
-PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3').split()
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'tasks.py')
 SECONDS = '60'      # if there are not as many samples before
 
@@ -27,7 +27,7 @@ def recorded():
     word = os.path.join(TMP, 'word')
     with open(word, 'wb') as file:
         file.truncate(4096)
-    *stacks, last = lines_of(record('-t', '-n', SAMPLES, '-f', '1999', word, PYTHON, PROGRAM, word,
+    *stacks, last = lines_of(record('-t', '-n', SAMPLES, '-f', '1999', word, *PYTHON, PROGRAM, word,
                                     SECONDS))
     ret = collections.Counter()
     for line in stacks:
@@ -64,7 +64,7 @@ def all_named():
 
 def why():
     """Why nothing can be tested, or None."""
-    return None if os.path.exists(PYTHON) else PYTHON + ' is not installed'
+    return None if os.path.exists(PYTHON[0]) else PYTHON[0] + ' is not installed'
 
 
 if __name__ == '__main__':

@@ -19,7 +19,7 @@ from told import (    # noqa: E402
     await_file, await_reading, leave_core, may_leave_core, read_told, shown, trace, trace_by,
     trace_shown, trace_until)
 
-PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3').split()
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'waiting.py')
 THREADS = 5         # of waiting.py that tell
 
@@ -37,7 +37,7 @@ def stacks(trace_it):
     """Traces waiting.py once for all tests. For each of its threads: what it told, and its stack."""
     folder = tempfile.mkdtemp(dir=TMP)
     path = os.path.join(folder, 'told')
-    with Process([PYTHON, PROGRAM, path], cwd=folder, preexec_fn=may_leave_core) as process:
+    with Process([*PYTHON, PROGRAM, path], cwd=folder, preexec_fn=may_leave_core) as process:
         check(await_file(path, process), 'the program does not wait')
         told = read_told(path)
         await_reading(process.pid, told)
@@ -103,7 +103,7 @@ def deep_stack(trace_it, depth):
     """What is shown of a recursion of so many calls: (function, how often), the innermost first."""
     folder = tempfile.mkdtemp(dir=TMP)
     path = os.path.join(folder, 'waits')
-    with Process([PYTHON, '-c', DEEP, path, str(depth)], cwd=folder, stdin=subprocess.PIPE,
+    with Process([*PYTHON, '-c', DEEP, path, str(depth)], cwd=folder, stdin=subprocess.PIPE,
                  preexec_fn=may_leave_core) as process:
         check(await_file(path, process), 'the program does not wait')
         await_reading(process.pid, [process.pid])
@@ -117,7 +117,7 @@ def check_too_deep(trace_it):
     """Nothing is shown of a recursion of more functions than are read, and that is said."""
     folder = tempfile.mkdtemp(dir=TMP)
     path = os.path.join(folder, 'waits')
-    with Process([PYTHON, '-c', DEEP, path, '9000'], cwd=folder, stdin=subprocess.PIPE,
+    with Process([*PYTHON, '-c', DEEP, path, '9000'], cwd=folder, stdin=subprocess.PIPE,
                  preexec_fn=may_leave_core) as process:
         check(await_file(path, process), 'the program does not wait')
         await_reading(process.pid, [process.pid])
@@ -159,7 +159,7 @@ def deeper_recursion_is_told():
 
 def why():
     """Why nothing can be tested, or None."""
-    return None if os.path.exists(PYTHON) else PYTHON + ' is not installed'
+    return None if os.path.exists(PYTHON[0]) else PYTHON[0] + ' is not installed'
 
 
 if __name__ == '__main__':

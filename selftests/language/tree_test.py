@@ -20,11 +20,11 @@ sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from changing_tasks import KEPT    # noqa: E402
 from harness import (    # noqa: E402
     HERE, LIMIT, TMP, Process, Skip, check, in_pid_namespace, main, only_child, shstk, test)
-from parts import fetched    # noqa: E402
+from parts import fetched_python    # noqa: E402
 from told import await_file, leave_core, may_leave_core    # noqa: E402
 
 FOLDER = os.path.dirname(os.path.abspath(__file__))
-OWN = [os.environ.get('PYTHON', '/usr/bin/python3')]
+OWN = os.environ.get('PYTHON', '/usr/bin/python3').split()
 TRACES = int(os.environ.get('TRACES', '10'))
 TRIES = 20      # a machine that is busy may have no time for all tasks while a thread is held
 THREADS = 3
@@ -47,13 +47,7 @@ def python():
     """The command of a Python that keeps who waits for whom."""
     if version(OWN) >= (3, 14):
         return OWN
-    if os.uname().machine != 'x86_64':
-        raise Skip('the Python that is fetched is for x86-64')
-    folder = os.path.join(fetched('python'), 'usr')
-    libraries = os.path.join(folder, 'lib/x86_64-linux-gnu')
-    return ['/usr/bin/env', 'PYTHONHOME=' + folder, 'PYTHONDONTWRITEBYTECODE=1',
-            os.path.join(libraries, 'ld-linux-x86-64.so.2'), '--library-path', libraries,
-            os.path.join(folder, 'bin/python3.14')]
+    return fetched_python(14)
 
 
 def trace_until_read(*args):

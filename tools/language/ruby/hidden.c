@@ -97,15 +97,13 @@ static uint64_t machine_of(const struct language_module *m, uint64_t addr)
 int ruby_hidden_find(const struct language_module *m, const struct ruby_hidden *h,
 		     struct context_variable *context, uint64_t *machine)
 {
-	struct context_variable other;
-	int err;
+	const int err = context_of(m, h->values[RUBY_ERRINFO], h->errinfo, context);
+	struct context_variable other = { 0 };
 
 	*machine = machine_of(m, h->values[RUBY_GC_COUNT]);
-	if (!*machine || *machine != machine_of(m, h->values[RUBY_DURING_GC]))
+	if (!*machine || *machine != machine_of(m, h->values[RUBY_DURING_GC]) ||
+	    err != context_of(m, h->values[RUBY_THREAD_CURRENT], h->thread, &other))
 		return -ENOENT;
-	err = context_of(m, h->values[RUBY_ERRINFO], h->errinfo, context);
-	if (!err)
-		err = context_of(m, h->values[RUBY_THREAD_CURRENT], h->thread, &other);
 	if (err)
 		return err;
 	return context->module == other.module && context->offset == other.offset ? 0 : -ENOENT;
