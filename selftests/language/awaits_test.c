@@ -372,8 +372,8 @@ TEST(what_tasks_of_a_newer_version_do)
 		enum awaits_state is;
 		int err;
 	} cases[] = {
-		{ 0, AWAITS_NEW, 0 },	  { 1, AWAITS_WAITING, 0 },  { 4, AWAITS_RUNNING, 0 },
-		{ 5, AWAITS_ENDED, 0 },	  { 6, 0, -EAGAIN },	     { -1, 0, -EAGAIN },
+		{ 0, AWAITS_NEW, 0 },	{ 1, AWAITS_WAITING, 0 }, { 4, AWAITS_RUNNING, 0 },
+		{ 5, AWAITS_ENDED, 0 }, { 6, 0, -EAGAIN },	  { -1, 0, -EAGAIN },
 		{ -3, 0, -EAGAIN },
 	};
 	uint64_t task, inner, outer;

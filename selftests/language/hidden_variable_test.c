@@ -29,8 +29,8 @@ static const uint8_t own_x86[] = {
 
 /* its library, without the distance to the words, */
 static const uint8_t library_x86[] = {
-	0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d, 0x3d, 0,	0,    0,    0,
-	0xe8, 1,    2,	  3,	4,    0x5d, 0x48, 0x8b, 0x80, 0x28, 0,	  0,	0,    0xc3,
+	0xf3, 0x0f, 0x1e, 0xfa, 0x55, 0x48, 0x89, 0xe5, 0x48, 0x8d, 0x3d, 0, 0, 0,    0,
+	0xe8, 1,    2,	  3,	4,    0x5d, 0x48, 0x8b, 0x80, 0x28, 0,	  0, 0, 0xc3,
 };
 
 #define INDEX_AT 11 /* in it */
@@ -84,13 +84,13 @@ static int find(unsigned int machine, struct context_variable *ret)
 	return find_member(machine, NONE, ret);
 }
 
-#define EXPECT_VARIABLE(machine, number, at, age)         \
-	do {                                              \
-		struct context_variable found;            \
-                                                          \
-		ASSERT_EQ(0, find(machine, &found));      \
-		EXPECT_EQ(number, found.module);          \
-		EXPECT_EQ((int64_t)(at), found.offset);   \
+#define EXPECT_VARIABLE(machine, number, at, age)           \
+	do {                                                \
+		struct context_variable found;              \
+                                                            \
+		ASSERT_EQ(0, find(machine, &found));        \
+		EXPECT_EQ(number, found.module);            \
+		EXPECT_EQ((int64_t)(at), found.offset);     \
 		EXPECT_EQ((uint64_t)age, found.generation); \
 	} while (0)
 
@@ -142,7 +142,10 @@ TEST(what_is_not_prepared_is_to_be_asked_again)
 TEST(numbers_that_nobody_has_say_nothing)
 {
 	static const uint64_t cases[][2] = {
-		{ UINT64_MAX, 0 }, { 4097, 0 }, { MODULE, 1 << 24 }, { MODULE, UINT64_MAX },
+		{ UINT64_MAX, 0 },
+		{ 4097, 0 },
+		{ MODULE, 1 << 24 },
+		{ MODULE, UINT64_MAX },
 	};
 	struct context_variable found;
 
@@ -196,8 +199,7 @@ TEST(other_code_says_nothing)
 			}
 		}
 		make(cases[i].code, cases[i].size, MODULE, OFFSET);
-		EXPECT_EQ(-ENOENT,
-			  find(cases[i].machine ^ EM_X86_64 ^ EM_AARCH64, &found));
+		EXPECT_EQ(-ENOENT, find(cases[i].machine ^ EM_X86_64 ^ EM_AARCH64, &found));
 		EXPECT_EQ(-ENOENT, find_member(cases[i].machine, OFFSET, &found));
 	}
 }

@@ -211,12 +211,12 @@ static unsigned int place_small(struct languages *all, int number, const uint32_
 				unsigned int nr, uint64_t *nr_samples)
 {
 	struct small_record record = { .moment = {
-		.kind = LANGUAGE_MOMENT,
-		.target = number,
-		.nr_frames = nr,
-		.task_size = sizeof("name"),
-		.pc = PC,
-	} };
+					       .kind = LANGUAGE_MOMENT,
+					       .target = number,
+					       .nr_frames = nr,
+					       .task_size = sizeof("name"),
+					       .pc = PC,
+				       } };
 	const struct language_sample sample = { .number = number, .tid = 1, .pc = PC };
 	const uint64_t pc = PC, sp = 0;
 	const uint8_t mark = SHSTK_MARK_PC;

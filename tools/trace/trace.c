@@ -50,7 +50,7 @@ static const struct argp_option options[] = {
 	{ "goroutines", OPT_GOROUTINES, NULL, 0,
 	  "of a Go program: all goroutines, those that do not run too, instead of threads", 0 },
 	{ "tasks", OPT_TASKS, NULL, 0,
-	  "of a Python program (3.14): all tasks of asyncio, and who waits for whom, instead of threads",
+	  "of a Python program (3.14, 3.15): all tasks of asyncio, and who waits for whom, instead of threads",
 	  0 },
 	{ 0 },
 };
