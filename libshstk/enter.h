@@ -49,7 +49,7 @@
  */
 static inline __attribute__((always_inline)) void
 keep_call(struct thread *t, uint64_t *pcs, unsigned int max, const struct shstk_opts *opts,
-	  struct shstk_info *info, uint64_t ra, uint64_t sp, uint64_t fp)
+	  struct shstk_info *info, struct shstk_hook *hook, uint64_t ra, uint64_t sp, uint64_t fp)
 {
 	t->call.ra = ra;
 	t->call.sp = sp;
@@ -58,7 +58,7 @@ keep_call(struct thread *t, uint64_t *pcs, unsigned int max, const struct shstk_
 	t->call.max = max;
 	t->call.opts = opts;
 	t->call.info = info;
-	t->call.hook = NULL;
+	t->call.hook = hook;
 	t->call.keep = NULL;
 }
 
