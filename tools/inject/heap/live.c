@@ -133,13 +133,21 @@ static __attribute__((noinline)) struct live_slot *look_up_leaf(uint64_t addr)
 	return leaf;
 }
 
-static inline struct live_slot *find_leaf(uint64_t addr)
+/* Returns the leaf used last if it is that of @addr; else NULL. */
+static inline struct live_slot *last_leaf(uint64_t addr)
 {
 	uint64_t cached = local.leaf;
 
-	if (likely((cached & NUMBER_MASK) == addr >> LEAF_SHIFT && cached))
+	if (likely((cached & NUMBER_MASK) == addr >> LEAF_SHIFT))
 		return (struct live_slot *)(cached >> NUMBER_BITS << LIVE_PAGE_SHIFT);
-	return look_up_leaf(addr);
+	return NULL;
+}
+
+static inline struct live_slot *find_leaf(uint64_t addr)
+{
+	struct live_slot *leaf = last_leaf(addr);
+
+	return likely(leaf) ? leaf : look_up_leaf(addr);
 }
 
 static inline struct live_slot *slot_of(struct live_slot *leaf, uint64_t addr)
@@ -162,26 +170,39 @@ void live_expect(const void *p)
 		__builtin_prefetch(slot_of(leaf, addr), 1);
 }
 
-bool live_put(const void *p, const struct block *b)
+/* Stores @b in @leaf, which is that of @addr. */
+static inline void put_in(struct live_slot *leaf, uint64_t addr, const struct block *b)
 {
-	uint64_t addr = (uintptr_t)p;
-	struct live_slot *leaf = find_leaf(addr);
-	struct live_slot *slot;
+	struct live_slot *slot = slot_of(leaf, addr);
 
-	if (unlikely(!leaf)) {
-		if (addr >> 48)
-			return false;
-		leaf = add_leaf(addr);
-		if (!leaf)
-			return false;
-	}
-	slot = slot_of(leaf, addr);
 	slot->b = b->size << 16 | (b->time >> 32 & 0xffff);
 	slot->a = b->time << 32 | b->trace;
 	if (unlikely(heap.sample)) {
 		atomic_fetch_add_explicit(page_of(leaf, addr), 1, memory_order_relaxed);
 		filter_change(addr, 1);
 	}
+}
+
+/* Does what live_put() does for a leaf that is not the one used last, or that does not exist yet. */
+static __attribute__((noinline)) bool put_elsewhere(uint64_t addr, const struct block *b)
+{
+	struct live_slot *leaf = look_up_leaf(addr);
+
+	if (!leaf && !(addr >> 48))
+		leaf = add_leaf(addr);
+	if (leaf)
+		put_in(leaf, addr, b);
+	return leaf;
+}
+
+bool live_put(const void *p, const struct block *b)
+{
+	uint64_t addr = (uintptr_t)p;
+	struct live_slot *leaf = last_leaf(addr);
+
+	if (unlikely(!leaf))
+		return put_elsewhere(addr, b);
+	put_in(leaf, addr, b);
 	return true;
 }
 

@@ -606,6 +606,9 @@ static inline bool is_far_below(int64_t now, uint64_t held)
 {
 	const int64_t missing = atomic_load_explicit(&heap.image->peak, memory_order_relaxed) - now;
 
+	/* Counting is a call where the compiler may not use the instruction for it. */
+	if (likely(missing > (SHARDS + 1) * SHARD_BELOW))
+		return true;
 	/* One more than have something now, as this thread's may become one of them. */
 	return missing > (__builtin_popcountll(held) + 1) * SHARD_BELOW;
 }
@@ -658,16 +661,13 @@ static int64_t settle(int64_t now)
 	return now;
 }
 
-static int64_t change_live(int64_t by)
+/* Does what change_live() does where there are several threads. */
+static __attribute__((noinline)) int64_t change_shared(int64_t by)
 {
 	const uint32_t i = local.tid % SHARDS;
 	_Atomic int64_t *shard = &heap.unshared->shards[i].bytes;
 	int64_t now = atomic_load_explicit(&heap.image->live, memory_order_relaxed), room;
 
-	if (likely(*heap.single)) {
-		atomic_store_explicit(&heap.image->live, now + by, memory_order_relaxed);
-		return now + by;
-	}
 	room = shard_room(now, atomic_load_explicit(&heap.unshared->held, memory_order_relaxed));
 	if (!room)
 		return settle(add_live(by));
@@ -679,6 +679,30 @@ static int64_t change_live(int64_t by)
 		return now;
 	atomic_fetch_or(&heap.unshared->held, 1ull << i);
 	return room == SHARD_BELOW ? settle(atomic_load(&heap.image->live)) : now;
+}
+
+/* Changes the bytes in use by @by. Returns what is known of them then. */
+static inline int64_t change_live(int64_t by)
+{
+	int64_t now;
+
+	if (unlikely(!*heap.single))
+		return change_shared(by);
+	now = atomic_load_explicit(&heap.image->live, memory_order_relaxed) + by;
+	atomic_store_explicit(&heap.image->live, now, memory_order_relaxed);
+	return now;
+}
+
+/*
+ * Changes *@at from *@was to @to. Returns whether it was *@was, which otherwise becomes what it is. Like increase(), it
+ * is atomic only if there are several threads.
+ */
+static inline bool replace(_Atomic uint32_t *at, uint32_t *was, uint32_t to)
+{
+	if (unlikely(!*heap.single))
+		return atomic_compare_exchange_strong(at, was, to);
+	atomic_store_explicit(at, to, memory_order_relaxed);
+	return true;
 }
 
 /*
@@ -695,28 +719,41 @@ static inline void keep_peak(struct heap_counter *t)
 		return;
 	objects = t->objects - t->freed;
 	bytes = t->bytes - t->freed_bytes;
-	if (likely(*heap.single))
-		atomic_store_explicit(&t->peak_no, HEAP_PEAK(state), memory_order_relaxed);
-	else if (!atomic_compare_exchange_strong(&t->peak_no, &was, HEAP_PEAK(state)))
+	if (!replace(&t->peak_no, &was, HEAP_PEAK(state)))
 		return;
 	atomic_store_explicit(&t->peak_objects, objects, memory_order_relaxed);
 	atomic_store_explicit(&t->peak_bytes, bytes, memory_order_relaxed);
 }
 
+/* Lets the largest number of bytes in use be at least @live. Returns whether it was less. */
+static inline bool raise_largest(int64_t live)
+{
+	_Atomic int64_t *peak = &heap.image->peak;
+	int64_t was = atomic_load_explicit(peak, memory_order_relaxed);
+
+	if (likely(*heap.single) && live > was) {
+		atomic_store_explicit(peak, live, memory_order_relaxed);
+		return true;
+	}
+	while (live > was)
+		if (atomic_compare_exchange_weak_explicit(peak, &was, live, memory_order_relaxed,
+							  memory_order_relaxed))
+			return true;
+	return false;
+}
+
 /* Raises the peak if @live, the bytes in use, is the largest value so far. */
 static inline void raise_peak(int64_t live, uint64_t ticks)
 {
-	struct heap_image *image = heap.image;
-	int64_t peak = atomic_load_explicit(&image->peak, memory_order_relaxed);
+	_Atomic uint32_t *state = &heap.image->peak_state;
+	uint32_t was;
 
-	do {
-		if (live <= peak)
-			return;
-	} while (!atomic_compare_exchange_weak_explicit(
-		&image->peak, &peak, live, memory_order_relaxed, memory_order_relaxed));
-	if (!(atomic_load_explicit(&image->peak_state, memory_order_relaxed) & HEAP_RISING))
-		atomic_fetch_or_explicit(&image->peak_state, HEAP_RISING, memory_order_relaxed);
-	atomic_store_explicit(&image->peak_time, ticks, memory_order_relaxed);
+	if (!raise_largest(live))
+		return;
+	was = atomic_load_explicit(state, memory_order_relaxed);
+	while (!(was & HEAP_RISING) && !replace(state, &was, was | HEAP_RISING))
+		;
+	atomic_store_explicit(&heap.image->peak_time, ticks, memory_order_relaxed);
 }
 
 /* Ends the current peak, because the bytes in use are about to become less. */
@@ -725,10 +762,8 @@ static inline void end_peak(void)
 	_Atomic uint32_t *state = &heap.image->peak_state;
 	uint32_t was = atomic_load_explicit(state, memory_order_relaxed);
 
-	while (was & HEAP_RISING)
-		if (atomic_compare_exchange_weak_explicit(
-			    state, &was, was + 1, memory_order_relaxed, memory_order_relaxed))
-			return;
+	while (was & HEAP_RISING && !replace(state, &was, was + 1))
+		;
 }
 
 void trace_alloc(uint32_t trace, uint64_t size, uint64_t ticks)
