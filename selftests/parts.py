@@ -24,12 +24,16 @@ def fetched(part):
     return os.path.join(CACHE, part)
 
 
-def fetched_python(minor):
-    """The command of Python 3.minor of Debian 14 for x86-64, which is fetched with its C library."""
+def fetched_python(minor, *program):
+    """The command of Python 3.minor of Debian 14 for x86-64, which is fetched with its C library.
+
+    program: another one that has its library, and arguments.
+    """
     if os.uname().machine != 'x86_64':
         raise Skip('the Python that is fetched is for x86-64')
     folder = os.path.join(fetched('python'), 'usr')
     libraries = os.path.join(folder, 'lib/x86_64-linux-gnu')
+    library = os.path.join(libraries, f'libpython3.{minor}.so.1.0')
     return ['/usr/bin/env', 'PYTHONHOME=' + folder, 'PYTHONDONTWRITEBYTECODE=1',
             os.path.join(libraries, 'ld-linux-x86-64.so.2'), '--library-path', libraries,
-            os.path.join(folder, f'bin/python3.{minor}')]
+            *(['--preload', library, *program, library] if program else [os.path.join(folder, f'bin/python3.{minor}')])]

@@ -174,7 +174,7 @@ selftests/language/both_test.py: | all
 selftests/language/languages_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,word.node newer/node free_threaded/python3)
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
-selftests/language/pythons_test.py: | all $(LANGUAGE_TRUTH) $(LANGUAGE_B)/publish_word.so
+selftests/language/pythons_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,publish_word.so embed)
 
 # A module of Node.js.
 $(LANGUAGE_B)/word.node: selftests/language/node_word.c

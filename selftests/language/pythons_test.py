@@ -13,27 +13,29 @@ import sys
 sys.dont_write_bytecode = True
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(FOLDER))
-from harness import LIMIT, Skip, equal, main, test    # noqa: E402
+from harness import HERE, LIMIT, Skip, equal, main, test    # noqa: E402
 from parts import fetched_python    # noqa: E402
 
 MINORS = 14, 15
 SKIP = 4    # exit status of a test
 
 
-def run_test(name, *of_it):
-    """Runs a test, or those of its functions, with each Python. Their lines become comments."""
-    skipped = []
-    for minor in MINORS:
-        environment = {**os.environ, 'PYTHON': ' '.join(fetched_python(minor))}
-        ended = subprocess.run([sys.executable, os.path.join(FOLDER, name + '_test.py'), *of_it], env=environment,
-                               stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False,
-                               timeout=2 * LIMIT)
-        print(f'# Python 3.{minor}:', *ended.stdout.splitlines(), sep='\n# ')
-        if ended.returncode == SKIP:
-            skipped.append(ended.stdout.strip().split('\n')[-1])
-            continue
-        equal(ended.returncode, 0, f'{name} of Python 3.{minor}')
-    if len(skipped) == len(MINORS):
+def run_with(python, what, name, *of_it):
+    """Runs a test, or those of its functions, with a Python. Its lines become comments. Returns why it was skipped."""
+    ended = subprocess.run([sys.executable, os.path.join(FOLDER, name + '_test.py'), *of_it],
+                           env={**os.environ, 'PYTHON': ' '.join(python)}, stdout=subprocess.PIPE,
+                           stderr=subprocess.STDOUT, text=True, check=False, timeout=2 * LIMIT)
+    print(f'# {what}:', *ended.stdout.splitlines(), sep='\n# ')
+    if ended.returncode == SKIP:
+        return ended.stdout.strip().split('\n')[-1]
+    equal(ended.returncode, 0, f'{name} of {what}')
+    return None
+
+
+def run_test(*test_of):
+    """The same with each Python."""
+    skipped = [run_with(fetched_python(minor), f'Python 3.{minor}', *test_of) for minor in MINORS]
+    if all(skipped):
         raise Skip(skipped[0])
 
 
@@ -47,6 +49,20 @@ def offsets():
 def samples():
     """functions in stacks are those that the program says"""
     run_test('python')
+
+
+@test
+def ways():
+    """the same of coroutines, generators and another interpreter"""
+    run_test('ways')
+
+
+@test
+def library():
+    """what a program shows that has the library of 3.15, in which the state of threads is found in another way"""
+    python = fetched_python(15, os.path.join(HERE, 'embed'))
+    for test_of in ('python',), ('trace', 'told', 'told_in_core'), ('in_process', 'plain'), ('allocations', 'right'):
+        run_with(python, 'libpython3.15', *test_of)
 
 
 @test

@@ -15,7 +15,7 @@ from harness import TESTS, TMP, Skip, check, main, run    # noqa: E402
 from judge import Judge, PartJudge    # noqa: E402
 from truth_runs import Judged    # noqa: E402
 
-PYTHON = os.environ.get('PYTHON', '/usr/bin/python3')
+PYTHON = os.environ.get('PYTHON', '/usr/bin/python3').split()
 SECONDS = '3'   # of CPU time, if there are not as many samples before
 PROGRAM = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'program.py')
 ENOUGH = 100    # samples
@@ -32,14 +32,14 @@ WAYS = {
 
 def judge(way):
     """Records the program. Its judge, and what truth said last."""
-    return Judged(lambda word: (PYTHON, PROGRAM, word, TMP, SECONDS, way),
+    return Judged(lambda word: (*PYTHON, PROGRAM, word, TMP, SECONDS, way),
                   PartJudge if way == 'greenlets' else Judge).judged
 
 
 def add_test(way, what, shown, module):
     def right():
-        if run(PYTHON, '-c', 'import ' + module).returncode:
-            raise Skip(f'{PYTHON} has no module {module}')
+        if run(*PYTHON, '-c', 'import ' + module).returncode:
+            raise Skip(f'{PYTHON[-1]} has no module {module}')
         judged, last = judge(way)
         check(not judged.wrong, '\n'.join(text[:400] for text in judged.wrong[:5]))
         if shown is None:
@@ -59,7 +59,7 @@ for name, of in WAYS.items():
 
 def why():
     """Why nothing can be tested, or None."""
-    return None if os.path.exists(PYTHON) else PYTHON + ' is not installed'
+    return None if os.path.exists(PYTHON[0]) else PYTHON[0] + ' is not installed'
 
 
 if __name__ == '__main__':
