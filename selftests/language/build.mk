@@ -73,7 +73,7 @@ $(LANGUAGE_B)/thread_test: selftests/language/thread_test.c $(patsubst %,$(B)/to
 CHECK += $(LANGUAGE_B)/thread_test
 
 # Where Python's lists may be in the middle of a change, with code of the test's own.
-$(LANGUAGE_B)/unsure_test: selftests/language/unsure_test.c $(patsubst %,$(B)/tools/language/python/%.o,unsure versions)
+$(LANGUAGE_B)/unsure_test: selftests/language/unsure_test.c $(patsubst %,$(B)/tools/language/python/%.o,frame unsure versions)
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) $(CPPFLAGS_COMMON) $(KSELFTEST_FLAGS) -MMD -MP -o $@ $(filter %.c %.o,$^)
 

@@ -2,9 +2,11 @@
 /*
  * unsure.c - where the interpreter's lists may be in the middle of a change.
  *
- * When 3.11 and 3.12 enter the interpreter, they publish their cframe before they have filled it in. Both is done before
- * the first jump to an instruction of the program. These two instructions are looked for in the beginning of the
- * function that runs frames. If the first one is not there, all of the beginning may be such a place.
+ * When 3.11 and 3.12 enter the interpreter, they publish their cframe before they have filled it in. Later versions have
+ * a frame in its place, which leads from the first frame of the program to its caller. On arm64 compilers publish that
+ * first frame before they fill in the other one. All of it is done before the first jump to an instruction of the
+ * program. These two instructions are looked for in the beginning of the function that runs frames. If the first one is
+ * not there, all of the beginning may be such a place.
  */
 #include <elf.h>
 
@@ -17,11 +19,14 @@
  * @step: an instruction's address is a multiple of it.
  * @publishes: returns whether there is one that stores a register in the thread state's cframe. The state is the
  *	first argument.
+ * @publishes_frame: the same of versions without a cframe, for the first frame. Any register may have the state. NULL:
+ *	what they publish is filled in.
  * @jumps: returns whether there is a jump to the address in a register.
  */
 struct entering {
 	unsigned int step;
 	bool (*publishes)(const uint8_t *code);
+	bool (*publishes_frame)(const uint8_t *code);
 	bool (*jumps)(const uint8_t *code);
 };
 
@@ -43,27 +48,34 @@ static bool publishes_arm64(const uint8_t *code)
 	return (get32(code) & 0xffffffe0) == 0xf9001c00;
 }
 
+/* str xN, [xM, #72] */
+static bool publishes_frame_arm64(const uint8_t *code)
+{
+	return (get32(code) & 0xfffffc00) == 0xf9002400;
+}
+
 /* br xN */
 static bool jumps_arm64(const uint8_t *code)
 {
 	return (get32(code) & 0xfffffc1f) == 0xd61f0000;
 }
 
-static const struct entering x86 = { 1, publishes_x86, jumps_x86 };
-static const struct entering arm64 = { 4, publishes_arm64, jumps_arm64 };
+static const struct entering x86 = { 1, publishes_x86, NULL, jumps_x86 };
+static const struct entering arm64 = { 4, publishes_arm64, publishes_frame_arm64, jumps_arm64 };
 
 void python_find_unsure(const struct python_version *v, unsigned int machine, const uint8_t *code,
 			struct language_found *ret)
 {
 	const struct entering *e = machine == EM_AARCH64 ? &arm64 : &x86;
+	bool (*publishes)(const uint8_t *code) = v->cframes ? e->publishes : e->publishes_frame;
 	const unsigned int end = PYTHON_BEGINNING - LONGEST + 1;
 	unsigned int from = 0, to;
 
-	if (!v->unsure)
+	if (!publishes)
 		return;
 	ret->unsure_start = ret->run_start;
 	ret->unsure_end = ret->run_start + PYTHON_BEGINNING;
-	while (from < end && !e->publishes(code + from))
+	while (from < end && !publishes(code + from))
 		from += e->step;
 	if (from >= end)
 		return;

@@ -17,14 +17,14 @@ static const struct python_version versions[] = {
 		.state_frames = 56, .state_thread = 152, .cframe_frame = 8, .cframe_previous = 16,
 		.frame_bytes = 72, .previous = 48, .code = 32, .instruction = 56, .owner = 69,
 		.entry = 68, .first_line = 72, .first_traceable = 168, .instructions = 184,
-		.ascii = 48, .wide = 72, .state_top = 304, .unsure = true, .arm64 = true,
+		.ascii = 48, .wide = 72, .state_top = 304, .arm64 = true,
 		.locals = 72, .generator_frame = 80, .task_coroutine = 136,
 	}, {
 		.minor = 12, .cframes = true, .key = 1544 + 4, .finalizing = 24,
 		.state_frames = 56, .state_thread = 136, .cframe_frame = 0, .cframe_previous = 8,
 		.frame_bytes = 72, .previous = 8, .code = 0, .instruction = 56, .owner = 70,
 		.first_line = 68, .size_words = 76, .first_traceable = 176, .instructions = 192,
-		.ascii = 40, .wide = 56, .state_top = 240, .unsure = true,
+		.ascii = 40, .wide = 56, .state_top = 240,
 		.locals = 72, .generator_frame = 72, .task_coroutine = 136, .waits = { 123, 168 },
 	}, {
 		.minor = 13, .arm64 = true, .key = 2160 + 4, .finalizing = 608,

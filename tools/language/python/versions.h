@@ -44,7 +44,6 @@
  * @task_coroutine: offset in a task of asyncio's module _asyncio of the address of its coroutine; its
  *	name's is behind it.
  * @waits: numbers of the instructions SEND and SEND_GEN; none in 3.11, where no task begins at once.
- * @unsure: while the interpreter is entered, its lists may be in the middle of a change.
  * @arm64: it is known on arm64, too.
  * @checks: what _Py_DebugOffsets must have: index of a word, and its value. The last one has the
  *	index 0.
@@ -78,7 +77,6 @@ struct python_version {
 	uint32_t generator_frame;
 	uint32_t task_coroutine;
 	uint8_t waits[2];
-	bool unsure;
 	bool arm64;
 	struct python_check {
 		uint16_t word;
