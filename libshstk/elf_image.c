@@ -194,8 +194,10 @@ static noinline_for_stack int parse_phdrs(struct elf_image *img, const Elf64_Ehd
 		memcpy(&p, img->data + eh->e_phoff + i * sizeof(p), sizeof(p));
 		switch (p.p_type) {
 		case PT_LOAD:
+			/* So no sum of these is more than a number can hold. */
 			if (img->nload == IMAGE_LOADS || p.p_memsz > img->m->addr_max ||
-			    p.p_vaddr > img->m->addr_max || p.p_filesz > p.p_memsz)
+			    p.p_vaddr > img->m->addr_max || p.p_offset > img->m->addr_max ||
+			    p.p_filesz > p.p_memsz)
 				return -ENOEXEC;
 			img->load[img->nload++] = (struct load){
 				.vaddr = p.p_vaddr,
