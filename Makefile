@@ -129,7 +129,7 @@ include packaging/build.mk
 # Prints the lines "make TARGET text" of the comments at the top of files, each target once. A text
 # may go on in further lines, which are indented more. The targets that most people need are listed
 # in this file.
-HELP_ALL = $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk selftests/bpf/guest.mk)
+HELP_ALL = $(sort $(wildcard */build.mk */*/build.mk */*/*/build.mk selftests/kmod/rules.mk selftests/bpf/guest.mk))
 help_of = @awk '/^\#   make / { \
 			name = /^\#   make   / ? "" : $$3; \
 			on = !seen[name]++; \

@@ -5,7 +5,7 @@
 #   make man        build the manual pages
 
 RST2MAN		?= rst2man
-MAN_PAGES	:= $(patsubst Documentation/%.rst,$(B)/man/%,$(wildcard Documentation/*.[1-8].rst))
+MAN_PAGES	:= $(patsubst Documentation/%.rst,$(B)/man/%,$(sort $(wildcard Documentation/*.[1-8].rst)))
 
 # Adds what rst2man leaves out: the date, the version, and names of fonts that all readers know.
 # Pictures, which only other readers can show, are left out.

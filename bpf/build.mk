@@ -20,7 +20,7 @@ WALK_BPF_HEADERS_arm64 := $(patsubst %/asm,%,$(firstword \
 WALK_BPF_x86	:= walk lend lend_native language native probed stack
 WALK_BPF_arm64	:= walk lend lend_language language probed stack
 HAS_LIBBPF_H	:= $(wildcard /usr/include/bpf/bpf_core_read.h)
-WALK_BPF_SRC	:= $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h) tools/probes/bpf/event.h
+WALK_BPF_SRC	:= $(sort $(wildcard bpf/*.[ch] kmod/*.h uapi/linux/shstk_rules.h)) tools/probes/bpf/event.h
 LLVM_STRIP	?= llvm-strip
 
 

@@ -8,7 +8,7 @@
 # of the guests' kernels, and the compilers for them, are in the directory that
 # selftests/guest/setup creates.
 
-KMOD_SRC := Kbuild $(wildcard kmod/Kbuild kmod/*.[ch] uapi/linux/*.h)
+KMOD_SRC := Kbuild $(sort $(wildcard kmod/Kbuild kmod/*.[ch] uapi/linux/*.h))
 KMOD_NAMES := shstk shstk_perf
 # Linux 6.1 has no shadow stacks: that guest is for BPF programs.
 KMOD_GUESTS := $(filter-out %-6.1,$(patsubst $(SHSTK_CACHE)/kernels/%/version,%,$(wildcard \

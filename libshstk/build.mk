@@ -6,10 +6,10 @@
 # The library is compiled once for each variant into $(B)/lib/VARIANT/. The variant "native" is
 # installed; the others are for the tests.
 
-LIB_CORE_SRC	:= $(wildcard libshstk/*.c libshstk/go/*.c libshstk/arch/*/*.c)
+LIB_CORE_SRC	:= $(sort $(wildcard libshstk/*.c libshstk/go/*.c libshstk/arch/*/*.c))
 # The marker is only in the archive, and nothing in the core of the library uses it.
-LIB_MARKER_SRC	:= $(wildcard libshstk/marker/*.c)
-LIB_SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
+LIB_MARKER_SRC	:= $(sort $(wildcard libshstk/marker/*.c))
+LIB_SYMBOL_SRC	:= $(sort $(wildcard libshstk/symbol/*.c))
 
 LIB_CFLAGS := $(CSTD) $(WARN) $(CPPFLAGS_COMMON) -fPIC -fvisibility=hidden \
 	-fno-plt -ftls-model=initial-exec -fasynchronous-unwind-tables -fno-tree-slp-vectorize

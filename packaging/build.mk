@@ -38,7 +38,7 @@ INSTALLED = \
 	$(call to,755,$(B)/shstk,$(BINDIR)) \
 	$(call to,644,$(TOOL_OBJECTS),$(LIBDIR)/shstk) \
 	$(call to,755,$(TOOL_PROGRAMS),$(LIBDIR)/shstk) \
-	$(call to,644,$(wildcard libshstk/shstk*.h) bindings/cpp/shstk.hpp bpf/shstk_stack.bpf.h,$(INCLUDEDIR)) \
+	$(call to,644,$(sort $(wildcard libshstk/shstk*.h)) bindings/cpp/shstk.hpp bpf/shstk_stack.bpf.h,$(INCLUDEDIR)) \
 	$(call to,644,$(B)/libshstk.a,$(LIBDIR)) \
 	$(call to_library,libshstk.so) \
 	$(call to_library,libshstk-symbolize.so) \

@@ -8,7 +8,7 @@
 # beside itself at run time (preloaded objects) into $(B)/, and name it in TOOL_OBJECTS to be
 # installed; programs that the command starts are in TOOL_PROGRAMS.
 
-TOOL_SRC	:= $(wildcard tools/*.c tools/*/*.c tools/record/*/*.c tools/language/*/*.c)
+TOOL_SRC	:= $(sort $(wildcard tools/*.c tools/*/*.c tools/record/*/*.c tools/language/*/*.c))
 TOOL_OBJ	:= $(TOOL_SRC:tools/%.c=$(B)/tools/%.o)
 TOOL_OBJECTS	:=
 TOOL_PROGRAMS	:=
@@ -33,7 +33,7 @@ target_gcs_link = $(GCS_PLACE)
 target_gcs_mark = $(call write_gcs_note,$(OBJCOPY),$@)
 endif
 
-include $(wildcard tools/*/build.mk tools/inject/*/build.mk)
+include $(sort $(wildcard tools/*/build.mk tools/inject/*/build.mk))
 include bpf/build.mk
 
 $(B)/tools/%.o: tools/%.c tools/build.mk

@@ -3,7 +3,7 @@
 # libshstk-symbol.a: names for addresses, profiles and their formats. A program that links it also
 # needs libshstk.a and $(SYMBOL_LIBS).
 
-SYMBOL_SRC	:= $(wildcard libshstk/symbol/*.c)
+SYMBOL_SRC	:= $(sort $(wildcard libshstk/symbol/*.c))
 SYMBOL_GEN	:= $(B)/symbol/gen
 SYMBOL_LIBS	:= -ldw -lelf -liberty -lprotobuf-c -llzma -lz -lzstd
 
@@ -39,7 +39,7 @@ $(B)/symbol/$(1)/%.pb-c.o: $(SYMBOL_GEN)/%.pb-c.c
 
 $(B)/symbol/$(1)/otlp.o: SYMBOL_CFLAGS += -DSHSTK_VERSION='"$(VERSION)"'
 $(B)/symbol/$(1)/export_flamegraph.o: libshstk/symbol/flamegraph.js
-$(B)/symbol/$(1)/export_page.o: $$(wildcard libshstk/symbol/page/*)
+$(B)/symbol/$(1)/export_page.o: $$(sort $$(wildcard libshstk/symbol/page/*))
 
 $(B)/symbol/$(1)/libshstk-symbol.a: $$(symbol_$(1)_OBJ)
 	@rm -f $$@

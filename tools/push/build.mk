@@ -4,7 +4,7 @@
 # linked with libcurl. Where its headers are missing, as for another machine, the program is left
 # out, and `shstk push` says so.
 
-PUSH_SRC	:= $(wildcard tools/push/send/*.c)
+PUSH_SRC	:= $(sort $(wildcard tools/push/send/*.c))
 PUSH_OBJ	:= $(PUSH_SRC:tools/%.c=$(B)/tools/%.o)
 HAS_CURL	:= $(shell echo '\#include <curl/curl.h>' | $(CC) $(OPT) -E - >/dev/null 2>&1 && echo yes)
 

@@ -3,7 +3,7 @@
 # Builds libshstk-go-symbolize.so, which gives Go's runtime the names of C functions. It contains
 # the parts of libshstk-symbol and libshstk that it needs; a program loads elfutils with it.
 
-GOSYMBOLIZE_SRC := $(wildcard libshstk/go/symbolize/*.c)
+GOSYMBOLIZE_SRC := $(sort $(wildcard libshstk/go/symbolize/*.c))
 GOSYMBOLIZE_MAP := libshstk/go/symbolize/libshstk-go-symbolize.map
 GOSYMBOLIZE_LDFLAGS := -Wl,-soname,libshstk-go-symbolize.so.0 -Wl,-z,nodelete -Wl,-z,defs \
 	-Wl,--as-needed -Wl,--version-script=$(GOSYMBOLIZE_MAP)

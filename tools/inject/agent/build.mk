@@ -4,7 +4,7 @@
 # capture library, and exports nothing but its hooks.
 
 # It shortens deep stacks as the recorder does.
-AGENT_SRC	:= $(wildcard tools/inject/agent/*.c tools/inject/common/*.c) \
+AGENT_SRC	:= $(sort $(wildcard tools/inject/agent/*.c tools/inject/common/*.c)) \
 	tools/language/hidden_variable.c tools/language/python/versions.c tools/repeats.c
 AGENT_OBJ	:= $(AGENT_SRC:tools/%.c=$(B)/tools/%.o)
 

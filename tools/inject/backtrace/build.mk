@@ -3,7 +3,7 @@
 # libshstk-backtrace.so: backtrace() and similar functions, served by libshstk. It contains its own
 # copy of the capture library, and exports nothing but its hooks.
 
-BACKTRACE_SRC	:= $(wildcard tools/inject/backtrace/*.c) tools/inject/common/anylibc.c
+BACKTRACE_SRC	:= $(sort $(wildcard tools/inject/backtrace/*.c)) tools/inject/common/anylibc.c
 BACKTRACE_OBJ	:= $(BACKTRACE_SRC:tools/%.c=$(B)/tools/backtrace-objects/%.o)
 
 BACKTRACE_CFLAGS	:= $(INJECTED_FLAGS) -fPIC -fvisibility=hidden -fno-plt \

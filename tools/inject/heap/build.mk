@@ -4,7 +4,7 @@
 # of the capture library, and exports nothing but its hooks. It shortens deep stacks as the recorder
 # does.
 
-HEAP_SRC	:= $(wildcard tools/inject/heap/*.c) \
+HEAP_SRC	:= $(sort $(wildcard tools/inject/heap/*.c)) \
 	$(addprefix tools/inject/common/,anylibc.c env.c limits.c private.c python.c rawcall.c room.c sandbox_hook.c) \
 	tools/language/hidden_variable.c tools/language/python/versions.c tools/repeats.c
 HEAP_OBJ	:= $(HEAP_SRC:tools/%.c=$(B)/tools/heap-objects/%.o)
