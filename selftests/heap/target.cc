@@ -431,22 +431,22 @@ static void *have_small(void *)
 }
 
 /*
- * Threads allocate far below the peak, where each may count for itself for a while, and wait. Then main()
- * allocates what makes the peak, besides the bytes that it holds.
+ * Threads allocate far below a peak of @before bytes, where each may count for itself for a while, and wait. Then
+ * main() allocates the @top that makes the last peak, besides the bytes that it holds.
  */
-static int top_beside(int threads, size_t held_by_main)
+static int top_beside(int threads, size_t held_by_main, size_t before, size_t top)
 {
 	void *held = held_by_main ? in_main(held_by_main) : nullptr;
 	pthread_t t[60];
 
 	require(threads <= 60, "room for the threads");
-	free(in_main(100000));
+	free(in_main(before));
 	pthread_barrier_init(&all_have, nullptr, threads + 1);
 	pthread_barrier_init(&may_free, nullptr, threads + 1);
 	for (int i = 0; i < threads; i++)
 		require(!pthread_create(&t[i], nullptr, have_small, nullptr), "pthread_create");
 	pthread_barrier_wait(&all_have);
-	free(in_main(200000));
+	free(in_main(top));
 	pthread_barrier_wait(&may_free);
 	for (int i = 0; i < threads; i++)
 		pthread_join(t[i], nullptr);
@@ -456,12 +456,18 @@ static int top_beside(int threads, size_t held_by_main)
 
 static int top_beside_threads(void)
 {
-	return top_beside(holders, 0);
+	return top_beside(holders, 0, 100000, 200000);
+}
+
+/* Only together with what the threads have it is more than before. */
+static int top_with_threads(void)
+{
+	return top_beside(holders, 0, 200000, 197000);
 }
 
 static int top_beside_threads_in_much(void)
 {
-	return top_beside(60, 4500000);
+	return top_beside(60, 4500000, 100000, 200000);
 }
 
 /* Loads a library that does not exist: it counts that it is asked for with this flag. */
@@ -955,6 +961,7 @@ int main(int argc, char **argv)
 		{ "together", together },
 		{ "together-in-much", together_in_much },
 		{ "top-beside-threads", top_beside_threads },
+		{ "top-with-threads", top_with_threads },
 		{ "top-beside-threads-in-much", top_beside_threads_in_much },
 	};
 
