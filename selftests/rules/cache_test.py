@@ -154,6 +154,20 @@ def addresses(name):
             if len(line.split()) == 3}
 
 
+def tables_of(sources):
+    """Compiles {machine: code in assembly}. Yields each machine, the table, and {symbol: address}."""
+    for machine, source in sources.items():
+        compiler = 'cc' if machine == os.uname().machine else machine + '-linux-gnu-gcc'
+        if not shutil.which(compiler):
+            print(f'# no {compiler} here')
+            continue
+        write(os.path.join(TMP, 'code.S'), source.encode())
+        subprocess.run([compiler, '-nostdlib', '-shared', '-o', 'code', 'code.S'], check=True, cwd=TMP)
+        done = rules('compile', '-o', 'table', 'code')
+        check(done.returncode == 0, done.stderr)
+        yield machine, read(os.path.join(TMP, 'table')), addresses('code')
+
+
 @test
 def start_files():
     """the start files' code, which nothing describes, has rules in programs of each kind"""
@@ -209,17 +223,7 @@ def entry():
 @test
 def lost_frames():
     """a frame record is followed in no frame that has none, as at the end of longjmp()"""
-    for machine, source in JUMP.items():
-        compiler = 'cc' if machine == os.uname().machine else machine + '-linux-gnu-gcc'
-        if not shutil.which(compiler):
-            print(f'# no {compiler} here')
-            continue
-        write(os.path.join(TMP, 'jump.S'), source.encode())
-        subprocess.run([compiler, '-nostdlib', '-shared', '-o', 'jump', 'jump.S'], check=True, cwd=TMP)
-        done = rules('compile', '-o', 'table', 'jump')
-        check(done.returncode == 0, done.stderr)
-        table = read(os.path.join(TMP, 'table'))
-        at = addresses('jump')
+    for machine, table, at in tables_of(JUMP):
         lost = RULE_REG if machine == 'x86_64' else RULE_RETURN
         found = [rule_at(table, at[name]) for name in ('buffer', 'registers', 'record')]
         check(found == [lost | CFA_MAX, lost | CFA_MAX, RULE_CUT], f'{machine}: {found}')
@@ -228,19 +232,9 @@ def lost_frames():
 @test
 def context_ends():
     """the code to which the outermost function of a coroutine would return has no caller"""
-    for machine, code in CONTEXT.items():
-        compiler = 'cc' if machine == os.uname().machine else machine + '-linux-gnu-gcc'
-        if not shutil.which(compiler):
-            print(f'# no {compiler} here')
-            continue
-        write(os.path.join(TMP, 'context.S'),
-              f'{DESCRIBED % "before"}{code}\n{DESCRIBED % "after"}'.encode())
-        subprocess.run([compiler, '-nostdlib', '-shared', '-o', 'context', 'context.S'], check=True,
-                       cwd=TMP)
-        done = rules('compile', '-o', 'table', 'context')
-        check(done.returncode == 0, done.stderr)
-        table = read(os.path.join(TMP, 'table'))
-        at = addresses('context')
+    sources = {machine: f'{DESCRIBED % "before"}{code}\n{DESCRIBED % "after"}'
+               for machine, code in CONTEXT.items()}
+    for machine, table, at in tables_of(sources):
         # The rule of a return address is that of the byte in front of it.
         found = [rule_at(table, at['end'] + more) & 15 for more in (-2, -1, 0)]
         check(found == [RULE_NONE, RULE_END, RULE_END], f'{machine}: {found}')
