@@ -174,7 +174,8 @@ selftests/language/both_test.py: | all
 selftests/language/languages_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,word.node newer/node free_threaded/python3)
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
-selftests/language/pythons_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,publish_word.so embed)
+selftests/language/pythons_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,publish_word.so embed) \
+	$(if $(filter x86,$(ARCH)),$(LANGUAGE_B)/stateless)
 
 # A module of Node.js.
 $(LANGUAGE_B)/word.node: selftests/language/node_word.c
@@ -195,6 +196,11 @@ $(LANGUAGE_B)/late.so: selftests/language/late.c
 $(LANGUAGE_B)/embed: selftests/language/embed.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $<
+
+# A thread that allocates without a state of the interpreter; for x86-64.
+$(LANGUAGE_B)/stateless: selftests/language/stateless.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -o $@ $< -pthread
 
 # It is linked with all of the command, too.
 $(LANGUAGE_B)/bounds_test: selftests/language/bounds_test.c $(TOOL_OBJ) $(B)/libshstk-symbol.a \

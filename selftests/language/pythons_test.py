@@ -7,13 +7,14 @@ tests.
 """
 
 import os
+import re
 import subprocess
 import sys
 
 sys.dont_write_bytecode = True
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.dirname(FOLDER))
-from harness import HERE, LIMIT, Skip, equal, main, test    # noqa: E402
+from harness import HERE, LIMIT, TMP, Skip, check, equal, main, shstk, test    # noqa: E402
 from parts import fetched_python    # noqa: E402
 
 MINORS = 14, 15
@@ -63,6 +64,20 @@ def library():
     python = fetched_python(15, os.path.join(HERE, 'embed'))
     for test_of in ('python',), ('trace', 'told', 'told_in_core'), ('in_process', 'plain'), ('allocations', 'right'):
         run_with(python, 'libpython3.15', *test_of)
+
+
+@test
+def thread_without_state():
+    """allocations of threads that are none of Python's do not ask the kernel about memory again and again"""
+    python = fetched_python(15, os.path.join(HERE, 'stateless'))
+    ended = shstk('record', '--heap', '-o', os.path.join(TMP, 'stateless.pb.gz'), '--', *python)
+    equal(ended.returncode, 0, ended.stderr)
+    found = re.search(r'(\d+) copies for (\d+) blocks', ended.stdout)
+    if not found:
+        raise Skip(ended.stdout.strip())
+    copies, blocks = map(int, found.groups())
+    # One looks whether the variable is there.
+    check(0 < copies < blocks / 100, f'{copies} copies for {blocks} blocks')
 
 
 @test

@@ -68,19 +68,25 @@ static bool copy_word(void *to, const void *from, size_t n)
  * Returns where the thread has its state, as a variable; 0: it has none. A variable stays where it is. While the
  * C library makes its table of them longer, it calls realloc(), and the table is what was there before: so what
  * was found counts only if it is the state of this thread.
+ *
+ * Looking whether memory is there is a system call. What the table refers to is there for as long as it is in the
+ * table, so a thread that has no state, and asks for it at each allocation, looks once.
  */
 static uint64_t find_variable(uint64_t thread)
 {
+	static __thread uint64_t readable;
 	const uint64_t at = python_variable_at(&python, copy_word);
 	uint64_t state, of;
 
 	/* A program's own lies at the same place in all threads. */
 	if (!python.variable.module)
 		return at;
-	/* Looking whether memory is there is a system call. */
 	if (!at || heap.sandboxed || heap.filtered ||
-	    !peek(&state, (const void *)at, sizeof(state)) || !state ||
-	    !peek(&of, (const void *)(state + python.version->state_thread), sizeof(of)))
+	    (at != readable && !peek(&state, (const void *)at, sizeof(state))))
+		return 0;
+	readable = at;
+	state = word(at);
+	if (!state || !peek(&of, (const void *)(state + python.version->state_thread), sizeof(of)))
 		return 0;
 	return of == thread ? at : 0;
 }
