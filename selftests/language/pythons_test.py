@@ -26,18 +26,30 @@ def run_with(python, what, name, *of_it):
     ended = subprocess.run([sys.executable, os.path.join(FOLDER, name + '_test.py'), *of_it],
                            env={**os.environ, 'PYTHON': ' '.join(python)}, stdout=subprocess.PIPE,
                            stderr=subprocess.STDOUT, text=True, check=False, timeout=2 * LIMIT)
-    print(f'# {what}:', *ended.stdout.splitlines(), sep='\n# ')
+    lines = ended.stdout.splitlines()
+    print(f'# {what}:', *lines, sep='\n# ')
+    check('1..0' not in lines, f'{name} has none of the tests {of_it}')
     if ended.returncode == SKIP:
-        return ended.stdout.strip().split('\n')[-1]
+        return lines[-1].rpartition('# SKIP ')[2]
     equal(ended.returncode, 0, f'{name} of {what}')
     return None
 
 
+def skip_if_all(reasons):
+    """Skips the test if each part of it was skipped. reasons: why, or None."""
+    if all(reasons):
+        raise Skip(reasons[0])
+
+
 def run_test(*test_of):
     """The same with each Python."""
-    skipped = [run_with(fetched_python(minor), f'Python 3.{minor}', *test_of) for minor in MINORS]
-    if all(skipped):
-        raise Skip(skipped[0])
+    skip_if_all([run_with(fetched_python(minor), f'Python 3.{minor}', *test_of) for minor in MINORS])
+
+
+def run_with_library(*test_of):
+    """The same with a program that has the library of 3.15, in which the state of threads is found in another way."""
+    python = fetched_python(15, os.path.join(HERE, 'embed'))
+    skip_if_all([run_with(python, 'libpython3.15', *test_of)])
 
 
 @test
@@ -59,11 +71,27 @@ def ways():
 
 
 @test
-def library():
-    """what a program shows that has the library of 3.15, in which the state of threads is found in another way"""
-    python = fetched_python(15, os.path.join(HERE, 'embed'))
-    for test_of in ('python',), ('trace', 'told', 'told_in_core'), ('in_process', 'plain'), ('allocations', 'right'):
-        run_with(python, 'libpython3.15', *test_of)
+def samples_of_library():
+    """functions in stacks of a program that has the library of 3.15"""
+    run_with_library('python')
+
+
+@test
+def library_stopped():
+    """functions in such a program that is stopped, and in its core file"""
+    run_with_library('trace', 'told', 'told_in_core')
+
+
+@test
+def library_in_process():
+    """functions in stacks that the agent takes in it"""
+    run_with_library('in_process', 'plain')
+
+
+@test
+def allocations_of_library():
+    """functions that allocate in it"""
+    run_with_library('allocations', 'right', 'shown')
 
 
 @test
@@ -101,7 +129,7 @@ def allocations():
 @test
 def allocations_of_process():
     """functions that allocate in a process that runs already"""
-    run_test('allocations', 'right_of_process')
+    run_test('allocations', 'right_of_process', 'shown_of_process')
 
 
 @test
