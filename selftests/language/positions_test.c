@@ -260,7 +260,11 @@ TEST(an_outermost_frame_that_is_no_call_is_left_out)
 	EXPECT_EQ(0, nr_samples);
 	/* The list does not end as it has to. */
 	EXPECT_EQ(0, place_small(all, number, (const uint32_t[]){ 0, 1 }, 2, &nr_samples));
+	EXPECT_EQ(1, nr_samples);
+	EXPECT_EQ(0, place_small(all, number, (const uint32_t[]){ 1 }, 1, &nr_samples));
+	EXPECT_EQ(1, nr_samples);
 	EXPECT_EQ(0, place_small(all, number, NULL, 0, &nr_samples));
+	EXPECT_EQ(0, nr_samples);
 	languages_destroy(all);
 	shstk_symbols_destroy(symbols);
 }

@@ -889,22 +889,27 @@ void languages_forget(struct languages *all, int tid)
 }
 
 /*
- * Leaves out the outermost frame, if it is none of a call (@base_frame of &struct language_found). Returns false
- * if there are no others, or if it is another one.
+ * Leaves out the outermost frame, if it is none of a call (@base_frame of &struct language_found). If it is another
+ * one, the list is not whole. Returns false if the thread runs no function.
  */
 static bool drop_base(const struct languages *all, struct kept_moment *m, unsigned int nr_task)
 {
 	const struct interpreter *of = &all->interpreters[m->it.target];
-	struct language_entry *last = m->entries + m->it.nr_marks + m->it.nr_frames - 1;
-	const struct language_frame frame = { .entry = last };
+	struct language_frame frame = { .function = NULL };
+	struct language_entry *last;
 
 	if (!of->found.base_frame || m->it.end != LANGUAGE_WHOLE)
 		return true;
-	if (m->it.nr_frames < 2 || of->language->kind(of->found.version, &frame) != LANGUAGE_ENTRY)
+	if (!m->it.nr_frames)
 		return false;
+	last = m->entries + m->it.nr_marks + m->it.nr_frames - 1;
+	frame.entry = last;
+	if (of->language->kind(of->found.version, &frame) != LANGUAGE_ENTRY) {
+		m->it.end = LANGUAGE_UNREADABLE;
+		return true;
+	}
 	memmove(last, last + 1, nr_task * sizeof(*last));
-	m->it.nr_frames--;
-	return true;
+	return --m->it.nr_frames;
 }
 
 /* Keeps what was read of a thread until its sample comes, which is the next one. */
