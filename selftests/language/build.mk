@@ -158,6 +158,11 @@ $(LANGUAGE_B)/newer/python3: selftests/language/refused_python.c
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -rdynamic -DVERSION=0x036300f0 -o $@ $<
 
+# This one for a Python 3.15 that another compiler made.
+$(LANGUAGE_B)/other_code/python3: selftests/language/refused_python.c
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CSTD) $(WARN) -O1 -g -rdynamic -DVERSION=0x030f00f0 -DLOCKED -o $@ $<
+
 LANGUAGE_TRUTH	:= $(LANGUAGE_B)/truth $(LANGUAGE_BPF:$(B)/%=$(LANGUAGE_B)/%)
 selftests/language/python_test.py selftests/language/ways_test.py selftests/language/tasks_test.py: | $(LANGUAGE_TRUTH)
 selftests/language/php_test.py: | $(LANGUAGE_TRUTH) all
@@ -171,7 +176,7 @@ selftests/language/trace_test.py selftests/language/java_test.py: | all
 selftests/language/tree_test.py: | all $(LANGUAGE_B)/newer/python3 $(LANGUAGE_B)/free_threaded/python3
 selftests/language/allocations_test.py: | all $(LANGUAGE_B)/late.so $(LANGUAGE_B)/embed
 selftests/language/both_test.py: | all
-selftests/language/languages_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,word.node newer/node free_threaded/python3)
+selftests/language/languages_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,word.node newer/node free_threaded/python3 other_code/python3)
 selftests/language/in_process_test.py: | all $(LANGUAGE_B)/publish_word.so $(LANGUAGE_B)/python3-forged
 selftests/language/processes_test.py: | all $(LANGUAGE_B)/embed
 selftests/language/pythons_test.py: | all $(LANGUAGE_TRUTH) $(addprefix $(LANGUAGE_B)/,publish_word.so embed) \

@@ -138,6 +138,13 @@ def free_threaded():
     check_refused('free_threaded/python3', 'Python 3.14: a free-threaded build, which is not known')
 
 
+@test
+def other_code():
+    """so is a Python 3.15 whose code does not tell where threads have their state"""
+    check_refused('other_code/python3',
+                  'Python 3.15: the code of its PyGILState_GetThisThreadState() is not known')
+
+
 def perf_file(folder, command):
     """Records a command with a file of perf: what is said of interpreters then, and when that is unwound."""
     data, out = (os.path.join(folder, name) for name in ('perf.data', 'out.folded'))

@@ -258,7 +258,7 @@ static void set_target(const struct python_version *v, const struct python_symbo
 		set_task(v, f, &text, &t->task);
 }
 
-/* Finds the variable with threads' states, if there is no key. Returns 0, or a negative errno with the reason. */
+/* Finds the variable with threads' states, if there is no key. Returns 0, -EAGAIN, or -EINVAL with the reason. */
 static int find_variable(const struct language_module *m, const struct python_version *v,
 			 const struct python_symbols *f, struct context_variable *ret,
 			 struct reason *why)
@@ -267,10 +267,11 @@ static int find_variable(const struct language_module *m, const struct python_ve
 						       HIDDEN_VARIABLE_RESULT };
 	const int err = v->key ? 0 : hidden_variable_find(&reader, ret);
 
-	if (err == -ENOENT)
-		because(why, "Python 3.%d: the code of its " PYTHON_STATE_READER "() is not known",
-			v->minor);
-	return err;
+	if (err != -ENOENT)
+		return err;
+	because(why, "Python 3.%d: the code of its " PYTHON_STATE_READER "() is not known",
+		v->minor);
+	return -EINVAL;
 }
 
 int python_recognise(const struct language_module *m, struct language_found *ret,
