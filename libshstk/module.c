@@ -294,8 +294,11 @@ const uint8_t *module_code(const struct module *m, uint64_t pc, size_t *before, 
 	for (i = 0; p && i < m->img.nload; i++) {
 		const struct load *l = &m->img.load[i];
 
-		if (vaddr - l->vaddr < l->filesz)
+		/* As elf_image_at() does, take the first one: a file may have others that overlap it. */
+		if (vaddr - l->vaddr < l->filesz) {
 			*before = vaddr - l->vaddr;
+			break;
+		}
 	}
 	return p;
 }

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-or-later
 /*
  * stub_test.c - tests what is known of code that nothing describes: the entries of arm64's PLTs, and the end of
- * make_fcontext(), on any machine.
+ * make_fcontext(), on any machine; and how much of the code around it may be read.
  */
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "machine.h"
+#include "module.h"
 #include "rule.h"
 #include "kselftest_harness.h"
 
@@ -103,6 +104,29 @@ TEST(end_of_a_context)
 	EXPECT_TRUE(knows_end(&machine_x86, fcontext_x86, sizeof(fcontext_x86)));
 	EXPECT_TRUE(knows_end(&machine_arm64, fcontext_arm64, sizeof(fcontext_arm64)));
 	EXPECT_FALSE(machine_ends_context(&machine_riscv, fcontext_x86, sizeof(fcontext_x86)));
+}
+
+/* A file may say anything: here a byte of code is in two segments, and what lies in front of it is in one of them. */
+TEST(code_in_two_segments)
+{
+	const uint8_t file[64] = { 0 };
+	const struct module mod = {
+		.range = { 0, 0x2000 },
+		.img = {
+			.data = file,
+			.size = sizeof(file),
+			.nload = 2,
+			.load = {
+				{ .vaddr = 0x1000, .filesz = 64, .memsz = 64, .exec = true },
+				{ .filesz = 0x2000, .memsz = 0x2000, .exec = true },
+			},
+		},
+	};
+	size_t before = 0, after = 0;
+
+	EXPECT_EQ(module_code(&mod, 0x1008, &before, &after), file + 8);
+	EXPECT_EQ(before, 8);
+	EXPECT_EQ(after, 56);
 }
 
 TEST_HARNESS_MAIN
