@@ -117,13 +117,13 @@ def stopped():
 @test
 def in_process():
     """functions in stacks that the agent takes"""
-    run_test('in_process', 'plain', 'threads', 'subinterpreter')
+    run_test('in_process', 'plain', 'threads', 'subinterpreter', 'deep_recursion')
 
 
 @test
 def allocations():
     """functions that allocate"""
-    run_test('allocations', 'right', 'shown', 'lock')
+    run_test('allocations', 'right', 'shown', 'lock', 'deep_recursion')
 
 
 @test
