@@ -1045,14 +1045,18 @@ static void capture_in_row(struct chain *c)
 	r->by_place += thread_self->places->when + 1 == thread_self->captures;
 }
 
-/* Captures at three places by turns, then at each of them alone. Both calls of a place are the same one. */
+/*
+ * Captures at three places by turns, TURNS times, then at each of them alone. Both calls of a place are the same one.
+ * What was captured before may have left the memo alone for 31 captures, in which no trace is kept.
+ */
+#define TURNS 300
 static void capture_rows(struct chain *c)
 {
 	struct chain d = { .fns = chain_fns_nofp, .mask = 15, .leaf = capture_in_row };
 	struct row *r = c->arg;
 
-	for (volatile unsigned int i = 0; i < 30 + 3 * 60; i++) {
-		const unsigned int row = i < 30 ? 0 : 1 + (i - 30) / 60;
+	for (volatile unsigned int i = 0; i < TURNS + 3 * 60; i++) {
+		const unsigned int row = i < TURNS ? 0 : 1 + (i - TURNS) / 60;
 
 		d.arg = &r[row];
 		chain_descend(&d, 10 + 10 * (row ? row - 1 : i % 3));
