@@ -1033,14 +1033,23 @@ static bool leave_memo_alone(void)
 
 /* What served captures in a row, or by turns. */
 struct row {
-	unsigned int captures, by_place;
+	unsigned int captures;
+	unsigned int by_place; /* of these were served by a place */
+	unsigned int untold; /* of these did not tell the hook their identity */
 };
 
 static void capture_in_row(struct chain *c)
 {
+	const struct shstk_opts opts = { .size = sizeof(opts),
+					 .sources = SHSTK_USE_MEMO | SHSTK_USE_WALK };
+	struct shstk_hook hook = SHSTK_HOOK_HERE;
 	struct row *r = c->arg;
+	static uint64_t pcs[MAX];
+	int n;
 
-	capture_once(c);
+	hook.id = 0;
+	n = shstk_hook_capture(&hook, pcs, MAX, &opts);
+	r->untold += n < 1 || hook.id != shstk_trace_id(pcs, n);
 	r->captures++;
 	r->by_place += thread_self->places->when + 1 == thread_self->captures;
 }
@@ -1068,15 +1077,17 @@ static bool rows_go_to_memo(void)
 {
 	struct row r[4] = { 0 };
 	struct chain c = { .fns = chain_fns_nofp, .mask = 15, .leaf = capture_rows, .arg = r };
-	unsigned int most = 0;
+	unsigned int most = 0, untold = 0;
 
 	chain_descend(&c, 20);
 	for (int i = 0; i < 4; i++) {
+		untold += r[i].untold;
 		printf("# %u of %u captures %s were served by a place\n", r[i].by_place,
 		       r[i].captures, i ? "in a row" : "by turns");
 		most = i && r[i].by_place > most ? r[i].by_place : most;
 	}
-	return r[0].by_place > 10 && most > PLACE_ROW / 2 && most <= PLACE_ROW + PLACE_LEFT;
+	return !untold && r[0].by_place > 10 && most > PLACE_ROW / 2 &&
+	       most <= PLACE_ROW + PLACE_LEFT;
 }
 
 /* Does that @n frames deep, where there is no room for so many traces, or for even one. */
