@@ -82,6 +82,8 @@ folder_with_packages()
 	sum=$(cat "$top/.ci/packages" "$top/.ci/packages-install" | sha256sum)
 	[ "$(cat "$d.made" 2>/dev/null)" != "$sum" ] || return 0
 	base_in "$1" "$d" || return 1
+	# A run that was ended may have left packages behind that are not configured; apt-get would refuse.
+	quiet inside "$1" dpkg --configure -a || return 1
 	quiet inside "$1" .ci/packages-install build check demo guest || return 1
 	echo "$sum" >"$d.made"
 }
@@ -94,7 +96,7 @@ add_packages()
 	locked "$1" quiet inside "$1" sh -c 'export DEBIAN_FRONTEND=noninteractive
 		for package; do
 			[ "$(dpkg-query -W -f "\${db:Status-Status}" "$package" 2>/dev/null)" = installed ] || {
-				apt-get -q update
+				dpkg --configure -a && apt-get -q update
 				exec apt-get -q -y --no-install-recommends install "$@"
 			}
 		done' sh ${2//,/ }

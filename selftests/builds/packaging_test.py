@@ -655,6 +655,34 @@ def runs_share_the_cache():
         check(content(said) == 'begins\nends\nfollows\n', content(said))
 
 
+# Makes a folder in which a run was ended while packages were installed: dpkg has to go on with these first.
+INTERRUPTED = """
+    top=. log=$SHSTK_CACHE/log
+    . selftests/guest/common.sh
+    . selftests/builds/common.sh
+    inside() { case "$*" in
+        *"dpkg --configure -a"*) rm -f "$SHSTK_CACHE/interrupted";;
+        *packages-install*) [ ! -e "$SHSTK_CACHE/interrupted" ];;
+    esac; }
+    make_folder suite
+"""
+
+
+@test
+def interrupted_folders_are_finished():
+    """a folder in which a run was ended while packages were installed is used again"""
+    need('bash')
+    with tempfile.TemporaryDirectory(dir=TMP) as cache:
+        os.makedirs(f'{cache}/builds/suite')
+        for name in 'interrupted', 'builds/suite.base':
+            with open(f'{cache}/{name}', 'w', encoding='ascii'):
+                pass
+        ended = subprocess.run(['bash', '-c', INTERRUPTED], capture_output=True, text=True, timeout=LIMIT,
+                               env=clean_environment(SHSTK_CACHE=cache), check=False)
+        equal(ended.returncode, 0, f'{ended.stdout}{ended.stderr}')
+        check(os.path.exists(f'{cache}/builds/suite.made'), 'not made')
+
+
 @test
 def failed_tests_are_counted():
     """run: of tests that failed, the counts and the points are printed, not make's own words"""
