@@ -8,14 +8,9 @@
 #include "libshstk/symbol/budget.h"
 #include "tools/language/middle.h"
 #include "tools/language/read.h"
+#include "tools/language/thread_variable.h"
 
 #define STOP_SHIFT 48 /* addresses of user space are smaller */
-#ifdef __aarch64__
-#define THREAD_TABLE 0 /* offset from the thread pointer of the address of its blocks, in glibc */
-#else
-#define THREAD_TABLE 8
-#endif
-#define BLOCK_BYTES 16 /* of an element of this table */
 
 /**
  * struct language_reading - the state of reading
@@ -49,19 +44,9 @@ static uint64_t word(const struct language_reading *r, uint64_t at)
 	return read_bytes(r, at, &value, sizeof(value)) ? value : 0;
 }
 
-/* Returns the address of a thread-local variable, or 0 (find_variable() in bpf/context_walk.h). */
-static uint64_t find_variable(const struct language_reading *r, const struct context_variable *v)
+static uint64_t thread_word(const void *arg, uint64_t at)
 {
-	const uint64_t thread = r->thread->pointer;
-	uint64_t table, block;
-
-	if (!v->module)
-		return thread + v->offset;
-	table = word(r, thread + THREAD_TABLE);
-	if (!table || word(r, table - BLOCK_BYTES) < v->module || word(r, table) < v->generation)
-		return 0;
-	block = word(r, table + v->module * BLOCK_BYTES);
-	return block && block != UINT64_MAX ? block + v->offset : 0;
+	return word(arg, at);
 }
 
 static uint64_t find_base(const struct language_reading *r)
@@ -72,7 +57,7 @@ static uint64_t find_base(const struct language_reading *r)
 	uint32_t key;
 
 	if (t->by_variable) {
-		base = find_variable(r, &t->variable);
+		base = thread_variable_at(&t->variable, r->thread->pointer, thread_word, r);
 		base = base ? word(r, base) : 0;
 	}
 

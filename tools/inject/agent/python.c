@@ -155,13 +155,20 @@ static uint64_t state_by_key(void)
 	return python_thread_value(python_thread(&python), words[1]);
 }
 
+static uint64_t peek_word(const void *unused, uint64_t at)
+{
+	uint64_t value;
+
+	(void)unused;
+	return peek(&value, (const void *)at, sizeof(value)) ? value : 0;
+}
+
 /* Returns the state of this thread as a variable has it; 0: it has none. */
 static uint64_t state_by_variable(void)
 {
-	const uint64_t at = python_variable_at(&python, peek);
-	uint64_t state;
+	const uint64_t at = python_variable_at(&python, peek_word);
 
-	return at && peek(&state, (const void *)at, sizeof(state)) ? state : 0;
+	return at ? peek_word(NULL, at) : 0;
 }
 
 /* Returns whether this thread has frames of Python. */

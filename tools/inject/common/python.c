@@ -88,33 +88,6 @@ bool python_process_find(struct python_process *ret)
 	       ret->run && ret->run_size && has_offsets(ret->version, ret->runtime) &&
 	       find_variable(ret->version, &ret->variable);
 }
-
-/* ---- Where a thread has its state ---- */
-
-#ifdef __x86_64__
-#define THREAD_TABLE \
-	8 /* offset from the thread pointer of the address of its table of blocks, in glibc */
-#else
-#define THREAD_TABLE 0
-#endif
-#define TABLE_ELEMENT 16
-
-uint64_t python_variable_at(const struct python_process *p,
-			    bool (*read)(void *to, const void *from, size_t n))
-{
-	const struct context_variable *v = &p->variable;
-	const uint64_t pointer = python_thread_pointer();
-	const char *table = *(const char *const *)(pointer + THREAD_TABLE);
-	uint64_t number, generation, block;
-
-	if (!v->module)
-		return pointer + v->offset;
-	if (!table || !read(&number, table - TABLE_ELEMENT, sizeof(number)) || number < v->module ||
-	    !read(&generation, table, sizeof(generation)) || generation < v->generation ||
-	    !read(&block, table + v->module * TABLE_ELEMENT, sizeof(block)))
-		return 0;
-	return block && block != UINT64_MAX ? block + v->offset : 0;
-}
 #endif
 
 /* ---- Functions ---- */

@@ -19,6 +19,7 @@
 #include "bpf/context.h"
 #include "bpf/language.h"
 #include "tools/language/python/versions.h"
+#include "tools/language/thread_variable.h"
 
 #if defined(__x86_64__) || defined(__aarch64__)
 #define PYTHON_IS_READ
@@ -96,11 +97,14 @@ static inline uint64_t python_thread_value(uint64_t thread, uint32_t key)
 
 /*
  * Returns the address of the thread's variable with its state, if the version has no key; 0: the thread has none
- * yet. The C library's table of variables is read by @read, which copies memory, or returns false. The thread itself
- * makes that table longer, and may be about that.
+ * yet. The C library's table of variables is read by @word, which returns 0 if that cannot be done. The thread
+ * itself makes that table longer, and may be about that.
  */
-uint64_t python_variable_at(const struct python_process *p,
-			    bool (*read)(void *to, const void *from, size_t n));
+static inline uint64_t python_variable_at(const struct python_process *p,
+					  uint64_t (*word)(const void *unused, uint64_t at))
+{
+	return thread_variable_at(&p->variable, python_thread_pointer(), word, NULL);
+}
 #endif
 
 /* Returns the address of what an object that is loaded exports by that name; 0: there is none. */
